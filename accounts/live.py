@@ -1,0 +1,16 @@
+"""Tell open pages that something changed: an id now, the truth in the row."""
+
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+
+def publish(group: str, message: dict[str, Any]) -> None:
+    """Send to a group of websockets when the current transaction commits. At most once: readers re-read rows."""
+    layer = get_channel_layer()
+    if hasattr(layer, "publish"):
+        layer.publish(group, message)  # transactional by PostgreSQL itself
+    elif layer is not None:
+        transaction.on_commit(lambda: async_to_sync(layer.group_send)(group, message))

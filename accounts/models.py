@@ -1,0 +1,177 @@
+"""People, tenants, and what lets them in: roles, SSH keys, API tokens. And the trail of what they did."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+SLUG_PATTERN = r"^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
+valid_slug = RegexValidator(
+    SLUG_PATTERN,
+    _("Use 1 to 40 small letters, digits and dashes; not system, default, public or kube-…"),
+)
+
+
+class User(AbstractUser):
+    """A person. Staff (`is_staff`) are the admins of the installation."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    language = models.CharField(_("language"), max_length=16, blank=True, default="")
+
+    class Meta:
+        verbose_name = _("user")
+        verbose_name_plural = _("users")
+
+
+class Tenant(models.Model):
+    """A team or project: has members, quotas, and one namespace `berth-<slug>` per cluster."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.CharField(_("slug"), max_length=40, unique=True, validators=[valid_slug])
+    name = models.CharField(_("name"), max_length=120)
+    created_at = models.DateTimeField(auto_now_add=True)
+    members = models.ManyToManyField(User, through="Membership", related_name="tenants")
+
+    class Meta:
+        verbose_name = _("tenant")
+        verbose_name_plural = _("tenants")
+        ordering: ClassVar = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def namespace(self) -> str:
+        return f"berth-{self.slug}"
+
+
+class Role(models.TextChoices):
+    OWNER = "owner", _("owner")
+    MEMBER = "member", _("member")
+    VIEWER = "viewer", _("viewer")
+
+
+class Membership(models.Model):
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(_("role"), max_length=8, choices=Role, default=Role.MEMBER)
+
+    class Meta:
+        verbose_name = _("membership")
+        verbose_name_plural = _("memberships")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_membership_per_person_and_tenant")
+        ]
+
+
+class SSHKey(models.Model):
+    """A public key that may log in to its owner's workspaces."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="ssh_keys")
+    name = models.CharField(_("name"), max_length=80)
+    public_key = models.TextField(_("public key"), help_text=_("One line in OpenSSH's format."))
+    fingerprint = models.CharField(_("fingerprint"), max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("SSH key")
+        verbose_name_plural = _("SSH keys")
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "fingerprint"], name="one_ssh_key_once_per_person")
+        ]
+
+
+class Scope(models.TextChoices):
+    READ = "read", _("read")
+    WORKSPACES = "workspaces", _("workspaces")
+    JOBS = "jobs", _("jobs")
+    VOLUMES = "volumes", _("volumes")
+    ADMIN = "admin", _("admin")
+
+
+class APIToken(models.Model):
+    """A token for scripts: found by its prefix, checked by its digest; the secret itself is shown once."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(_("name"), max_length=80)
+    prefix = models.CharField(max_length=12, unique=True)
+    digest = models.CharField(max_length=64, help_text=_("SHA-256 of the whole token, in hex."))
+    scopes = ArrayField(models.CharField(max_length=16, choices=Scope), verbose_name=_("scopes"))
+    tenant = models.ForeignKey(
+        Tenant, null=True, blank=True, on_delete=models.CASCADE, verbose_name=_("only in this tenant")
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"))
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
+        ordering: ClassVar = ["-created_at", "id"]
+
+
+class SocketTicket(models.Model):
+    """Opens one websocket, once, within a minute: for scripts, whose token must not stand in an address."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.CASCADE, related_name="+")
+    expires_at = models.DateTimeField(db_index=True)
+
+
+class AuditEntry(models.Model):
+    """One change or refusal: who, what, on what, when. Never updated, never deleted by Berth."""
+
+    class Outcome(models.TextChoices):
+        DONE = "done", _("done")
+        REFUSED = "refused", _("refused")
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    actor_name = models.CharField(max_length=150, blank=True, help_text=_("Kept when the person is removed."))
+    action = models.CharField(max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch"))
+    outcome = models.CharField(max_length=8, choices=Outcome, default=Outcome.DONE)
+    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.SET_NULL, related_name="+")
+    target_kind = models.CharField(max_length=32, blank=True)
+    target_id = models.CharField(max_length=64, blank=True)
+    address = models.GenericIPAddressField(null=True)
+    data = models.JSONField(default=dict, help_text=_("Never a secret."))
+
+    class Meta:
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit trail")
+        ordering: ClassVar = ["-at", "-id"]
+
+
+class SignInFailure(models.Model):
+    """A refused sign-in, counted to slow down guessing; rows older than the window are removed."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    username = models.CharField(max_length=150, db_index=True)
+    address = models.GenericIPAddressField(null=True, db_index=True)
+
+
+class IdempotentAnswer(models.Model):
+    """What a POST with an Idempotency-Key was answered, kept 24 h so that a retry does nothing twice."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    request_digest = models.CharField(max_length=64, help_text=_("SHA-256 of method, path and body."))
+    status = models.PositiveSmallIntegerField(null=True, help_text=_("Empty while the first is still at work."))
+    body = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "key"], name="one_idempotency_key_per_person")
+        ]

@@ -1,0 +1,131 @@
+"""The Kubernetes clusters that Berth drives, and what was last seen of their nodes."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Installation(models.Model):
+    """This installation's identity: the label by which it knows its own objects in a shared cluster. One row."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+
+    @classmethod
+    def current_id(cls) -> uuid.UUID:
+        return cls.objects.values_list("id", flat=True).get()
+
+
+def text_list(label: str, help_text: str = "") -> ArrayField:
+    return ArrayField(
+        models.CharField(max_length=253), default=list, blank=True, verbose_name=label, help_text=help_text
+    )
+
+
+class Cluster(models.Model):
+    """A Kubernetes API, how to reach it, and the site's settings for what runs there."""
+
+    class Connection(models.TextChoices):
+        IN_CLUSTER = "in-cluster", _("the cluster that Berth runs in")
+        KUBECONFIG = "kubeconfig", _("a kubeconfig file on the server")
+
+    class Exposure(models.TextChoices):
+        LOAD_BALANCER = "load-balancer", _("an address of its own per workspace (LoadBalancer)")
+        NODE_PORT = "node-port", _("a port on every node (NodePort)")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.SlugField(_("slug"), max_length=40, unique=True)
+    name = models.CharField(_("name"), max_length=120)
+    connection = models.CharField(
+        _("connection"), max_length=12, choices=Connection, default=Connection.IN_CLUSTER
+    )
+    kubeconfig_path = models.CharField(_("kubeconfig file"), max_length=1024, blank=True)
+    context = models.CharField(_("context"), max_length=253, blank=True, help_text=_("Empty: the file's current one."))
+    exposure = models.CharField(_("exposure"), max_length=16, choices=Exposure, default=Exposure.LOAD_BALANCER)
+    ssh_service_port = models.PositiveIntegerField(_("SSH port of a workspace's address"), default=22)
+    disk_class = models.CharField(
+        _("class for local disks"), max_length=253, blank=True, help_text=_("StorageClass; empty: the default.")
+    )
+    home_class = models.CharField(
+        _("class for homes"), max_length=253, blank=True, help_text=_("StorageClass; empty: the default.")
+    )
+    home_mib = models.PositiveIntegerField(_("size of a home (MiB)"), default=10 * 1024)
+    image_pull_secrets = text_list(_("image pull secrets"))
+    pod_cidrs = text_list(_("pod networks"), _("Needed before tenants count as isolated from each other."))
+    service_cidrs = text_list(_("service networks"))
+    api_cidrs = text_list(_("addresses of the API server"))
+    denied_cidrs = text_list(_("other networks that workspaces must not reach"))
+    # What was seen: written by the watcher and by `doctor` only when it changed.
+    version = models.CharField(_("version"), max_length=40, blank=True, editable=False)
+    unreachable_since = models.DateTimeField(null=True, editable=False)
+    unreachable_reason = models.TextField(blank=True, editable=False)
+
+    class Meta:
+        verbose_name = _("cluster")
+        verbose_name_plural = _("clusters")
+        ordering: ClassVar = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(models.Model):
+    """What was last seen of a node. Amounts: cpu in millicores, memory and storage in bytes, others as counted."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
+    name = models.CharField(max_length=253)
+    labels = models.JSONField(default=dict)
+    taints = models.JSONField(default=list)
+    allocatable = models.JSONField(default=dict, help_text=_("Resource name to whole amount."))
+    ready = models.BooleanField(default=False)
+    unschedulable = models.BooleanField(default=False)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "name"], name="one_row_per_node")]
+
+
+class PodUsage(models.Model):
+    """What one pod, ours or foreign, takes of its node. Pods that ended or have no node have no row."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pod_usage")
+    uid = models.CharField(max_length=64)
+    namespace = models.CharField(max_length=253)
+    name = models.CharField(max_length=253)
+    node = models.CharField(max_length=253, db_index=True)
+    run = models.UUIDField(null=True, db_index=True, help_text=_("The claim that this pod runs under, if ours."))
+    requests = models.JSONField(default=dict, help_text=_("As in Node.allocatable."))
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod")]
+
+
+class UnknownCause(models.Model):
+    """A message of the cluster that no rule explains: shown raw, counted, to be given a rule."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    source = models.CharField(max_length=32)
+    text = models.TextField()
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField(auto_now_add=True)
+    last_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = _("unexplained message")
+        verbose_name_plural = _("unexplained messages")
+        ordering: ClassVar = ["-count"]
+
+
+class Watcher(models.Model):
+    """A sign of life of the watch on one kind in one cluster: what /readyz and alerts read."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="watchers")
+    kind = models.CharField(max_length=40)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "kind"], name="one_watcher_per_kind")]

@@ -1,0 +1,77 @@
+"""Fan-out over PostgreSQL NOTIFY: groups live in each web process, only a group's message crosses processes.
+
+A message carries ids; the row is the truth. One that is lost (a dropped connection) is made good by `resync`,
+which tells every consumer to read its rows again.
+"""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import psycopg
+from asgiref.sync import sync_to_async
+from channels.layers import InMemoryChannelLayer
+from django.db import connections
+
+log = logging.getLogger(__name__)
+
+NOTIFY_CHANNEL = "berth_live"
+LIMIT_BYTES = 7900  # PostgreSQL refuses a payload of 8000 bytes or more
+LONGEST_DELAY_SECONDS = 5.0
+
+
+def connection_parameters() -> dict[str, Any]:
+    """What psycopg needs for a connection of its own beside Django's."""
+    parameters = connections["default"].get_connection_params()
+    return {k: v for k, v in parameters.items() if k not in ("cursor_factory", "context", "pool")}
+
+
+class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
+    """A channel layer whose groups reach every process connected to the same database."""
+
+    _listener: asyncio.Task[None] | None = None
+    _listening: asyncio.Event
+
+    def publish(self, group: str, message: dict[str, Any]) -> None:
+        """Send from synchronous code: delivered when the caller's transaction commits, never on rollback."""
+        payload = json.dumps([group, message], separators=(",", ":"))
+        if len(payload.encode()) > LIMIT_BYTES:
+            raise ValueError("too large for a notification: send an id and let the reader read the row")
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload])
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        await sync_to_async(self.publish)(group, message)
+
+    async def group_add(self, group: str, channel: str) -> None:
+        if self._listener is None or self._listener.done():
+            self._listening = asyncio.Event()
+            self._listener = asyncio.create_task(self._listen())
+        await asyncio.wait_for(self._listening.wait(), 10)
+        await super().group_add(group, channel)
+
+    async def _listen(self) -> None:
+        delay = 0.1
+        while True:
+            try:
+                await self._deliver()
+            except psycopg.Error as error:
+                log.warning("lost the live-event connection (%s), again in %.1f s", type(error).__name__, delay)
+            await asyncio.sleep(delay)
+            delay = 0.1 if self._listening.is_set() else min(delay * 2, LONGEST_DELAY_SECONDS)
+
+    async def _deliver(self) -> None:
+        parameters = connection_parameters()
+        async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as connection:
+            await connection.execute(f"LISTEN {NOTIFY_CHANNEL}")
+            if self._listening.is_set():
+                await self._resync()
+            self._listening.set()
+            async for notification in connection.notifies():
+                group, message = json.loads(notification.payload)
+                await super().group_send(group, message)
+
+    async def _resync(self) -> None:
+        for group in list(self.groups):
+            await super().group_send(group, {"type": "resync"})

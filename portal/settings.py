@@ -1,0 +1,220 @@
+"""All settings, from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+
+from portal.environment import BASE_DIR, load_run_file, state_dir
+
+load_run_file()
+env = environ.Env()
+
+# A trial on one machine: plain HTTP on loopback, demo users, mail to a file.
+TRIAL = env.bool("BERTH_TRIAL", default=False)
+# Which process this is: web, worker, watcher, or empty for a management command.
+ROLE = env.str("BERTH_ROLE", default="")
+
+DEBUG = env.bool("BERTH_DEBUG", default=False)
+SECRET_KEY = env.str("BERTH_SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.list("BERTH_SECRET_KEY_FALLBACKS", default=[])
+BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL else "https://localhost")
+ALLOWED_HOSTS = env.list(
+    "BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else []
+)
+CSRF_TRUSTED_ORIGINS = env.list("BERTH_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "portal.apps.PortalAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.contrib.postgres",
+    "channels",
+    "csp",
+    "django_htmx",
+    "django_filters",
+    "django_q",
+    "rest_framework",
+    "drf_spectacular",
+    "accounts",
+    "clusters",
+    "quotas",
+    "workspaces",
+    "portal",
+    "portal.up",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+WSGI_APPLICATION = None
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
+# inherit one (it corrupts the protocol), and keep one connection each instead.
+DATABASES: dict[str, Any] = {"default": env.db_url("DATABASE_URL")}
+DATABASES["default"].setdefault("OPTIONS", {})
+if ROLE == "web":
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CHANNEL_LAYERS = {"default": {"BACKEND": "portal.channel_layer.NotifyLayer"}}
+
+# retry must exceed timeout * (2 + queue_limit / workers), or a slow task is run twice at once.
+Q_CLUSTER: dict[str, Any] = {
+    "name": "berth",
+    "broker_class": "portal.task_broker.NotifyBroker",
+    "orm": "default",
+    "workers": env.int("BERTH_WORKERS", default=4),
+    "queue_limit": env.int("BERTH_WORKERS", default=4),
+    "bulk": 1,
+    "poll": 1,
+    "timeout": 120,
+    "retry": 480,
+    "max_attempts": 3,
+    "save_limit": -1,
+    "catch_up": False,
+    "scheduler": False,
+    "label": "Tasks",
+}
+
+# --- People
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "workspaces"
+LOGOUT_REDIRECT_URL = "sign-in"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+# --- Security: cookies and transport. Only a trial speaks plain HTTP, on loopback.
+SESSION_COOKIE_NAME = "berth_session"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = not TRIAL
+CSRF_COOKIE_NAME = "berth_csrf"
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SECURE = not TRIAL
+SECURE_SSL_REDIRECT = not TRIAL
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 0 if TRIAL else 31_536_000
+SECURE_HSTS_INCLUDE_SUBDOMAINS = not TRIAL
+SECURE_HSTS_PRELOAD = not TRIAL
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "no-referrer"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if env.bool("BERTH_BEHIND_PROXY", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "manifest-src": [SELF],
+    }
+}
+
+# --- Language, time, static files
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = Path(env.str("BERTH_STATIC_ROOT", default=str(state_dir() / "collected")))
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+if DEBUG or env.bool("BERTH_PLAIN_STATIC", default=False):
+    STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+
+# --- API
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.rest.authentication.TokenAuthentication",
+        "accounts.rest.authentication.SignedInSession",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PAGINATION_CLASS": "accounts.rest.pagination.KeysetPagination",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "accounts.rest.errors.handle",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "DATETIME_FORMAT": "iso-8601",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Berth",
+    "DESCRIPTION": "Self-service GPU workspaces on Kubernetes.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+# --- Clusters
+# Kubeconfig files may start programs (exec plugins); that is code on this machine, so the operator opts in.
+ALLOW_EXEC_PLUGINS = env.bool("BERTH_ALLOW_EXEC_PLUGINS", default=False)
+
+# --- Logs: plain lines in a trial, JSON in production; never request bodies, headers or environment.
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"berth": {"()": "portal.logs.formatter", "as_json": not TRIAL}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "berth"}},
+    "root": {"handlers": ["stderr"], "level": env.str("BERTH_LOG_LEVEL", default="INFO")},
+}

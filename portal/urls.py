@@ -1,0 +1,23 @@
+"""Every address: pages, the API under /api/v1/, health, admin."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from portal import health
+
+api_v1 = [
+    path("", include("accounts.rest.urls")),
+    path("", include("quotas.urls_api")),
+    path("", include("workspaces.urls_api")),
+]
+
+urlpatterns = [
+    path("api/v1/", include((api_v1, "api-v1"))),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("admin/", admin.site.urls),
+    path("", include("accounts.urls")),
+    path("", include("workspaces.urls")),
+]

@@ -1,0 +1,195 @@
+"""Workspaces: what their person wants (`desired`), what was last seen (`phase`), and their story (`Event`)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Tenant
+from quotas.models import Flavor, Pool
+
+
+class Image(models.Model):
+    """An entry of the catalogue: a container reference, what it offers, and who it runs as."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.SlugField(_("slug"), max_length=40, unique=True)
+    name = models.CharField(_("name"), max_length=120)
+    description = models.CharField(_("description"), max_length=240, blank=True)
+    reference = models.CharField(_("container reference"), max_length=512)
+    offers_jupyter = models.BooleanField(_("offers Jupyter"), default=True)
+    offers_ssh = models.BooleanField(_("offers SSH"), default=True)
+    uid = models.PositiveIntegerField(_("user id"), default=1000)
+    gid = models.PositiveIntegerField(_("group id"), default=1000)
+    username = models.CharField(_("user name"), max_length=32, default="jovyan")
+    home = models.CharField(_("home"), max_length=240, default="/home/jovyan")
+    shell = models.CharField(_("shell"), max_length=240, default="/bin/bash")
+    is_active = models.BooleanField(_("offered"), default=True)
+
+    class Meta:
+        verbose_name = _("image")
+        verbose_name_plural = _("images")
+        ordering: ClassVar = ["slug"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(uid__gte=1) & Q(gid__gte=1), name="image_never_runs_as_root")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Desired(models.TextChoices):
+    RUNNING = "running", _("running")
+    STOPPED = "stopped", _("stopped")
+    DELETED = "deleted", _("deleted")
+
+
+class Phase(models.TextChoices):
+    WAITING = "waiting", _("waiting")
+    STARTING = "starting", _("starting")
+    READY = "ready", _("ready")
+    STOPPING = "stopping", _("stopping")
+    STOPPED = "stopped", _("stopped")
+    FAILED = "failed", _("failed")
+    DELETING = "deleting", _("deleting")
+
+
+class Step(models.TextChoices):
+    """The ten steps of a start, in order. A step is done when its evidence exists."""
+
+    REQUEST = "request", _("Request")
+    ADMISSION = "admission", _("Admission")
+    DISK = "disk", _("Disk")
+    CONTAINER = "container", _("Container")
+    SCHEDULED = "scheduled", _("Scheduled")
+    IMAGE = "image", _("Image")
+    MOUNTS = "mounts", _("Mounts")
+    STARTED = "started", _("Started")
+    ENDPOINT = "endpoint", _("Endpoint")
+    READY = "ready", _("Ready")
+
+
+STEPS = tuple(Step)
+
+
+class Ending(models.TextChoices):
+    """Why the current run is being taken down; empty while it is not."""
+
+    STOP = "stop", _("stop")
+    RESTART = "restart", _("restart")
+    INTERRUPTED = "interrupted", _("interrupted")
+    REQUEUE = "requeue", _("sent back to the queue")
+    FAILED = "failed", _("failed")
+    DELETE = "delete", _("delete")
+
+
+class Workspace(models.Model):
+    """A named Jupyter + SSH environment of one person in one tenant; started and stopped many times."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workspaces")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces")
+    name = models.CharField(_("name"), max_length=63)
+    image = models.ForeignKey(Image, on_delete=models.PROTECT, related_name="+")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    flavor = models.ForeignKey(Flavor, null=True, on_delete=models.SET_NULL, related_name="+")
+    units = models.PositiveIntegerField(default=0)
+    cpu_millicores = models.PositiveIntegerField()
+    memory_mib = models.PositiveIntegerField()
+    disk_mib = models.PositiveIntegerField(default=0, help_text=_("A local disk beside the home; 0: none."))
+    env = models.JSONField(default=dict, blank=True)
+    repository = models.CharField(max_length=1024, blank=True)
+    priority = models.SmallIntegerField(default=0)
+
+    desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
+    delete_disk = models.BooleanField(default=False, help_text=_("A deletion takes home and disk along."))
+    ending = models.CharField(max_length=12, choices=Ending, blank=True)
+
+    # The current run, or the last one: the id of its claim.
+    run = models.UUIDField(null=True)
+    phase = models.CharField(max_length=8, choices=Phase, default=Phase.WAITING)
+    message_code = models.CharField(max_length=64, blank=True)
+    message_data = models.JSONField(default=dict)
+    step = models.CharField(max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last."))
+    step_since = models.DateTimeField()
+    # {code, data, at} of why the last start did not succeed, else null.
+    failure = models.JSONField(null=True)
+    # When a trouble that is only fatal after a while was first seen in this run: {code: RFC 3339 time}.
+    troubles = models.JSONField(default=dict)
+    node = models.CharField(max_length=253, blank=True)
+    host = models.CharField(max_length=253, blank=True)
+    jupyter_port = models.PositiveIntegerField(null=True)
+    ssh_port = models.PositiveIntegerField(null=True)
+    # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
+    pod_uid = models.CharField(max_length=64, blank=True)
+    pod_ended = models.BooleanField(default=True)
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, help_text=_("When the current run was admitted."))
+    ready_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField(auto_now=True)
+    last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
+    # A reconcile is on its way; set by whoever enqueues it, cleared by reconcile before it reads.
+    dirty_since = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        verbose_name = _("workspace")
+        verbose_name_plural = _("workspaces")
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [models.Index(fields=["tenant", "phase"], name="workspace_tenant_phase")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "owner", "name"],
+                condition=Q(deleted_at__isnull=True),
+                name="one_workspace_of_a_name_per_person_and_tenant",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def object_name(self) -> str:
+        """The name of its Kubernetes objects."""
+        return f"ws-{self.id}"
+
+
+class WorkspaceSecret(models.Model):
+    """What only its person may have; every value encrypted (accounts.secrets), so a database dump tells nothing."""
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="secret")
+    jupyter_token = models.TextField()
+    host_key = models.TextField(help_text=_("OpenSSH private key (ed25519), stable over all runs."))
+    host_key_public = models.TextField(help_text=_("The public half, in clear."))
+    host_key_fingerprint = models.CharField(max_length=64)
+    env = models.TextField(help_text=_("JSON object of secret_env."))
+
+
+class Event(models.Model):
+    """One line of a workspace's story, numbered 1, 2, 3 … within it, kept for ever. Words come from its code."""
+
+    class Level(models.TextChoices):
+        INFO = "info", _("info")
+        WARNING = "warning", _("warning")
+        ERROR = "error", _("error")
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="events")
+    number = models.PositiveIntegerField()
+    run = models.UUIDField(null=True)
+    at = models.DateTimeField()
+    step = models.CharField(max_length=10, choices=Step, blank=True)
+    level = models.CharField(max_length=8, choices=Level, default=Level.INFO)
+    code = models.CharField(max_length=64)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        ordering: ClassVar = ["workspace", "number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["workspace", "number"], name="events_numbered_once_per_workspace")
+        ]
