@@ -1,0 +1,31 @@
+"""Become one part of a trial: `python -m portal.up.child PART -- COMMAND…` under supervisor.
+
+Supervisor restarts a part that was killed, but knows nothing of the children it left behind (a task queue's
+workers survive their master). So the next one ends them first, writes down who it is, asks the kernel to be
+stopped when supervisor itself is killed, and becomes the program.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from portal.up import leftovers
+from portal.up.state import State
+
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    part, separator, *command = sys.argv[1:]
+    assert separator == "--", "usage: python -m portal.up.child PART -- COMMAND…"
+    state = State(Path(os.environ["BERTH_STATE_DIR"]))
+    leftovers.end(leftovers.left(state.folder, state.records, [part]), signal.SIGKILL, 5)
+    leftovers.record(state.records, part)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    main()

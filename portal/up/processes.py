@@ -1,0 +1,170 @@
+"""The parts of a trial under supervisor: started by us one by one, restarted by it, stopped in reverse order.
+
+Supervisor has a session of its own, so that Ctrl-C in the terminal reaches `make up` alone, which then stops
+everything in order; and every part has a process group of its own.
+"""
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import xmlrpc.client
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from supervisor.xmlrpc import SupervisorTransport
+
+from portal.up import leftovers
+from portal.up.plan import REPOSITORY, Program
+from portal.up.refusal import Refusal
+from portal.up.state import State
+
+SUPERVISOR = "supervisor"
+# All parts stop in turn, and each is killed when its own time is over.
+STOP_SECONDS = 20
+LOG_LINES_SHOWN = 15
+
+
+def configuration(state: State, sockets: Path, programs: Iterable[Program]) -> str:
+    """supervisord.conf. `%` has a meaning there, and values are quoted."""
+    sections = [
+        f"""[supervisord]
+nodaemon=true
+silent=true
+directory={escape(REPOSITORY)}
+logfile={escape(state.logs / "supervisor.log")}
+pidfile={escape(state.folder / "supervisor.pid")}
+childlogdir={escape(state.logs)}
+[unix_http_server]
+file={escape(control(sockets))}
+chmod=0700
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+    ]
+    for priority, program in enumerate(programs, start=1):
+        command = as_part(program.name, program.command)
+        variables = {**program.environment, leftovers.PART_VARIABLE: program.name}
+        sections.append(
+            f"""[program:{program.name}]
+command={escape(shlex.join(command))}
+environment={",".join(f'{name}="{escape(value)}"' for name, value in variables.items())}
+priority={priority}
+autostart=false
+autorestart=true
+startretries=20
+stopsignal={program.stop_signal}
+stopwaitsecs={program.stop_seconds}
+killasgroup=true
+redirect_stderr=true
+stdout_logfile={escape(log_file(state, program.name))}
+stdout_logfile_maxbytes=5MB
+stdout_logfile_backups=2
+"""
+        )
+    return "".join(sections)
+
+
+def escape(value: object) -> str:
+    return str(value).replace("%", "%%")
+
+
+def as_part(name: str, command: Iterable[str]) -> list[str]:
+    return [sys.executable, "-m", "portal.up.child", name, "--", *command]
+
+
+def log_file(state: State, name: str) -> Path:
+    return state.logs / f"{name}.log"
+
+
+def control(sockets: Path) -> Path:
+    return sockets / "supervisor.sock"
+
+
+class Supervisor:
+    """A running supervisor, as a context: whatever happens inside, everything is stopped when it is left."""
+
+    def __init__(self, state: State, sockets: Path, programs: Iterable[Program], environ: Mapping[str, str]):
+        self._state = state
+        self._programs = {program.name: program for program in programs}
+        self._control = control(sockets)
+        self._environ = {**environ, leftovers.PART_VARIABLE: SUPERVISOR}
+        self._conf = state.folder / "supervisord.conf"
+        self._conf.write_text(configuration(state, sockets, self._programs.values()))
+
+    def __enter__(self) -> Self:
+        self._control.unlink(missing_ok=True)
+        with log_file(self._state, SUPERVISOR).open("a") as log:
+            self._process = subprocess.Popen(
+                as_part(SUPERVISOR, [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._conf)]),
+                cwd=REPOSITORY,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop in order; what is left after that (supervisor itself was killed) is ended all the same."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        end_leftovers(self._state, self._programs)
+        self._conf.unlink(missing_ok=True)
+        self._control.unlink(missing_ok=True)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        transport = SupervisorTransport(None, None, f"unix://{self._control}")
+        with xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+            return getattr(proxy.supervisor, method)(*arguments)
+
+    def wait_until_up(self) -> None:
+        self._wait(self._control.exists, SUPERVISOR, 15, lambda: self.is_running)
+
+    def start(self, name: str) -> None:
+        self._call("startProcess", name, False)
+
+    def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
+        """Wait for the evidence that a part serves; refuse with its last words when it gives up or is too slow."""
+        self._wait(is_ready, name, timeout_seconds, lambda: self.states()[name]["statename"] != "FATAL")
+
+    def _wait(
+        self, is_ready: Callable[[], bool], name: str, timeout_seconds: float, is_alive: Callable[[], bool]
+    ) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        while not is_ready():
+            if time.monotonic() > deadline or not is_alive():
+                log = log_file(self._state, name)
+                words = "\n".join(f"  {line}" for line in last_lines(log))
+                raise Refusal(f"The {name} did not start. Its last words, from {log}:\n{words}")
+            time.sleep(0.1)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Per part what supervisor knows: statename, pid, start, …"""
+        return {info["name"]: info for info in self._call("getAllProcessInfo")}
+
+
+def end_leftovers(state: State, parts: Iterable[str]) -> int:
+    """End what runs of these parts (supervisor first, or it would start them again); how many processes that was."""
+    ended = 0
+    for part in (SUPERVISOR, *reversed(list(parts))):
+        found = leftovers.left(state.folder, state.records, [part])
+        ended += len(found)
+        # SIGINT is PostgreSQL's quick shutdown; supervisor's own way would be the slow one.
+        how = {SUPERVISOR: signal.SIGKILL, "postgres": signal.SIGINT}.get(part, signal.SIGTERM)
+        leftovers.end(leftovers.end(found, how, 3), signal.SIGKILL, 5)
+    return ended
+
+
+def last_lines(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:] if log.exists() else []

@@ -1,0 +1,106 @@
+"""The state directory of a trial: the one place it writes to, held by one `make up` at a time."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.up.refusal import Refusal
+
+# A unix socket's path may have 107 bytes; the longest name we put below the socket folder is PostgreSQL's.
+LONGEST_SOCKET_FOLDER = 107 - len("/postgres/.s.PGSQL.5432")
+
+
+@dataclass(frozen=True)
+class State:
+    """Names of what lies in the state directory. Every entry is private by itself, whatever the folder's mode."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> "State":
+        """Root's folder may be passed through (the database and the pods have uids of their own), not listed."""
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o711 if os.geteuid() == 0 else 0o700)
+        state = cls(folder.resolve())
+        for private in (state.logs, state.records):
+            private.mkdir(mode=0o700, exist_ok=True)
+        return state
+
+    @property
+    def run_file(self) -> Path:
+        return self.folder / "run.env"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def records(self) -> Path:
+        """Who runs: one small file per process with its pid and start time."""
+        return self.folder / "processes"
+
+    @property
+    def postgres(self) -> Path:
+        return self.folder / "postgres"
+
+    @property
+    def cluster(self) -> Path:
+        return self.folder / "cluster"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def image(self) -> Path:
+        return self.folder / "image"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the state directory. The kernel gives a dead holder's lock back, so it is never stale."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.read(lock, 32).decode().strip()
+                raise Refusal(
+                    f"Berth already runs on {self.folder} (pid {holder}). Use it, stop it with Ctrl-C in its "
+                    "terminal, or choose another BERTH_STATE_DIR and PORT."
+                ) from None
+            os.ftruncate(lock, 0)
+            os.write(lock, f"{os.getpid()}\n".encode())
+            yield
+        finally:
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def sockets(self) -> Iterator[Path]:
+        """A folder for unix sockets: in the state directory, or where that path is too long, a short one."""
+        folder = self.folder / "run"
+        if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
+            folder.mkdir(mode=0o711, exist_ok=True)
+            yield folder
+        else:
+            with tempfile.TemporaryDirectory(prefix="berth-") as short:
+                Path(short).chmod(0o711)
+                yield Path(short)
+
+    def read_run_file(self) -> dict[str, str]:
+        if not self.run_file.is_file():
+            return {}
+        lines = self.run_file.read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+    def write_run_file(self, values: Mapping[str, str]) -> None:
+        """Replace run.env in one step: a `manage.py` in another terminal reads the old one or the new one."""
+        new = self.folder / f"run.env.{secrets.token_hex(4)}"
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write("# Written by `make up`; `manage.py` reads it. Holds secrets.\n")
+            file.writelines(f"{key}={value}\n" for key, value in values.items())
+        new.replace(self.run_file)
