@@ -1,7 +1,8 @@
 """Find and end what an earlier `make up` left running, without ever touching a process that is not ours.
 
-A pid alone proves nothing: numbers are used again. A process is ours when its pid *and* its start time are the
-recorded ones, or when its environment says that it is a part of this state directory (children of a killed part).
+A pid alone proves nothing: numbers are used again. A process is ours when its pid *and* its start time are
+the recorded ones, or when its environment says that it is a part of this state directory (what a killed part
+left behind).
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from portal.up.state import State
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TRIAL_IMAGE = "berth.local/jupyter:1"
 POD_KINDS = ("process", "played")
+CATALOGUE_SETTINGS = ("BERTH_WORKSPACE_IMAGE", "BERTH_DISK_CLASS", "BERTH_HOME_CLASS")
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,14 @@ class Program:
 class Plan:
     state: State
     address: str
-    demo_password: str
-    new_demo_password: bool
     server: Server | None
-    cluster_port: int | None
-    run_file: Mapping[str, str]
+    settings: Mapping[str, str]  # what run.env will say
+    has_new_password: bool
     programs: tuple[Program, ...]
 
     @property
     def has_trial_cluster(self) -> bool:
-        return self.cluster_port is not None
+        return "BERTH_DEVCLUSTER_PORT" in self.settings
 
 
 def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
@@ -50,57 +49,67 @@ def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
     ports.require_web_port(web_port)
     address = f"http://{ports.LOOPBACK}:{web_port}/"
     server = None if environ.get("DATABASE_URL") else Server(state.postgres, sockets / "postgres")
-    cluster_port, pods = None, environ.get("BERTH_DEVCLUSTER_PODS") or POD_KINDS[0]
-    if not environ.get("KUBECONFIG"):
-        if pods not in POD_KINDS:
-            raise Refusal(f"BERTH_DEVCLUSTER_PODS is {pods!r}; it may be {' or '.join(POD_KINDS)}.")
-        if pods == "process":
-            ports.require_workspace_ports()
-        cluster_port = ports.keep_or_choose(kept.get("BERTH_DEVCLUSTER_PORT"))
-    password = (
-        environ.get("BERTH_DEMO_PASSWORD") or kept.get("BERTH_DEMO_PASSWORD") or secrets.token_urlsafe(9)
-    )
-
-    run_file = {
+    settings = {
         "BERTH_TRIAL": "1",
-        "BERTH_SECRET_KEY": environ.get("BERTH_SECRET_KEY")
-        or kept.get("BERTH_SECRET_KEY")
-        or secrets.token_urlsafe(48),
+        "BERTH_SECRET_KEY": secrets.token_urlsafe(48),
+        "BERTH_DEMO_PASSWORD": secrets.token_urlsafe(9),
+        **pick(kept, "BERTH_SECRET_KEY", "BERTH_DEMO_PASSWORD"),
+        **pick(environ, "BERTH_SECRET_KEY", "BERTH_DEMO_PASSWORD", *CATALOGUE_SETTINGS),
         "DATABASE_URL": server.url if server else environ["DATABASE_URL"],
-        "KUBECONFIG": str(state.kubeconfig) if cluster_port else environ["KUBECONFIG"],
         "BERTH_BASE_URL": address.rstrip("/"),
         "BERTH_ALLOWED_HOSTS": f"{ports.LOOPBACK},localhost",
-        "BERTH_SSH_SERVICE_PORT": str(ports.ssh_service_port() if cluster_port else 22),
-        "BERTH_DEMO_PASSWORD": password,
+        **(
+            {"KUBECONFIG": environ["KUBECONFIG"]}
+            if environ.get("KUBECONFIG")
+            else trial_cluster_settings(state, kept, environ)
+        ),
     }
-    if cluster_port:
-        run_file["BERTH_DEVCLUSTER_PORT"] = str(cluster_port)
-        run_file["BERTH_DEVCLUSTER_PODS"] = pods
-        run_file["BERTH_WORKSPACE_IMAGE"] = environ.get("BERTH_WORKSPACE_IMAGE") or TRIAL_IMAGE
-        if environ.get("BERTH_DEVCLUSTER_NODES"):
-            run_file["BERTH_DEVCLUSTER_NODES"] = str(Path(environ["BERTH_DEVCLUSTER_NODES"]).resolve())
-
-    programs = [
-        Program("worker", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"}),
-        Program("watcher", manage("watch"), {"BERTH_ROLE": "watcher"}),
-        Program("web", web_command(web_port), {"BERTH_ROLE": "web"}),
-    ]
-    if cluster_port:
-        programs.insert(0, Program("cluster", cluster_command(state, run_file), {}, stop_seconds=4))
-    if server:
-        programs.insert(
-            0, Program("postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
-        )
     return Plan(
         state=state,
         address=address,
-        demo_password=password,
-        new_demo_password=password != kept.get("BERTH_DEMO_PASSWORD"),
         server=server,
-        cluster_port=cluster_port,
-        run_file=run_file,
-        programs=tuple(programs),
+        settings=settings,
+        has_new_password=settings["BERTH_DEMO_PASSWORD"] != kept.get("BERTH_DEMO_PASSWORD"),
+        programs=tuple(programs(state, server, settings, web_port)),
     )
+
+
+def pick(values: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: values[name] for name in names if values.get(name)}
+
+
+def trial_cluster_settings(
+    state: State, kept: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Its port stays the same over restarts, so that whoever holds a kubeconfig finds it again."""
+    pods = environ.get("BERTH_DEVCLUSTER_PODS") or POD_KINDS[0]
+    if pods not in POD_KINDS:
+        raise Refusal(f"BERTH_DEVCLUSTER_PODS is {pods!r}; it may be {' or '.join(POD_KINDS)}.")
+    if pods == "process":
+        ports.require_workspace_ports()
+    settings = {
+        "KUBECONFIG": str(state.kubeconfig),
+        "BERTH_DEVCLUSTER_PORT": str(ports.keep_or_choose(kept.get("BERTH_DEVCLUSTER_PORT"))),
+        "BERTH_DEVCLUSTER_PODS": pods,
+        "BERTH_SSH_SERVICE_PORT": str(ports.ssh_service_port()),
+        "BERTH_WORKSPACE_IMAGE": environ.get("BERTH_WORKSPACE_IMAGE") or TRIAL_IMAGE,
+    }
+    if environ.get("BERTH_DEVCLUSTER_NODES"):
+        settings["BERTH_DEVCLUSTER_NODES"] = str(Path(environ["BERTH_DEVCLUSTER_NODES"]).resolve())
+    return settings
+
+
+def programs(
+    state: State, server: Server | None, settings: Mapping[str, str], web_port: int
+) -> Iterator[Program]:
+    """In the order of their start."""
+    if server:
+        yield Program("postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
+    if "BERTH_DEVCLUSTER_PORT" in settings:
+        yield Program("cluster", cluster_command(state, settings), {}, stop_seconds=4)
+    yield Program("worker", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
+    yield Program("watcher", manage("watch"), {"BERTH_ROLE": "watcher"})
+    yield Program("web", web_command(web_port), {"BERTH_ROLE": "web"})
 
 
 def number(environ: Mapping[str, str], name: str, default: int) -> int:
@@ -130,7 +139,7 @@ def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...
 
 
 def environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    """What every part inherits: the person's own environment, less what run.env says (secrets stay in that file)."""
-    dropped = {*plan.run_file, "BERTH_ROLE", "DJANGO_SETTINGS_MODULE"}
+    """What every part inherits: the person's own environment, less what run.env says: secrets stay there."""
+    dropped = {*plan.settings, "BERTH_ROLE", "DJANGO_SETTINGS_MODULE"}
     kept = {name: value for name, value in environ.items() if name not in dropped}
     return kept | {"BERTH_STATE_DIR": str(plan.state.folder), "PYTHONUNBUFFERED": "1"}

@@ -5,7 +5,6 @@ A wildcard listener of somebody else's blocks a port on every address; we bind l
 
 import contextlib
 import errno
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from portal.up.refusal import Refusal
 
 LOOPBACK = "127.0.0.1"
-# An address of the kind that a trial gives to Services of workspaces; whatever it has bound, nothing else uses it.
+# Of the kind that a trial gives to the Services of workspaces; nothing else uses this one.
 PROBE = "127.64.255.254"
 # Jupyter and sshd inside a workspace.
 WORKSPACE_PORTS = (8888, 2222)
@@ -45,8 +44,8 @@ def require_workspace_ports() -> None:
     for port in WORKSPACE_PORTS:
         if not is_free(PROBE, port):
             raise Refusal(
-                f"Port {port} is taken on all addresses{holder_words(port)}, and workspaces need it on theirs "
-                f"(127.64.…). Stop that, or let it listen on {LOOPBACK} alone."
+                f"Port {port} is taken on all addresses{holder_words(port)}, and workspaces need it on "
+                f"theirs (127.64.…). Stop that, or let it listen on {LOOPBACK} alone."
             )
 
 
@@ -88,6 +87,6 @@ def socket_inodes(entry: Path) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for descriptor in (entry / "fd").iterdir():
             with contextlib.suppress(OSError):
-                target = os.readlink(descriptor)
+                target = str(descriptor.readlink())
                 if target.startswith("socket:["):
                     yield target[len("socket:[") : -1]

@@ -1,8 +1,8 @@
 """A PostgreSQL of our own, from the binaries that come in a pip package, reachable by a unix socket alone.
 
-The package's own `get_server()` leaves servers running, widens the modes of parent folders and trusts everybody on
-the machine, so we run `initdb` and `postgres` ourselves. The kernel tells the server who connects ("peer"): only
-the account that ran `make up` is let in, and there is no password to steal.
+The package's own `get_server()` leaves servers running, widens the modes of parent folders and trusts
+everybody on the machine, so we run `initdb` and `postgres` ourselves. The kernel tells the server who
+connects ("peer"): only the account that ran `make up` is let in, and there is no password to steal.
 """
 
 import importlib.util
@@ -46,7 +46,7 @@ class Server:
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return [
             *as_server(SERVER_UID, self.data.parent),
-            str(binary("postgres")),
+            str(binaries() / "postgres"),
             "-D",
             str(self.data),
             *options,
@@ -67,7 +67,7 @@ class Server:
             os.chown(self.sockets, SERVER_UID, SERVER_UID)
 
     def _initialise(self) -> None:
-        """Build the data directory beside its place and move it there whole: a killed initdb leaves nothing half."""
+        """Build the data directory beside its place and move it there whole, for an initdb may be killed."""
         new = self.data.with_suffix(".new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
@@ -77,7 +77,8 @@ class Server:
             os.chown(new, builder_uid, builder_uid)
         options = ["--username=postgres", "--auth=peer", "--encoding=UTF8", "--locale=C", "--no-instructions"]
         made = subprocess.run(
-            [*as_server(builder_uid, new.parent), str(binary("initdb")), f"--pgdata={new}", *options],
+            [*as_server(builder_uid, new.parent), str(binaries() / "initdb"), f"--pgdata={new}", *options],
+            check=False,
             capture_output=True,
             text=True,
             cwd="/",
@@ -91,7 +92,7 @@ class Server:
         )
         if is_root():
             for folder, _, files in os.walk(new):
-                for path in (folder, *(os.path.join(folder, name) for name in files)):
+                for path in (Path(folder), *(Path(folder, name) for name in files)):
                     os.lchown(path, SERVER_UID, SERVER_UID)
         new.rename(self.data)
 
@@ -130,15 +131,11 @@ def binaries() -> Path:
     return max(Path(package).glob("pginstall[0-9]*")) / "bin"
 
 
-def binary(name: str) -> Path:
-    return binaries() / name
-
-
 def as_server(uid: int, folder: Path) -> list[str]:
     """The words that put a command into an account of its own; none where we are not root.
 
-    Below a folder that only root may enter, such as /root, it gets the one right to pass through and read; the
-    folder's mode stays as it is.
+    Below a folder that only root may enter, such as /root, it gets the one right to pass through and read;
+    the folder's mode stays as it is.
     """
     if not is_root():
         return []

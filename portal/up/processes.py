@@ -129,13 +129,20 @@ class Supervisor:
             return getattr(proxy.supervisor, method)(*arguments)
 
     def wait_until_up(self) -> None:
-        self._wait(self._control.exists, SUPERVISOR, 15, lambda: self.is_running)
+        self._wait(self._answers, SUPERVISOR, 15, lambda: self.is_running)
+
+    def _answers(self) -> bool:
+        try:
+            self._call("getState")
+        except OSError:
+            return False
+        return True
 
     def start(self, name: str) -> None:
         self._call("startProcess", name, False)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
-        """Wait for the evidence that a part serves; refuse with its last words when it gives up or is too slow."""
+        """Wait for the evidence that a part serves; refuse with its last words when it gives up."""
         self._wait(is_ready, name, timeout_seconds, lambda: self.states()[name]["statename"] != "FATAL")
 
     def _wait(
@@ -155,7 +162,7 @@ class Supervisor:
 
 
 def end_leftovers(state: State, parts: Iterable[str]) -> int:
-    """End what runs of these parts (supervisor first, or it would start them again); how many processes that was."""
+    """End what runs of these parts, supervisor first, or it would start them again; how many there were."""
     ended = 0
     for part in (SUPERVISOR, *reversed(list(parts))):
         found = leftovers.left(state.folder, state.records, [part])

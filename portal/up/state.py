@@ -17,13 +17,13 @@ LONGEST_SOCKET_FOLDER = 107 - len("/postgres/.s.PGSQL.5432")
 
 @dataclass(frozen=True)
 class State:
-    """Names of what lies in the state directory. Every entry is private by itself, whatever the folder's mode."""
+    """What lies in the state directory. Every entry is private by itself, whatever the folder's mode."""
 
     folder: Path
 
     @classmethod
     def make(cls, folder: Path) -> "State":
-        """Root's folder may be passed through (the database and the pods have uids of their own), not listed."""
+        """Root's may be passed through, not listed: the database and the pods have uids of their own."""
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         state = cls(folder.resolve())
@@ -100,7 +100,7 @@ class State:
     def write_run_file(self, values: Mapping[str, str]) -> None:
         """Replace run.env in one step: a `manage.py` in another terminal reads the old one or the new one."""
         new = self.folder / f"run.env.{secrets.token_hex(4)}"
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write("# Written by `make up`; `manage.py` reads it. Holds secrets.\n")
-            file.writelines(f"{key}={value}\n" for key, value in values.items())
+        lines = [f"{key}={value}\n" for key, value in values.items()]
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.writelines(["# Written by `make up`; `manage.py` reads it. Holds secrets.\n", *lines])
         new.replace(self.run_file)

@@ -1,0 +1,139 @@
+"""The story of `make up`, in order. Run by `make up` with exec, so that Ctrl-C reaches it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from portal.environment import state_dir
+from portal.up import leftovers
+from portal.up.announce import say, starting, welcome
+from portal.up.plan import REPOSITORY, Plan, environment, make_plan
+from portal.up.processes import Supervisor, end_leftovers, log_file
+from portal.up.refusal import Refusal
+from portal.up.state import State
+
+PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "web")
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequested(BaseException):
+    """Ctrl-C, or a signal to this process: not an error, and nothing may catch it as one."""
+
+
+def main() -> int:
+    try:
+        require_linux()
+        state = State.make(state_dir())
+        with state.held(), state.sockets() as sockets, stoppable():
+            up(state, sockets)
+    except Refusal as refusal:
+        print(f"make up: {refusal}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def require_linux() -> None:
+    if sys.platform != "linux":
+        raise Refusal("Berth's trial runs on Linux only. On another system, use a Linux virtual machine.")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the first stop signal into an exception; later ones are ignored, for the stopping is under way.
+
+    Set whatever was inherited: a shell starts background jobs with SIGINT ignored.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        say("Stopping…")
+        raise StopRequested
+
+    for each in STOP_SIGNALS:
+        signal.signal(each, stop)
+    try:
+        yield
+    except StopRequested:
+        say("Everything is stopped, and nothing is lost: `make up` goes on from here.")
+
+
+def up(state: State, sockets: Path) -> None:
+    if ended := end_leftovers(state, PARTS):
+        say(f"Ended {ended} processes that an earlier `make up` had left.")
+    plan = make_plan(state, sockets, os.environ)
+    state.write_run_file(plan.settings)
+    if plan.server:
+        plan.server.prepare()
+    environ = environment(plan, os.environ)
+    say(f"Berth starts from {state.folder}")
+    with Supervisor(state, sockets, plan.programs, environ) as supervisor:
+        start_all(plan, supervisor, environ)
+        say(welcome(plan))
+        watch(supervisor, state)
+
+
+def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> None:
+    supervisor.wait_until_up()
+    if plan.server:
+        with starting("database", f"PostgreSQL in {plan.state.postgres}"):
+            supervisor.start("postgres")
+            plan.server.wait_until_ready()
+            plan.server.ensure_database()
+    if plan.has_trial_cluster:
+        with starting("cluster", f"a trial cluster whose pods are {plan.settings['BERTH_DEVCLUSTER_PODS']}"):
+            supervisor.start("cluster")
+            port = plan.settings["BERTH_DEVCLUSTER_PORT"]
+            supervisor.wait_for("cluster", lambda: answers(f"http://127.0.0.1:{port}/readyz"), 30)
+    with starting("data", "tables, static files, demo data"):
+        prepare(plan, environ)
+    with starting("worker", "tasks"):
+        supervisor.start("worker")
+    with starting("watcher", "watches the cluster"):
+        supervisor.start("watcher")
+    with starting("web", plan.address):
+        supervisor.start("web")
+        supervisor.wait_for("web", lambda: answers(f"{plan.address}readyz"), 60)
+
+
+def prepare(plan: Plan, environ: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "portal.up.prepare"]
+    if plan.has_new_password:
+        command.append("--set-passwords")
+    environ = {**environ, leftovers.PART_VARIABLE: "prepare"}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environ, start_new_session=True, check=False)
+    if done.returncode != 0:
+        raise Refusal("The database could not be prepared; the lines above say why.")
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310  (our own address)
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def watch(supervisor: Supervisor, state: State) -> None:
+    """Stay in the foreground, and say when a part ended and was started again."""
+    pids = {name: info["pid"] for name, info in supervisor.states().items()}
+    while True:
+        time.sleep(1)
+        if not supervisor.is_running:
+            raise Refusal("The supervisor was killed, so everything was stopped. `make up` starts it again.")
+        for name, info in supervisor.states().items():
+            if info["pid"] and info["pid"] != pids[name]:
+                say(f"  {name:<9} had ended and was started again; its log: {log_file(state, name)}")
+                pids[name] = info["pid"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

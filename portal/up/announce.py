@@ -1,0 +1,35 @@
+"""What the person at the terminal reads: a line per thing that starts, then where to go and how to get in."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from portal.up.plan import Plan
+from portal.up.seed import PEOPLE
+
+
+def say(text: str) -> None:
+    """At once, also into a pipe."""
+    print(text, flush=True)
+
+
+@contextmanager
+def starting(what: str, words: str) -> Iterator[None]:
+    """One line with the time it took, when it is there."""
+    began = time.monotonic()
+    yield
+    say(f"  {what:<9} {words} ({time.monotonic() - began:.1f} s)")
+
+
+def welcome(plan: Plan) -> str:
+    people = "\n".join(f"    {person.username:<7} {person.words}" for person in PEOPLE)
+    return f"""
+Berth is ready:  {plan.address}
+
+  Sign in as one of these, each with the password  {plan.settings["BERTH_DEMO_PASSWORD"]}
+{people}
+
+  A token for scripts:  .venv/bin/python manage.py issue_token alice --scopes read workspaces
+  Logs:  {plan.state.logs}
+  Ctrl-C stops everything and loses nothing.
+"""
