@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -45,7 +44,10 @@ class Pool(models.Model):
     name = models.CharField(_("name"), max_length=120)
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="pools")
     node_labels = models.JSONField(
-        _("node labels"), default=dict, blank=True, help_text=_("A node belongs to the pool when it has all of these.")
+        _("node labels"),
+        default=dict,
+        blank=True,
+        help_text=_("A node belongs to the pool when it has all of these."),
     )
     sharing = models.CharField(_("sharing"), max_length=12, choices=Sharing, default=Sharing.EXCLUSIVE)
     resource_name = models.CharField(
@@ -68,6 +70,8 @@ class Pool(models.Model):
     # Requests are limits divided by this: how far CPU and memory may be overcommitted.
     cpu_overcommit = models.DecimalField(_("CPU overcommit"), max_digits=5, decimal_places=2, default=1)
     memory_overcommit = models.DecimalField(_("memory overcommit"), max_digits=5, decimal_places=2, default=1)
+    # An admission pass is on its way; set by whoever enqueues it, cleared by the pass before it reads.
+    pass_queued_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("pool")
@@ -129,7 +133,13 @@ class Quota(models.Model):
     class Meta:
         verbose_name = _("quota")
         verbose_name_plural = _("quotas")
-        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "pool"], name="one_quota_per_tenant_and_pool")]
+        ordering: ClassVar = ["tenant__slug", "pool__slug"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "pool"], name="one_quota_per_tenant_and_pool")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant} · {self.pool}"
 
 
 class TenantLimit(models.Model):
@@ -143,6 +153,10 @@ class TenantLimit(models.Model):
     class Meta:
         verbose_name = _("limit of a tenant")
         verbose_name_plural = _("limits of tenants")
+        ordering: ClassVar = ["tenant__slug"]
+
+    def __str__(self) -> str:
+        return str(self.tenant)
 
 
 class Claim(models.Model):
@@ -178,6 +192,8 @@ class Claim(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     admitted_at = models.DateTimeField(null=True)
     released_at = models.DateTimeField(null=True)
+    # Its pod vanished while it ran: nobody has proven its end, so the units stay held until an admin says so.
+    end_unproven_since = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("claim")
@@ -194,6 +210,19 @@ class Claim(models.Model):
                 name="one_live_claim_per_holder",
             ),
             models.CheckConstraint(
-                condition=Q(state="released") | Q(released_at__isnull=True), name="released_at_only_when_released"
+                condition=Q(state="released", released_at__isnull=False)
+                | (~Q(state="released") & Q(released_at__isnull=True)),
+                name="released_at_when_released",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="admitted") | (Q(admitted_at__isnull=False) & ~Q(node="")),
+                name="admitted_to_a_node_at_a_time",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="waiting") | (Q(admitted_at__isnull=True) & Q(node="")),
+                name="waiting_has_no_node",
             ),
         ]
+
+    def __str__(self) -> str:
+        return f"{self.get_holder_kind_display()} {self.holder_id}"

@@ -1,8 +1,11 @@
-"""What quotas tell the room above, sent inside the transaction that changes the claim."""
+"""What quotas tell the room above, sent inside the transaction that changes the claim.
+
+A receiver that updates its holder's row takes that row's lock after the claim's: see the order in `admission.py`.
+"""
 
 from django.dispatch import Signal
 
 claim_admitted = Signal()  # claim: Claim
-claim_waits = Signal()  # claim: Claim; its reason or place became another
+claim_waits = Signal()  # claim: Claim; its reason became another, or it was sent back
 claim_to_stop = Signal()  # claim: Claim, code: str; it must give its units back
-claim_released = Signal()  # claim: Claim
+claim_released = Signal()  # claim: Claim, successor: Claim | None; set when the holder goes on under another claim

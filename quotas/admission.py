@@ -1,0 +1,211 @@
+"""How a claim comes to be, starts, waits and ends. Every change of a claim's state is made here.
+
+Nobody's quota and no node's room is ever exceeded, because only `admit` starts what waits and a lock lets one pass at
+a time run per cluster (pools of a cluster may share nodes). Every other change only gives room back or hands it on,
+by a guarded update that one of several callers wins.
+
+Order of locks: cluster, tenants' limits, claim, then its holder's row. A use case that changes a holder's row and its
+claim in one transaction calls this module first; the other way round it would deadlock with a pass.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.errors import Conflict
+from accounts.models import Tenant, User
+from quotas import passes, pool_state
+from quotas.limits import refuse_what_never_fits
+from quotas.models import Claim, Pool, TenantLimit
+from quotas.scheduling import Admitted, Waits, decide
+from quotas.signals import claim_admitted, claim_released, claim_waits
+
+BACK_OFF_FIRST = timedelta(seconds=30)
+BACK_OFF_MOST = timedelta(minutes=10)
+
+State = Claim.State
+
+
+def request(
+    *,
+    tenant: Tenant,
+    user: User,
+    pool: Pool,
+    units: int,
+    cpu_millicores: int,
+    memory_mib: int,
+    holder_kind: str,
+    holder_id: UUID,
+    priority: int = 0,
+) -> Claim:
+    """Queue a claim, in the caller's transaction. Raises a Refusal for what could never start."""
+    claim = Claim(
+        tenant=tenant,
+        user=user,
+        pool=pool,
+        units=units,
+        cpu_millicores=cpu_millicores,
+        memory_mib=memory_mib,
+        holder_kind=holder_kind,
+        holder_id=holder_id,
+        priority=priority,
+        place=_next_place(),
+    )
+    refuse_what_never_fits(claim)
+    try:
+        with transaction.atomic():
+            claim.save(force_insert=True)
+    except IntegrityError as error:
+        if "one_live_claim_per_holder" not in str(error):
+            raise
+        raise Conflict(
+            "already_claimed",
+            _("It already runs or waits for its turn."),
+            _("Stop it first if you want to start it anew."),
+        ) from error
+    passes.want(pool.id)
+    return claim
+
+
+@transaction.atomic
+def admit(pool_id: UUID) -> int:
+    """One pass over a pool's queue: start whom there is room for, note for the others why they wait."""
+    pool = Pool.objects.get(pk=pool_id)
+    _lock_cluster(pool.cluster_id)
+    claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
+    if not claims:
+        return 0
+    _lock_limits({claim.tenant_id for claim in claims.values()})
+    decisions = decide(pool_state.read(pool, claims.values()))
+    started = [_start(claims[admitted.claim], admitted) for admitted in decisions.admitted]
+    for waits in decisions.waits:
+        _note_reason(claims[waits.claim], waits)
+    return sum(started)
+
+
+def release(claim_id: UUID, reason: str) -> bool:
+    """End a claim: its pods' end is proven, or it never had any. True for the one caller that did it."""
+    with transaction.atomic():
+        claim = _end(claim_id, from_states=[State.WAITING, State.ADMITTED], reason=reason)
+        if claim is None:
+            return False
+        claim_released.send(sender=Claim, claim=claim, successor=None)
+        passes.want_for_cluster(claim.pool.cluster_id)
+        return True
+
+
+def renew(claim: Claim) -> Claim:
+    """A restart: end the claim and admit its successor to the same units on the same node, in one step."""
+    with transaction.atomic():
+        ended = _end_admitted(claim, "renewed")
+        successor = _successor(ended, state=State.ADMITTED, node=ended.node, admitted_at=timezone.now())
+        claim_released.send(sender=Claim, claim=ended, successor=successor)
+        claim_admitted.send(sender=Claim, claim=successor)
+        return successor
+
+
+def send_back(claim: Claim, code: str, data: dict[str, Any]) -> Claim:
+    """The cluster would not run it after all: end the claim and queue its successor at the old place, after a while."""
+    with transaction.atomic():
+        ended = _end_admitted(claim, code)
+        successor = _successor(
+            ended,
+            attempt=ended.attempt + 1,
+            not_before=timezone.now() + back_off(ended.attempt),
+            reason_code=code,
+            reason_data=data,
+        )
+        claim_released.send(sender=Claim, claim=ended, successor=successor)
+        claim_waits.send(sender=Claim, claim=successor)
+        passes.want_for_cluster(ended.pool.cluster_id)
+        return successor
+
+
+def doubt_end(claim_id: UUID) -> bool:
+    """Its pod vanished while it ran: keep the units held, and ask an admin. True when this is new."""
+    undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
+    return bool(undoubted.update(end_unproven_since=timezone.now()))
+
+
+def back_off(attempt: int) -> timedelta:
+    """How long one that was sent back this often before waits at least."""
+    return min(BACK_OFF_FIRST * 2 ** min(attempt, 10), BACK_OFF_MOST)
+
+
+def _start(claim: Claim, admitted: Admitted) -> bool:
+    """False when somebody released it while this pass was deciding."""
+    claim.state, claim.node, claim.admitted_at = State.ADMITTED, admitted.node, timezone.now()
+    claim.reason_code, claim.reason_data, claim.not_before = "", {}, None
+    if not _update_waiting(claim, "state", "node", "admitted_at", "reason_code", "reason_data", "not_before"):
+        return False
+    claim_admitted.send(sender=Claim, claim=claim)
+    return True
+
+
+def _note_reason(claim: Claim, waits: Waits) -> None:
+    reason = waits.reason
+    if (claim.reason_code, claim.reason_data) == (reason.code, reason.data):
+        return
+    claim.reason_code, claim.reason_data = reason.code, dict(reason.data)
+    if _update_waiting(claim, "reason_code", "reason_data"):
+        claim_waits.send(sender=Claim, claim=claim)
+
+
+def _update_waiting(claim: Claim, *fields: str) -> bool:
+    values = {name: getattr(claim, name) for name in fields}
+    return bool(Claim.objects.filter(pk=claim.pk, state=State.WAITING).update(**values))
+
+
+def _end_admitted(claim: Claim, reason: str) -> Claim:
+    ended = _end(claim.pk, from_states=[State.ADMITTED], reason=reason)
+    if ended is None:
+        raise Conflict("not_admitted", _("It no longer runs."), _("Look at it again, then start it."))
+    return ended
+
+
+def _end(claim_id: UUID, *, from_states: list[str], reason: str) -> Claim | None:
+    live = Claim.objects.filter(pk=claim_id, state__in=from_states)
+    ended = live.update(
+        state=State.RELEASED, released_at=timezone.now(), reason_code=reason, reason_data={}, end_unproven_since=None
+    )
+    return Claim.objects.select_related("pool").get(pk=claim_id) if ended else None
+
+
+def _successor(ended: Claim, **changes: Any) -> Claim:
+    return Claim.objects.create(
+        pool=ended.pool,
+        tenant_id=ended.tenant_id,
+        user_id=ended.user_id,
+        holder_kind=ended.holder_kind,
+        holder_id=ended.holder_id,
+        units=ended.units,
+        cpu_millicores=ended.cpu_millicores,
+        memory_mib=ended.memory_mib,
+        priority=ended.priority,
+        place=ended.place,
+        **changes,
+    )
+
+
+def _next_place() -> int:
+    """Places of the queue come from one sequence, so that who asks later stands later, on any machine."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('quotas_claim_place')")
+        return int(cursor.fetchone()[0])
+
+
+def _lock_cluster(cluster_id: UUID) -> None:
+    """One pass at a time per cluster, until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"])
+
+
+def _lock_limits(tenants: set[UUID]) -> None:
+    """A tenant's limits hold over all clusters, whose passes may run at once."""
+    list(TenantLimit.objects.select_for_update().filter(tenant__in=tenants).order_by("tenant_id"))

@@ -1,0 +1,156 @@
+"""What room the nodes of a pool have, as last seen: allocatable less what every pod there requests, ours or foreign.
+
+Of our own runs the claim counts and not the pod, so that room is taken from the moment of admission and given back
+at release: on the node that its pod really is on, or else on the one chosen for it. Nodes may be in several pools,
+so every claim of the cluster counts. Three queries, however many pools, nodes and pods there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import BigIntegerField, BooleanField, Count, Exists, ExpressionWrapper, OuterRef, Q, Subquery, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce
+
+from clusters.models import Node, PodUsage
+from quotas.models import Claim, Pool
+from quotas.scheduling import NodeState, Room
+
+MIB = 1024**2
+SHUT_OUT = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True)
+class PoolNodes:
+    """The nodes that a pool's labels choose: all of them as they would be empty, and the healthy ones as they are."""
+
+    whole: tuple[Room, ...]
+    healthy: tuple[NodeState, ...]
+
+
+@dataclass
+class _Taken:
+    """What is taken of one node. `units` counts by the extended resource's name."""
+
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    pods: int = 0
+
+    def __post_init__(self) -> None:
+        self.units: defaultdict[str, int] = defaultdict(int)
+
+
+NodeKey = tuple[UUID, str]
+TakenByNode = defaultdict[NodeKey, _Taken]
+
+
+def nodes_of(pools: Collection[Pool]) -> dict[UUID, PoolNodes]:
+    """The nodes of each pool, by the pool's id."""
+    clusters = {pool.cluster_id for pool in pools}
+    resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
+    nodes = list(Node.objects.filter(cluster__in=clusters))
+    foreign, ours = _taken_by_pods(clusters, resources)
+    _add_claims(ours, clusters)
+    return {
+        pool.id: _pool_nodes(pool, [n for n in nodes if belongs(n, pool)], foreign=foreign, ours=ours)
+        for pool in pools
+    }
+
+
+def belongs(node: Node, pool: Pool) -> bool:
+    return node.cluster_id == pool.cluster_id and pool.node_labels.items() <= node.labels.items()
+
+
+def is_healthy(node: Node, pool: Pool) -> bool:
+    """A new pod of the pool may be placed there."""
+    return (
+        node.ready
+        and not node.unschedulable
+        and all(
+            any(tolerates(toleration, taint) for toleration in pool.tolerations)
+            for taint in node.taints
+            if taint.get("effect") in SHUT_OUT
+        )
+    )
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """As Kubernetes means it: an empty key with Exists is every taint, an empty effect is every effect."""
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _pool_nodes(
+    pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode
+) -> PoolNodes:
+    whole, healthy = [], []
+    for node in nodes:
+        key = (node.cluster_id, node.name)
+        whole.append(_left(node, pool))
+        if is_healthy(node, pool):
+            without_ours = _left(node, pool, foreign[key])
+            healthy.append(NodeState(node.name, _left(node, pool, foreign[key], ours[key]), without_ours))
+    return PoolNodes(tuple(whole), tuple(healthy))
+
+
+def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
+    has = node.allocatable
+    resource = pool.resource_name
+    return Room(
+        units=has.get(resource, 0) - sum(t.units[resource] for t in taken) if resource else 0,
+        cpu_millicores=has.get("cpu", 0) - sum(t.cpu_millicores for t in taken),
+        memory_mib=(has.get("memory", 0) - sum(t.memory_bytes for t in taken)) // MIB,
+        pods=has.get("pods", 0) - sum(t.pods for t in taken),
+    )
+
+
+def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNode, TakenByNode]:
+    """Foreign pods, and pods of ours whose claim no longer counts while they are still seen."""
+    counted_by_claim = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
+    sums = {f"units_{number}": _requested(name) for number, name in enumerate(resources)}
+    rows = (
+        PodUsage.objects.filter(~Exists(counted_by_claim), cluster__in=clusters)
+        .annotate(foreign=ExpressionWrapper(Q(run__isnull=True), output_field=BooleanField()))
+        .values("cluster_id", "node", "foreign")
+        .annotate(pods=Count("pk"), cpu=_requested("cpu"), memory=_requested("memory"), **sums)
+    )
+    foreign: TakenByNode = defaultdict(_Taken)
+    ours: TakenByNode = defaultdict(_Taken)
+    for row in rows:
+        taken = (foreign if row["foreign"] else ours)[row["cluster_id"], row["node"]]
+        taken.cpu_millicores += row["cpu"]
+        taken.memory_bytes += row["memory"]
+        taken.pods += row["pods"]
+        for number, name in enumerate(resources):
+            taken.units[name] += row[f"units_{number}"]
+    return foreign, ours
+
+
+def _requested(name: str) -> Coalesce:
+    return Coalesce(Sum(Cast(KeyTextTransform(name, "requests"), BigIntegerField())), 0)
+
+
+def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID]) -> None:
+    seen_on = PodUsage.objects.filter(run=OuterRef("pk")).values("node")[:1]
+    rows = (
+        Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
+        .annotate(at=Coalesce(Subquery(seen_on), "node"))
+        .values("pool__cluster_id", "at", "pool__resource_name")
+        .annotate(pods=Count("pk"), u=Sum("units"), cpu=Sum("cpu_millicores"), memory=Sum("memory_mib"))
+    )
+    for row in rows:
+        taken = taken_by_node[row["pool__cluster_id"], row["at"]]
+        taken.units[row["pool__resource_name"]] += row["u"]
+        taken.cpu_millicores += row["cpu"]
+        taken.memory_bytes += row["memory"] * MIB
+        taken.pods += row["pods"]

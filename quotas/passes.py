@@ -1,0 +1,56 @@
+"""When an admission pass runs: after whatever may let somebody start, and at most one is on its way per pool.
+
+The mark is set after the commit of what made the pass wanted, and taken away before the pass reads, so that no
+change falls between. A mark whose pass was lost with its worker counts for nothing after a minute.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.models import Cluster
+from quotas import tasks
+from quotas.models import Claim, Pool
+
+LOST_AFTER = timedelta(minutes=1)
+
+
+def want(pool_id: UUID) -> None:
+    """Once the current transaction has committed, have a pass over this pool."""
+    transaction.on_commit(partial(_enqueue_once, pool_id), robust=True)
+
+
+def want_for_cluster(cluster_id: UUID) -> None:
+    """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
+    transaction.on_commit(partial(_enqueue_where_somebody_waits, cluster_id), robust=True)
+
+
+def begins(pool_id: UUID) -> None:
+    """A pass is about to read: whatever changes from now on wants another."""
+    Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)
+
+
+def on_capacity(cluster: Cluster, **_: Any) -> None:
+    """Receiver: nodes, or what pods take of them, changed; or time went on and a back-off may be over."""
+    want_for_cluster(cluster.id)
+
+
+def _enqueue_where_somebody_waits(cluster_id: UUID) -> None:
+    waiting = Claim.objects.filter(pool__cluster=cluster_id, state=Claim.State.WAITING)
+    for pool_id in waiting.order_by().values_list("pool_id", flat=True).distinct():
+        _enqueue_once(pool_id)
+
+
+def _enqueue_once(pool_id: UUID) -> None:
+    now = timezone.now()
+    unmarked = Q(pass_queued_at__isnull=True) | Q(pass_queued_at__lt=now - LOST_AFTER)
+    with transaction.atomic():
+        if Pool.objects.filter(unmarked, pk=pool_id).update(pass_queued_at=now):
+            tasks.enqueue_pass(pool_id)

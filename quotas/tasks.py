@@ -1,0 +1,16 @@
+"""What the worker runs for quotas, and how it is enqueued: the only module here that knows the task queue."""
+
+from uuid import UUID
+
+from django_q.tasks import async_task
+
+
+def enqueue_pass(pool_id: UUID) -> None:
+    async_task("quotas.tasks.admission_pass", str(pool_id), group="admission")
+
+
+def admission_pass(pool_id: str) -> None:
+    from quotas import admission, passes
+
+    passes.begins(UUID(pool_id))
+    admission.admit(UUID(pool_id))
