@@ -1,0 +1,81 @@
+// A websocket that comes back: back-off with jitter, a watchdog for silent ones, and a thin bar while it is away.
+
+const FIRST_DELAY_MS = 400;
+const LONGEST_DELAY_MS = 15_000;
+const SILENCE_MS = 45_000; // the server pings every 20 s
+const BAR_AFTER_MS = 900; // a short blink is not worth a word
+
+const NOT_SIGNED_IN = 4401;
+const NOT_THERE = 4404;
+
+const away = new Set();
+
+function showAway(socket, isAway) {
+  if (isAway) away.add(socket);
+  else away.delete(socket);
+  document.querySelector("[data-reconnecting]").hidden = away.size === 0;
+}
+
+// `path` is a function: it is asked anew at each connection, so that it can say where to go on (?after=N).
+export function connect(path, { onMessage, onOpen = () => {} }) {
+  const self = {};
+  let delay = FIRST_DELAY_MS;
+  let socket, retry, watchdog, bar;
+  let leaving = false;
+
+  function heard() {
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => socket.close(), SILENCE_MS);
+  }
+
+  function open() {
+    clearTimeout(retry);
+    const origin = location.origin.replace(/^http/, "ws");
+    socket = new WebSocket(origin + path());
+    socket.onopen = () => {
+      delay = FIRST_DELAY_MS;
+      clearTimeout(bar);
+      bar = undefined;
+      showAway(self, false);
+      heard();
+      onOpen();
+    };
+    socket.onmessage = (frame) => {
+      heard();
+      const message = JSON.parse(frame.data);
+      if (message.type !== "ping") onMessage(message);
+    };
+    socket.onclose = closed;
+  }
+
+  function closed({ code }) {
+    clearTimeout(watchdog);
+    if (leaving) return;
+    if (code === NOT_SIGNED_IN || code === NOT_THERE) {
+      location.reload(); // the server says what became of it
+      return;
+    }
+    bar ??= setTimeout(() => showAway(self, true), BAR_AFTER_MS);
+    retry = setTimeout(open, delay * (0.5 + Math.random()));
+    delay = Math.min(delay * 2, LONGEST_DELAY_MS);
+  }
+
+  function hurry() {
+    if (socket.readyState !== WebSocket.CLOSED || leaving) return;
+    delay = FIRST_DELAY_MS;
+    open();
+  }
+
+  addEventListener("online", hurry);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && hurry());
+  addEventListener("pagehide", () => {
+    leaving = true;
+    socket.close();
+  });
+  addEventListener("pageshow", (show) => {
+    if (!show.persisted) return;
+    leaving = false;
+    open();
+  });
+  open();
+}

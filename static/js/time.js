@@ -1,0 +1,29 @@
+// Lets times tick: [data-since] each second, [data-ago] with it. Says them as templatetags/berth.py does.
+
+const NBSP = "\u00a0";
+const UNITS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "min"],
+];
+
+function span(seconds) {
+  for (const [length, unit] of UNITS) {
+    if (seconds >= length) return `${Math.floor(seconds / length)}${NBSP}${unit}`;
+  }
+  return `${seconds}${NBSP}s`;
+}
+
+function tick() {
+  for (const time of document.querySelectorAll("time[data-since], time[data-ago]")) {
+    const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000));
+    let words = span(seconds);
+    if ("ago" in time.dataset) {
+      if (seconds < 10) continue; // "just now", in the reader's language, as the server wrote it
+      words = document.body.dataset.ago.replace("%s", words);
+    }
+    if (time.textContent !== words) time.textContent = words;
+  }
+}
+
+setInterval(tick, 1000);
