@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 class Installation(models.Model):
-    """This installation's identity: the label by which it knows its own objects in a shared cluster. One row."""
+    """This installation's identity: by this label it knows its own objects in a shared cluster. One row."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
 
+    def __str__(self) -> str:
+        return str(self.id)
+
     @classmethod
     def current_id(cls) -> uuid.UUID:
-        return cls.objects.values_list("id", flat=True).get()
+        return cls.objects.get().id
 
 
-def text_list(label: str, help_text: str = "") -> ArrayField:
+def text_list(label: StrOrPromise, help_text: StrOrPromise = "") -> ArrayField[Any, Any]:
     return ArrayField(
         models.CharField(max_length=253), default=list, blank=True, verbose_name=label, help_text=help_text
     )
@@ -44,11 +50,18 @@ class Cluster(models.Model):
         _("connection"), max_length=12, choices=Connection, default=Connection.IN_CLUSTER
     )
     kubeconfig_path = models.CharField(_("kubeconfig file"), max_length=1024, blank=True)
-    context = models.CharField(_("context"), max_length=253, blank=True, help_text=_("Empty: the file's current one."))
-    exposure = models.CharField(_("exposure"), max_length=16, choices=Exposure, default=Exposure.LOAD_BALANCER)
+    context = models.CharField(
+        _("context"), max_length=253, blank=True, help_text=_("Empty: the file's current one.")
+    )
+    exposure = models.CharField(
+        _("exposure"), max_length=16, choices=Exposure, default=Exposure.LOAD_BALANCER
+    )
     ssh_service_port = models.PositiveIntegerField(_("SSH port of a workspace's address"), default=22)
     disk_class = models.CharField(
-        _("class for local disks"), max_length=253, blank=True, help_text=_("StorageClass; empty: the default.")
+        _("class for local disks"),
+        max_length=253,
+        blank=True,
+        help_text=_("StorageClass; empty: the default."),
     )
     home_class = models.CharField(
         _("class for homes"), max_length=253, blank=True, help_text=_("StorageClass; empty: the default.")
@@ -74,7 +87,7 @@ class Cluster(models.Model):
 
 
 class Node(models.Model):
-    """What was last seen of a node. Amounts: cpu in millicores, memory and storage in bytes, others as counted."""
+    """Last seen of a node. Amounts: cpu in millicores, memory and storage in bytes, others counted."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=253)
@@ -88,6 +101,9 @@ class Node(models.Model):
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "name"], name="one_row_per_node")]
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class PodUsage(models.Model):
     """What one pod, ours or foreign, takes of its node. Pods that ended or have no node have no row."""
@@ -97,11 +113,16 @@ class PodUsage(models.Model):
     namespace = models.CharField(max_length=253)
     name = models.CharField(max_length=253)
     node = models.CharField(max_length=253, db_index=True)
-    run = models.UUIDField(null=True, db_index=True, help_text=_("The claim that this pod runs under, if ours."))
+    run = models.UUIDField(
+        null=True, db_index=True, help_text=_("The claim that this pod runs under, if ours.")
+    )
     requests = models.JSONField(default=dict, help_text=_("As in Node.allocatable."))
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class UnknownCause(models.Model):
@@ -119,6 +140,9 @@ class UnknownCause(models.Model):
         verbose_name_plural = _("unexplained messages")
         ordering: ClassVar = ["-count"]
 
+    def __str__(self) -> str:
+        return self.text[:80]
+
 
 class Watcher(models.Model):
     """A sign of life of the watch on one kind in one cluster: what /readyz and alerts read."""
@@ -128,4 +152,9 @@ class Watcher(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "kind"], name="one_watcher_per_kind")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "kind"], name="one_watcher_per_kind")
+        ]
+
+    def __str__(self) -> str:
+        return self.kind

@@ -3,11 +3,15 @@
 from django.dispatch import Signal
 
 # An object that carries our labels (or an event about one) was added, modified or deleted.
-# Arguments: cluster (Cluster), kind (str, as "Pod"), change ("ADDED" | "MODIFIED" | "DELETED"), body (dict, raw JSON).
+# Arguments: cluster (Cluster), kind (str, as "Pod"), change ("ADDED" | "MODIFIED" | "DELETED"), body (dict,
+# raw JSON; of what vanished during a gap only kind, metadata and the last phase are known).
 object_changed = Signal()
 
 # Nodes, or what pods take of them, changed: somebody who waits may fit now. Arguments: cluster (Cluster).
 capacity_changed = Signal()
 
-# Everything was listed anew after a gap: whoever was missed must be looked at again. Arguments: cluster (Cluster).
+# Listed anew after a gap: whoever was missed must be looked at again. Arguments: cluster (Cluster).
 relisted = Signal()
+
+# Every five seconds while this process leads the watch: for periodic passes of the rooms above. No arguments.
+tick = Signal()

@@ -1,0 +1,206 @@
+"""What Berth asks of a Kubernetes API, in Berth's words: raw JSON in, raw JSON out.
+
+Applies are server-side with one field manager, forced: what Berth owns is set back, what others added stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clusters.errors import ClusterRefused
+from clusters.kinds import KINDS
+from clusters.labels import MANAGER
+from clusters.transport import READ_TIMEOUT_SECONDS, Json, Lines, Objects, Transport
+
+PAGE = 500
+FOLLOW_TIMEOUT_SECONDS = 300.0
+
+
+class Api:
+    """One cluster. Every method may raise ClusterUnavailable or ClusterRefused."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    # --- reading
+
+    def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
+        """The object, or None where there is none."""
+        try:
+            return self._transport.request("GET", KINDS[kind].path(namespace, name))
+        except ClusterRefused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    def list(
+        self,
+        kind: str,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Objects:
+        return self.list_with_version(kind, namespace=namespace, labels=labels, fields=fields)[0]
+
+    def list_with_version(
+        self,
+        kind: str,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> tuple[Objects, str]:
+        """All objects, page by page, and the resource version to watch from."""
+        query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
+        objects: Objects = []
+        while True:
+            try:
+                page = self._transport.request("GET", KINDS[kind].path(namespace), query=query)
+            except ClusterRefused as refused:
+                if refused.status != 410 or "continue" not in query:
+                    raise
+                # The pages' snapshot was compacted away while we read: once more, in one piece.
+                objects, query = [], _selectors(labels, fields)
+                continue
+            objects += page.get("items") or []
+            following = page["metadata"].get("continue")
+            if not following:
+                break
+            query["continue"] = following
+        for body in objects:  # items of a list lack what single objects carry
+            body.setdefault("kind", kind)
+            body.setdefault("apiVersion", KINDS[kind].api_version)
+        return objects, str(page["metadata"].get("resourceVersion", ""))
+
+    def watch(
+        self,
+        kind: str,
+        *,
+        version: str,
+        labels: Mapping[str, str] | None = None,
+        server_timeout_seconds: int,
+        read_timeout_seconds: float,
+    ) -> Lines:
+        """One watch request over all namespaces: lines of JSON, until the server ends it."""
+        query: dict[str, str | int] = {
+            **_selectors(labels, None),
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": server_timeout_seconds,
+        }
+        return self._transport.stream(
+            KINDS[kind].path(None), query=query, read_timeout_seconds=read_timeout_seconds
+        )
+
+    def logs(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str,
+        tail_lines: int | None = None,
+        follow: bool = False,
+    ) -> Lines:
+        """Lines of a container's log. Followed, they end with StreamSilent after five minutes without one."""
+        query: dict[str, str | int] = {"container": container, "follow": "true" if follow else "false"}
+        if tail_lines is not None:
+            query["tailLines"] = tail_lines
+        timeout = FOLLOW_TIMEOUT_SECONDS if follow else READ_TIMEOUT_SECONDS
+        return self._transport.stream(
+            KINDS["Pod"].path(namespace, pod, "log"), query=query, read_timeout_seconds=timeout
+        )
+
+    def version(self) -> str:
+        """As in "v1.36.2"."""
+        return str(self._transport.request("GET", "/version").get("gitVersion", ""))
+
+    # --- writing
+
+    def apply(self, body: Json) -> Json:
+        """Create, or bring to this state. What is applied to an object with a deletionTimestamp is lost."""
+        return self._transport.request(
+            "PATCH",
+            _path_of(body, body["metadata"]["name"]),
+            query={"fieldManager": MANAGER, "force": "true"},
+            body=body,
+            content_type="application/apply-patch+yaml",
+            quotes_secrets=body["kind"] == "Secret",
+        )
+
+    def try_create(self, body: Json) -> None:
+        """Would this be accepted? A dry run through every admission step; raises ClusterRefused if not."""
+        self._transport.request(
+            "POST", _path_of(body), query={"dryRun": "All", "fieldManager": MANAGER}, body=body
+        )
+
+    def create(self, body: Json) -> Json:
+        """For what is asked rather than kept, such as an access review."""
+        return self._transport.request("POST", _path_of(body), body=body, repeatable=False)
+
+    def json_patch(self, kind: str, namespace: str | None, name: str, operations: Objects) -> Json | None:
+        return self._patch(kind, namespace, name, operations, "application/json-patch+json", repeatable=False)
+
+    def merge_patch(self, kind: str, namespace: str | None, name: str, body: Json) -> Json | None:
+        return self._patch(kind, namespace, name, body, "application/merge-patch+json", repeatable=True)
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> bool:
+        """Whether there was something to delete. Another object of that name (by uid) counts as gone."""
+        options: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        path = KINDS[kind].path(namespace, name)
+        try:
+            self._transport.request("DELETE", path, body=options, repeatable=uid is not None)
+        except ClusterRefused as refused:
+            if refused.status == 404 or (
+                refused.status == 409 and "UID in the precondition" in refused.message
+            ):
+                return False
+            raise
+        return True
+
+    def _patch(
+        self, kind: str, namespace: str | None, name: str, body: Any, content_type: str, *, repeatable: bool
+    ) -> Json | None:
+        """The object as it is now, or None where there is none."""
+        try:
+            return self._transport.request(
+                "PATCH",
+                KINDS[kind].path(namespace, name),
+                query={"fieldManager": MANAGER},
+                body=body,
+                content_type=content_type,
+                repeatable=repeatable,
+                quotes_secrets=kind == "Secret",
+            )
+        except ClusterRefused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+
+def _path_of(body: Json, name: str | None = None) -> str:
+    return KINDS[body["kind"]].path(body.get("metadata", {}).get("namespace"), name)
+
+
+def _selectors(labels: Mapping[str, str] | None, fields: Mapping[str, str] | None) -> dict[str, str | int]:
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    return {
+        name: ",".join(f"{key}={value}" for key, value in pairs.items())
+        for name, pairs in selectors.items()
+        if pairs
+    }

@@ -1,0 +1,58 @@
+"""The kinds of Kubernetes objects that Berth uses, and where the API has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The address of one object, or of the list of them (in all namespaces where `namespace` is None)."""
+        parts = ["apis" if self.group else "api", self.api_version]
+        if self.namespaced and namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part is not None]
+        return "/" + "/".join(parts)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("Namespace", "", "v1", "namespaces", namespaced=False),
+        Kind("Node", "", "v1", "nodes", namespaced=False),
+        Kind("PersistentVolume", "", "v1", "persistentvolumes", namespaced=False),
+        Kind("Pod", "", "v1", "pods"),
+        Kind("Service", "", "v1", "services"),
+        Kind("Secret", "", "v1", "secrets"),
+        Kind("ConfigMap", "", "v1", "configmaps"),
+        Kind("Event", "", "v1", "events"),
+        Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims"),
+        Kind("ServiceAccount", "", "v1", "serviceaccounts"),
+        Kind("ResourceQuota", "", "v1", "resourcequotas"),
+        Kind("LimitRange", "", "v1", "limitranges"),
+        Kind("StatefulSet", "apps", "v1", "statefulsets"),
+        Kind("Job", "batch", "v1", "jobs"),
+        Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
+        Kind("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False),
+        Kind(
+            "SelfSubjectAccessReview",
+            "authorization.k8s.io",
+            "v1",
+            "selfsubjectaccessreviews",
+            namespaced=False,
+        ),
+    )
+}

@@ -1,0 +1,20 @@
+"""The labels by which Berth knows its own objects in a cluster that it shares with others."""
+
+from __future__ import annotations
+
+from clusters.models import Installation
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+INSTANCE = "berth.dev/instance"
+TENANT = "berth.dev/tenant"
+OWNER = "berth.dev/owner"
+WORKSPACE = "berth.dev/workspace"
+JOB = "berth.dev/job"
+RUN = "berth.dev/run"
+
+MANAGER = "berth"
+
+
+def instance_selector() -> dict[str, str]:
+    """What every object of this installation carries, and nothing of another installation does."""
+    return {MANAGED_BY: MANAGER, INSTANCE: str(Installation.current_id())}
