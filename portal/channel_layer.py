@@ -57,7 +57,9 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
             try:
                 await self._deliver()
             except psycopg.Error as error:
-                log.warning("lost the live-event connection (%s), again in %.1f s", type(error).__name__, delay)
+                log.warning(
+                    "lost the live-event connection (%s), again in %.1f s", type(error).__name__, delay
+                )
             await asyncio.sleep(delay)
             delay = 0.1 if self._listening.is_set() else min(delay * 2, LONGEST_DELAY_SECONDS)
 

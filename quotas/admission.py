@@ -77,7 +77,7 @@ def request(
 def admit(pool_id: UUID) -> int:
     """One pass over a pool's queue: start whom there is room for, note for the others why they wait."""
     pool = Pool.objects.get(pk=pool_id)
-    _lock_cluster(pool.cluster_id)
+    lock(pool.cluster_id)
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
     if not claims:
         return 0
@@ -200,8 +200,8 @@ def _next_place() -> int:
         return int(cursor.fetchone()[0])
 
 
-def _lock_cluster(cluster_id: UUID) -> None:
-    """One pass at a time per cluster, until the transaction ends."""
+def lock(cluster_id: UUID) -> None:
+    """One pass at a time per cluster, until the transaction ends; also for use cases that change claim and holder."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
+from accounts.secrets import decrypt
 from quotas.models import Flavor, Pool
 
 
@@ -115,7 +117,9 @@ class Workspace(models.Model):
     phase = models.CharField(max_length=8, choices=Phase, default=Phase.WAITING)
     message_code = models.CharField(max_length=64, blank=True)
     message_data = models.JSONField(default=dict)
-    step = models.CharField(max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last."))
+    step = models.CharField(
+        max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last.")
+    )
     step_since = models.DateTimeField()
     # {code, data, at} of why the last start did not succeed, else null.
     failure = models.JSONField(null=True)
@@ -135,8 +139,9 @@ class Workspace(models.Model):
     deleted_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(auto_now=True)
     last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
-    # A reconcile is on its way; set by whoever enqueues it, cleared by reconcile before it reads.
+    # Something may have changed: set with the first mark, cleared by the reconcile that saw the last one.
     dirty_since = models.DateTimeField(null=True, db_index=True)
+    dirty_marks = models.PositiveIntegerField(default=0)
 
     class Meta:
         verbose_name = _("workspace")
@@ -169,6 +174,11 @@ class WorkspaceSecret(models.Model):
     host_key_public = models.TextField(help_text=_("The public half, in clear."))
     host_key_fingerprint = models.CharField(max_length=64)
     env = models.TextField(help_text=_("JSON object of secret_env."))
+
+    def clear_env(self) -> dict[str, str]:
+        """secret_env in clear: for the Secret in the cluster, and nobody else."""
+        values: dict[str, str] = json.loads(decrypt(self.env))
+        return values
 
 
 class Event(models.Model):

@@ -1,0 +1,20 @@
+"""The most that a tenant could ever hold in a cluster: for the backstop behind the queue, never the queue itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from accounts.models import Tenant
+from clusters.models import Cluster
+
+from .models import Quota
+
+
+def ceilings(tenant: Tenant, cluster: Cluster) -> dict[str, int]:
+    """Resource name to units: over all pools, what is the tenant's own and what it may borrow."""
+    units: Counter[str] = Counter()
+    for quota in Quota.objects.filter(tenant=tenant, pool__cluster=cluster).select_related("pool"):
+        gpus = quota.nominal_gpus + quota.borrowing_limit_gpus
+        if quota.pool.resource_name:
+            units[quota.pool.resource_name] += gpus * quota.pool.units_per_gpu
+    return dict(units)

@@ -1,0 +1,68 @@
+"""Who may see and do what with workspaces. Strangers get the same answer as for what does not exist."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor, role_in, visible_tenants
+from accounts.errors import NotAllowed, NotThere
+from accounts.models import Role, Scope, Tenant
+
+from .models import Workspace
+
+
+def visible(actor: Actor) -> QuerySet[Workspace]:
+    """All workspaces of the actor's tenants, deleted ones too (their story stays readable)."""
+    return Workspace.objects.filter(tenant__in=visible_tenants(actor))
+
+
+def get(actor: Actor, workspace_id: UUID | str) -> Workspace:
+    """The workspace, or NotThere; a deleted one only for its own person."""
+    related = ("tenant", "owner", "image", "pool__cluster", "flavor")
+    workspace = visible(actor).select_related(*related).filter(pk=workspace_id).first()
+    if workspace is None or (workspace.deleted_at and not is_own(actor, workspace)):
+        raise NotThere("not_found", _("There is no such workspace."), _("Look in the list of workspaces."))
+    return workspace
+
+
+def is_own(actor: Actor, workspace: Workspace) -> bool:
+    return workspace.owner_id == actor.user.pk
+
+
+def require_launch(actor: Actor, tenant: Tenant) -> None:
+    """Members and owners may launch; viewers only look."""
+    actor.require(Scope.WORKSPACES)
+    if role_in(actor, tenant) in (None, Role.VIEWER):
+        raise NotAllowed(
+            "viewer_only_looks",
+            _("You may look at this tenant's workspaces, not start any."),
+            _("Ask an owner of the tenant to make you a member."),
+        )
+
+
+def require_own(actor: Actor, workspace: Workspace) -> None:
+    """Starting and changing is for its own person, while they are a member."""
+    require_launch(actor, workspace.tenant)
+    if not is_own(actor, workspace):
+        raise NotAllowed(
+            "not_yours",
+            _("Only %(owner)s can do this with this workspace.") % {"owner": workspace.owner.get_username()},
+            _("Launch one of your own with the same settings."),
+        )
+
+
+def may_manage(actor: Actor, workspace: Workspace) -> bool:
+    """Whether the actor may stop, extend, delete it and read its logs."""
+    role = role_in(actor, workspace.tenant)
+    return role == Role.OWNER or (is_own(actor, workspace) and role == Role.MEMBER)
+
+
+def require_manage(actor: Actor, workspace: Workspace) -> None:
+    actor.require(Scope.WORKSPACES)
+    if not may_manage(actor, workspace):
+        raise NotAllowed(
+            "not_yours",
+            _("This workspace belongs to %(owner)s.") % {"owner": workspace.owner.get_username()},
+            _("Ask them or an owner of the tenant."),
+        )

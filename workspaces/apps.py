@@ -1,0 +1,25 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class WorkspacesConfig(AppConfig):
+    name = "workspaces"
+    verbose_name = _("Workspaces")
+
+    def ready(self) -> None:
+        """The rooms below speak by signals; here they are heard."""
+        from accounts.signals import access_changed, ssh_keys_changed
+        from clusters.signals import object_changed, relisted, tick
+        from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits
+
+        from . import receivers, runs
+
+        claim_admitted.connect(runs.on_admitted)
+        claim_waits.connect(runs.on_waits)
+        claim_released.connect(runs.on_released)
+        claim_to_stop.connect(runs.on_to_stop)
+        object_changed.connect(receivers.on_object_changed)
+        relisted.connect(receivers.on_relisted)
+        tick.connect(receivers.on_tick)
+        ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
+        access_changed.connect(receivers.on_ssh_keys_changed)

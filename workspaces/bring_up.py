@@ -1,0 +1,236 @@
+"""An admitted run on its way up: make what is missing, look, write how far it got. Steps 3 to 10 of a launch."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from clusters.explain import Diagnosis, explain
+from django.utils import timezone
+
+from accounts.secrets import decrypt
+from clusters.api import Api
+from clusters.errors import ClusterRefused
+from clusters.models import Installation
+from quotas.models import Claim
+
+from . import manifests, runs
+from .digest import HASH
+from .live import changing
+from .look import look_at
+from .models import STEPS, Ending, Event, Phase, Step, Workspace
+from .namespaces import NamespaceTrouble, ensure_tenant
+from .observe import (
+    Observation,
+    Outcome,
+    Seen,
+    Trouble,
+    accepted,
+    end_proven,
+    observe,
+    rejected,
+    started_set,
+    terminal,
+)
+from .story import tell
+from .take_down import let_go
+from .volumes import keep_data
+
+
+def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
+    """One pass: apply what is missing or differs, then record what is seen."""
+    wanted = wanted_of(workspace, claim)
+    in_the_way = make(wanted, api)
+    seen = look_at(workspace, api)
+    keep_data(seen.volume_claims, api)
+    release_rejected(seen, workspace, api)
+    observation = observe(seen, run=str(claim.pk), claims_wanted=len(manifests.volume_claims(wanted)))
+    record(workspace, observation, in_the_way or observation.trouble)
+
+
+def wanted_of(workspace: Workspace, claim: Claim) -> manifests.Wanted:
+    secret = workspace.secret
+    return manifests.Wanted(
+        workspace=workspace,
+        instance=Installation.current_id(),
+        run=claim.pk,
+        node=claim.node,
+        requested_cpu_millicores=claim.cpu_millicores,
+        requested_memory_mib=claim.memory_mib,
+        secret=manifests.SecretValues(
+            jupyter_token=decrypt(secret.jupyter_token),
+            host_key=decrypt(secret.host_key),
+            authorized_keys=authorized_keys(workspace),
+            env=secret.clear_env(),
+        ),
+    )
+
+
+def authorized_keys(workspace: Workspace) -> list[str]:
+    """The person's keys; none once they were deactivated."""
+    if not workspace.owner.is_active:
+        return []
+    return list(workspace.owner.ssh_keys.values_list("public_key", flat=True))
+
+
+# --- make what is missing
+
+
+def make(wanted: manifests.Wanted, api: Api) -> Trouble | None:
+    """Apply in the order of the steps; what refuses stops it there and is returned, explained."""
+    try:
+        ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
+        if make_volume_claims(wanted, api):
+            make_container(wanted, api)
+    except NamespaceTrouble as trouble:
+        return Trouble(trouble.diagnosis, Outcome.FAIL if trouble.final else Outcome.WAIT)
+    except ClusterRefused as refusal:
+        return refused(refusal)
+    return None
+
+
+# A refusal that passes by itself, when others end or a namespace is gone; every other one is final.
+PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being deleted")
+
+
+def refused(refusal: ClusterRefused) -> Trouble:
+    diagnosis = explain("admission", refusal.message)
+    if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
+        return Trouble(diagnosis, Outcome.REQUEUE, 120)
+    return Trouble(diagnosis, Outcome.FAIL)
+
+
+def make_volume_claims(wanted: manifests.Wanted, api: Api) -> bool:
+    """Whether all are accepted. One that exists is left as it is: it holds data."""
+    done = True
+    for body in manifests.volume_claims(wanted):
+        there = api.get("PersistentVolumeClaim", wanted.namespace, body["metadata"]["name"]) or api.apply(
+            body
+        )
+        modes = {}
+        name = there["spec"].get("storageClassName", "")
+        if there.get("status", {}).get("phase") != "Bound" and name:
+            modes[name] = (api.get("StorageClass", None, name) or {}).get("volumeBindingMode", "Immediate")
+        done = accepted(there, modes) and done
+    return done
+
+
+def make_container(wanted: manifests.Wanted, api: Api) -> None:
+    """The StatefulSet first and without its pod, so that all else can hang on it; then the pod."""
+    run = str(wanted.run)
+    there = api.get("StatefulSet", wanted.namespace, wanted.name)
+    if there is None:
+        api.try_create(manifests.trial_pod(wanted))
+        there = api.apply(manifests.stateful_set(wanted, replicas=0))
+    if there["metadata"].get("deletionTimestamp"):
+        return  # an apply would be answered and lost; its end will be seen
+    apply_if_differs(manifests.service(wanted, there), api)
+    apply_if_differs(manifests.secret(wanted, there), api)
+    if not started_set(there, run):
+        apply_if_differs(manifests.config_map(wanted, there), api)
+        api.apply(manifests.stateful_set(wanted, replicas=1))
+
+
+def apply_if_differs(body: dict[str, Any], api: Api) -> None:
+    wanted = manifests.stamped(body)
+    metadata = wanted["metadata"]
+    there = api.get(wanted["kind"], metadata["namespace"], metadata["name"])
+    if there is None or there["metadata"].get("annotations", {}).get(HASH) != metadata["annotations"][HASH]:
+        api.apply(wanted)
+
+
+def release_rejected(seen: Seen, workspace: Workspace, api: Api) -> None:
+    """A pod that its node would not have never ran: let it go, and the controller tries another."""
+    for pod in seen.pods:
+        if end_proven(pod) and (
+            rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not terminal(pod))
+        ):
+            let_go(pod, workspace, api)
+
+
+# --- write how far it got
+
+
+def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> None:
+    """Row and new events in one transaction. Steps never go back within a run."""
+    now = timezone.now()
+    with changing(workspace.pk) as row:
+        if row.run != workspace.run or row.ending:
+            return  # somebody ended this run meanwhile: the next pass takes it down
+        if observation.pod_uid and observation.pod_uid != row.pod_uid:
+            row.pod_uid, row.pod_ended = observation.pod_uid, False
+        if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
+            ended_by_itself(row, observation)
+            return
+        tell_steps(row, observation)
+        if observation.done == len(STEPS):
+            become_ready(row, observation)
+        elif trouble is not None:
+            in_trouble(row, trouble, now)
+        elif not row.ready_at:
+            row.troubles = {}
+            row.message_code, row.message_data = f"doing_{row.step}", {}
+
+
+def tell_steps(row: Workspace, observation: Observation) -> None:
+    """One event for each step whose evidence is new, in order."""
+    row.node = observation.node or row.node
+    first = STEPS.index(Step(row.step))
+    if row.ready_at is not None:
+        return
+    for index in range(first, min(observation.done, len(STEPS) - 1)):
+        tell(row, f"{STEPS[index]}_done", step=STEPS[index], node=observation.node, host=observation.host)
+        runs.advance(row, STEPS[index + 1])
+
+
+def become_ready(row: Workspace, observation: Observation) -> None:
+    row.host = observation.host
+    row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
+    row.troubles = {}
+    if row.phase != Phase.READY:
+        row.phase = Phase.READY
+        row.message_code, row.message_data = "ready", {}
+        if row.ready_at is None:
+            row.ready_at = timezone.now()
+            tell(row, "ready", step=Step.READY)
+
+
+def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
+    """Told once when it appears; final when it has lasted long enough."""
+    diagnosis = trouble.diagnosis
+    if diagnosis.code not in row.troubles:
+        row.troubles = {diagnosis.code: now.isoformat()}
+        level = (
+            Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
+        )
+        tell(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
+    row.message_code, row.message_data = diagnosis.code, diagnosis.data
+    since = datetime.fromisoformat(row.troubles[diagnosis.code])
+    if trouble.outcome == Outcome.WAIT or now - since < timedelta(seconds=trouble.after_seconds):
+        return
+    if trouble.outcome == Outcome.FAIL:
+        fail(row, diagnosis, now)
+    else:
+        row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
+        tell(row, "sent_back", step=row.step, level=Event.Level.WARNING)
+        runs.end(row, Ending.REQUEUE)
+
+
+def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
+    """The start did not succeed: why is kept, the run ends, its units come back when that is proven."""
+    row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
+    row.desired = "stopped"
+    row.message_code, row.message_data = diagnosis.code, diagnosis.data
+    runs.end(row, Ending.FAILED)
+
+
+def ended_by_itself(row: Workspace, observation: Observation) -> None:
+    """Its pod ended unasked: it starts again under a new run if it had been ready, else the start failed."""
+    row.pod_ended = True
+    data = {"reason": observation.ended}
+    if row.ready_at is not None:
+        tell(row, "interrupted", level=Event.Level.WARNING, **data)
+        runs.end(row, Ending.INTERRUPTED)
+    else:
+        tell(row, "ended_before_ready", step=row.step, level=Event.Level.ERROR, **data)
+        fail(row, Diagnosis(code="ended_before_ready", data=data, known=True), timezone.now())

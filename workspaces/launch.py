@@ -1,0 +1,173 @@
+"""Launch: the first step of the path. Checks what is asked, then writes workspace, claim and first event at once.
+
+Form, API and command line all make a `LaunchSpec`; what cannot be is refused here, by field, with what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor, tenant_by_slug
+from accounts.errors import Conflict, Invalid, Refusal
+from accounts.models import Tenant
+from quotas import admission
+from quotas.models import Claim
+
+from . import keys, runs
+from .access import require_launch
+from .live import announce
+from .models import Image, Phase, Step, Workspace
+from .sizing import Size, SizeAsked, resolve
+
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What decides which GPUs a container sees, who it is and how it is reached is Berth's to set.
+RESERVED_ENV = re.compile(
+    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|GPU_CORE_.*|LD_PRELOAD"
+    r"|JUPYTER_.*|KUBERNETES_.*|BERTH_.*|HOME|PATH"
+)
+REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
+LONGEST_ENV_BYTES = 64 * 1024
+SMALLEST_DISK_MIB = 64
+LARGEST_DISK_MIB = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchSpec:
+    """What somebody asks for. `size` says how much; secret_env never leaves this object but encrypted."""
+
+    tenant: str
+    name: str
+    image: str
+    size: SizeAsked
+    disk_mib: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    repository: str = ""
+    priority: int = 0
+
+
+def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
+    """Create the workspace and put its claim into the queue. Raises a Refusal, which is also audited."""
+    tenant = tenant_by_slug(actor, spec.tenant)
+    try:
+        require_launch(actor, tenant)
+        image, size = check(tenant, spec)
+        return _write(actor, tenant, image, size, spec)
+    except Refusal as refusal:
+        audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
+        raise
+
+
+def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
+    """Everything about a launch that can be told without writing. All faulty fields are named at once."""
+    fields: dict[str, list[str]] = {}
+    if not NAME.fullmatch(spec.name):
+        fields["name"] = [
+            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
+        ]
+    image = Image.objects.filter(slug=spec.image, is_active=True).first()
+    if image is None:
+        fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
+    if spec.disk_mib and not SMALLEST_DISK_MIB <= spec.disk_mib <= LARGEST_DISK_MIB:
+        fields["disk_mib"] = [_("Use 0 for none, or 64 MiB to 16 TiB.")]
+    if spec.repository and not REPOSITORY.fullmatch(spec.repository):
+        fields["repository"] = [_("Give an address that git can clone, as https://host/group/project.git")]
+    fields |= check_env(spec.env, spec.secret_env)
+    if fields or image is None:
+        raise Invalid(
+            "invalid", _("Some of it cannot be launched."), _("Correct the named fields."), fields=fields
+        )
+    return image, resolve(tenant, spec.size)
+
+
+def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
+    """Faults by field: malformed or reserved names, a name twice, too much."""
+    faults: dict[str, list[str]] = {}
+    for where, values in (("env", env), ("secret_env", secret_env)):
+        texts = [
+            _("“%(name)s” is not a name: use letters, digits and _; not a digit first.") % {"name": name}
+            for name in values
+            if not ENV_NAME.fullmatch(name)
+        ]
+        texts += [
+            _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
+            for name in values
+            if RESERVED_ENV.fullmatch(name)
+        ]
+        texts += [
+            _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}
+            for name, value in values.items()
+            if "\0" in value
+        ]
+        if sum(len(name) + len(value.encode()) for name, value in values.items()) > LONGEST_ENV_BYTES:
+            texts.append(_("Together they are longer than 64 KiB. Put long values into a file."))
+        if texts:
+            faults[where] = texts
+    if twice := sorted(set(env) & set(secret_env)):
+        faults.setdefault("secret_env", []).append(
+            _("%(names)s stands in both env and secret_env. Keep one.") % {"names": ", ".join(twice)}
+        )
+    return faults
+
+
+def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
+    try:
+        with transaction.atomic():
+            admission.lock(size.pool.cluster_id)
+            workspace = Workspace.objects.create(
+                tenant=tenant,
+                owner=actor.user,
+                name=spec.name,
+                image=image,
+                pool=size.pool,
+                flavor=size.flavor,
+                units=size.units,
+                cpu_millicores=size.cpu_millicores,
+                memory_mib=size.memory_mib,
+                disk_mib=spec.disk_mib,
+                env=dict(spec.env),
+                repository=spec.repository,
+                priority=spec.priority,
+                phase=Phase.WAITING,
+                step=Step.REQUEST,
+                step_since=timezone.now(),
+            )
+            keys.make_secret(workspace, dict(spec.secret_env))
+            runs.begin(workspace, claim_for(workspace), "requested")
+            workspace.save()
+            announce(workspace)
+            audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
+            return workspace
+    except IntegrityError as error:
+        if "one_workspace_of_a_name" not in str(error):
+            raise
+        raise Conflict(
+            "name_taken",
+            _("You already have a workspace “%(name)s” in this tenant.") % {"name": spec.name},
+            _("Start that one, delete it, or choose another name."),
+            fields={"name": [_("Already taken.")]},
+        ) from None
+
+
+def claim_for(workspace: Workspace) -> Claim:
+    """Ask the queue for what the workspace needs, as the pod will request it."""
+    size = Size.of(workspace)
+    return admission.request(
+        tenant=workspace.tenant,
+        user=workspace.owner,
+        pool=workspace.pool,
+        units=workspace.units,
+        cpu_millicores=size.requested_cpu_millicores,
+        memory_mib=size.requested_memory_mib,
+        holder_kind=Claim.Holder.WORKSPACE,
+        holder_id=workspace.pk,
+        priority=workspace.priority,
+    )

@@ -1,0 +1,201 @@
+"""A workspace as Kubernetes objects. Pure: from what is wanted to dicts, tested by comparing them.
+
+The recipe was seen working on Kubernetes 1.36 under Pod Security `restricted`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from clusters import labels
+from clusters.models import Cluster
+from clusters.quantities import format_mib
+
+from . import pod, start
+from .digest import HASH, digest_of
+from .models import Workspace
+from .tenancy import JUPYTER_PORT, SSH_PORT, tenant_labels
+
+FINALIZER = "berth.dev/end-seen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Everything the objects of one run are made from. Secrets are never shown by repr."""
+
+    workspace: Workspace
+    instance: UUID
+    run: UUID
+    node: str
+    requested_cpu_millicores: int
+    requested_memory_mib: int
+    secret: SecretValues
+
+    @property
+    def namespace(self) -> str:
+        return self.workspace.tenant.namespace
+
+    @property
+    def name(self) -> str:
+        return self.workspace.object_name
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.workspace.pool.cluster
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return tenant_labels(self.workspace.tenant, self.instance) | {
+            labels.OWNER: label_value(self.workspace.owner.get_username()),
+            labels.WORKSPACE: str(self.workspace.pk),
+        }
+
+
+class SecretValues:
+    """The clear values for the Secret; a class without a telling repr."""
+
+    def __init__(
+        self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        self.jupyter_token = jupyter_token
+        self.host_key = host_key
+        self.authorized_keys = list(authorized_keys)
+        self.env = dict(env)
+
+
+def label_value(text: str) -> str:
+    """Any text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
+
+
+def volume_claims(wanted: Wanted) -> list[dict[str, Any]]:
+    """Home and local disk: they outlive every run, so nothing owns them."""
+    workspace, cluster = wanted.workspace, wanted.cluster
+    claims = [_claim(wanted, "home", cluster.home_class, cluster.home_mib)]
+    if workspace.disk_mib:
+        claims.append(_claim(wanted, "disk", cluster.disk_class, workspace.disk_mib))
+    return claims
+
+
+def _claim(wanted: Wanted, role: str, storage_class: str, size_mib: int) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": format_mib(size_mib)}},
+    }
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    return _object(wanted, "v1", "PersistentVolumeClaim", f"{wanted.name}-{role}", spec=spec)
+
+
+def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
+    """One pod and never two: the next comes only once the last is gone, and it goes only once its end was seen."""
+    template = {
+        "metadata": {
+            "labels": wanted.labels | {labels.RUN: str(wanted.run)},
+            "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+            "finalizers": [FINALIZER],
+        },
+        "spec": pod.spec(wanted),
+    }
+    body = _object(
+        wanted,
+        "apps/v1",
+        "StatefulSet",
+        wanted.name,
+        spec={
+            "replicas": replicas,
+            "serviceName": wanted.name,
+            "selector": {"matchLabels": {labels.WORKSPACE: str(wanted.workspace.pk)}},
+            "template": template,
+        },
+    )
+    body["metadata"]["labels"][labels.RUN] = str(wanted.run)
+    return body
+
+
+def trial_pod(wanted: Wanted) -> dict[str, Any]:
+    """The pod as the StatefulSet will make it, for a dry run: a refusal comes back as an answer."""
+    metadata = {
+        "name": f"{wanted.name}-0",
+        "namespace": wanted.namespace,
+        "labels": wanted.labels | {labels.RUN: str(wanted.run)},
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.spec(wanted)}
+
+
+def secret(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
+    values = {
+        "jupyter-token": wanted.secret.jupyter_token,
+        "ssh_host_ed25519_key": wanted.secret.host_key,
+        "authorized_keys": "".join(f"{key}\n" for key in wanted.secret.authorized_keys),
+    } | {pod.secret_env_key(name): value for name, value in wanted.secret.env.items()}
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in sorted(values.items())}
+    return _owned(_object(wanted, "v1", "Secret", wanted.name, type="Opaque", data=data), owner)
+
+
+def config_map(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """The start script and who is who inside: a uid needs a name, or SSH refuses the login."""
+    image = wanted.workspace.image
+    passwd = (
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        f"{image.username}:x:{image.uid}:{image.gid}:{image.username}:{image.home}:{image.shell}\n"
+        "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    )
+    group = f"root:x:0:\n{image.username}:x:{image.gid}:\nnogroup:x:65534:\n"
+    data = {**start.files(), "passwd": passwd, "group": group}
+    return _owned(_object(wanted, "v1", "ConfigMap", wanted.name, data=data), owner)
+
+
+def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """The way in. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook."""
+    cluster, image = wanted.cluster, wanted.workspace.image
+    ports = []
+    if image.offers_jupyter:
+        ports.append({"name": "jupyter", "port": JUPYTER_PORT, "targetPort": JUPYTER_PORT, "protocol": "TCP"})
+    if image.offers_ssh:
+        ports.append(
+            {"name": "ssh", "port": cluster.ssh_service_port, "targetPort": SSH_PORT, "protocol": "TCP"}
+        )
+    spec: dict[str, Any] = {
+        "type": "NodePort" if cluster.exposure == Cluster.Exposure.NODE_PORT else "LoadBalancer",
+        "publishNotReadyAddresses": True,
+        "selector": {labels.WORKSPACE: str(wanted.workspace.pk)},
+        "ports": ports,
+    }
+    if spec["type"] == "LoadBalancer":
+        spec["allocateLoadBalancerNodePorts"] = False
+    return _owned(_object(wanted, "v1", "Service", wanted.name, spec=spec), owner)
+
+
+def _object(wanted: Wanted, api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": wanted.namespace, "labels": wanted.labels}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
+
+
+def _owned(body: dict[str, Any], owner: Mapping[str, Any]) -> dict[str, Any]:
+    """Hang it on the StatefulSet, so that nothing of a run is left when that goes."""
+    body["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+        }
+    ]
+    return body
+
+
+def stamped(body: dict[str, Any]) -> dict[str, Any]:
+    """With the digest of what is wanted, so that only what differs is applied again."""
+    digest = digest_of(body)
+    metadata = body["metadata"]
+    return {
+        **body,
+        "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), HASH: digest}},
+    }

@@ -1,0 +1,277 @@
+"""What the cluster's objects say about a run: how many of the ten steps have their evidence, what is in the way,
+and whether its end is proven. Pure: from raw objects to an `Observation`.
+
+When a start does not succeed, how long a trouble may last before it is final:
+at once       a name that is no image, a refusal of the container's configuration
+5 minutes     an image that is not there or denied, a container that keeps crashing
+2 minutes     no node takes it: the claim goes back to the front of the queue
+never         a pull under way, a mount that is tried again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from clusters.explain import Diagnosis, explain
+
+from clusters.labels import RUN
+
+from .models import STEPS, Step
+
+Object = Mapping[str, Any]
+
+AT_ONCE = {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"}
+IMAGE_TROUBLES = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
+CRASH_TROUBLES = {"CrashLoopBackOff", "CreateContainerError", "RunContainerError", "StartError"}
+MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
+CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
+SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
+SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
+FIRST_USE = "WaitForFirstConsumer"
+
+
+class Outcome(Enum):
+    """What a trouble that lasts leads to."""
+
+    FAIL = "fail"
+    REQUEUE = "requeue"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is in the way. `after_seconds`: how long it may last before `outcome`."""
+
+    diagnosis: Diagnosis
+    outcome: Outcome = Outcome.WAIT
+    after_seconds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """The raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
+
+    volume_claims: Sequence[Object] = ()
+    stateful_set: Object | None = None
+    pods: Sequence[Object] = ()
+    service: Object | None = None
+    events: Sequence[Object] = ()
+    binding_modes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pod(self) -> Object | None:
+        """The one pod; the newest where a hand made another."""
+        return max(self.pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    done: int
+    trouble: Trouble | None = None
+    node: str = ""
+    host: str = ""
+    jupyter_port: int | None = None
+    ssh_port: int | None = None
+    pod_uid: str = ""
+    # Set when the pod has ended by itself: why, in its own word.
+    ended: str = ""
+
+    @property
+    def step(self) -> Step:
+        """The step under way, or the last when all are done."""
+        return STEPS[min(self.done, len(STEPS) - 1)]
+
+
+def observe(seen: Seen, *, run: str, claims_wanted: int) -> Observation:
+    """How far the run got. Steps count only in order: the first without evidence is the one under way."""
+    pod = seen.pod
+    host, ports = address(seen.service, pod)
+    evidence = [
+        True,  # request: there is a row
+        True,  # admission: only an admitted claim is brought up
+        len(seen.volume_claims) >= claims_wanted
+        and all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims),
+        started_set(seen.stateful_set, run),
+        bool(pod and pod["spec"].get("nodeName")),
+        bool(pod and has_image(pod)),
+        bool(pod and (has_started(pod) or condition(pod, "PodReadyToStartContainers") == "True")),
+        bool(pod and condition(pod, "Ready") == "True"),
+        bool(host),
+    ]
+    done = next((index for index, there in enumerate(evidence) if not there), len(STEPS))
+    ended = "" if pod is None or not terminal(pod) else end_reason(pod)
+    return Observation(
+        done=done,
+        trouble=None if done == len(STEPS) else trouble(seen),
+        node=pod["spec"].get("nodeName", "") if pod else "",
+        host=host,
+        jupyter_port=ports.get("jupyter"),
+        ssh_port=ports.get("ssh"),
+        pod_uid=pod["metadata"]["uid"] if pod else "",
+        ended=ended,
+    )
+
+
+# --- evidence
+
+
+def accepted(claim: Object, binding_modes: Mapping[str, str]) -> bool:
+    """Bound, or of a class that binds when the pod is placed."""
+    if claim["metadata"].get("deletionTimestamp"):
+        return False
+    phase = claim.get("status", {}).get("phase")
+    return phase == "Bound" or (
+        phase == "Pending" and binding_modes.get(claim["spec"].get("storageClassName", "")) == FIRST_USE
+    )
+
+
+def started_set(stateful_set: Object | None, run: str) -> bool:
+    """The StatefulSet of this run is there, asks for its pod, and is not going away (an apply to it would be lost)."""
+    return bool(
+        stateful_set
+        and not stateful_set["metadata"].get("deletionTimestamp")
+        and stateful_set["metadata"]["labels"].get(RUN) == run
+        and stateful_set["spec"].get("replicas") == 1
+    )
+
+
+def container_status(pod: Object) -> Object:
+    statuses = pod.get("status", {}).get("containerStatuses") or [{}]
+    return next((s for s in statuses if s.get("name") == "workspace"), statuses[0])
+
+
+def has_image(pod: Object) -> bool:
+    return bool(container_status(pod).get("imageID")) or has_started(pod)
+
+
+def has_started(pod: Object) -> bool:
+    status = container_status(pod)
+    return "running" in status.get("state", {}) or bool(status.get("restartCount"))
+
+
+def condition(pod: Object, kind: str) -> str:
+    return next((c["status"] for c in pod.get("status", {}).get("conditions", []) if c["type"] == kind), "")
+
+
+def terminal(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def end_proven(pod: Object) -> bool:
+    """No process of it is left: seen terminal, or taken back before any node had it."""
+    unplaced = not pod["spec"].get("nodeName") and bool(pod["metadata"].get("deletionTimestamp"))
+    return terminal(pod) or unplaced
+
+
+def end_reason(pod: Object) -> str:
+    status = pod.get("status", {})
+    ended = container_status(pod).get("state", {}).get("terminated", {})
+    return str(status.get("reason") or ended.get("reason") or status.get("phase"))
+
+
+def address(service: Object | None, pod: Object | None) -> tuple[str, dict[str, int]]:
+    """Host and ports by name, or ("", {}) while there is none."""
+    if service is None:
+        return "", {}
+    ports = service["spec"].get("ports", [])
+    if service["spec"].get("type") == "NodePort":
+        host = pod.get("status", {}).get("hostIP", "") if pod else ""
+        return host, {port["name"]: port["nodePort"] for port in ports if host and port.get("nodePort")}
+    ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or [{}]
+    host = ingress[0].get("ip") or ingress[0].get("hostname") or ""
+    return host, {port["name"]: port["port"] for port in ports if host}
+
+
+# --- troubles
+
+
+def trouble(seen: Seen) -> Trouble | None:
+    """The first thing in the way, in the order in which a start meets them."""
+    pod = seen.pod
+    unbound = any(claim.get("status", {}).get("phase") != "Bound" for claim in seen.volume_claims)
+    if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
+        return found
+    if pod is None:
+        return _from_events(seen, {"FailedCreate"}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
+    if rejected(pod):
+        text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
+        return Trouble(explain("container", text), Outcome.REQUEUE, 120)
+    if not pod["spec"].get("nodeName"):
+        return _unplaced(pod)
+    return _on_node(seen, pod)
+
+
+def rejected(pod: Object) -> bool:
+    """The node's kubelet would not have it (UnexpectedAdmissionError, OutOf…): the controller tries again."""
+    reason = pod.get("status", {}).get("reason") or ""
+    return terminal(pod) and (
+        reason in ("UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError")
+        or reason.startswith("OutOf")
+    )
+
+
+def _unplaced(pod: Object) -> Trouble | None:
+    for entry in pod.get("status", {}).get("conditions", []):
+        if entry["type"] == "PodScheduled" and entry["status"] == "False" and entry.get("message"):
+            return Trouble(explain("scheduling", entry["message"]), Outcome.REQUEUE, 120)
+    return None
+
+
+def _on_node(seen: Seen, pod: Object) -> Trouble | None:
+    status = container_status(pod)
+    waiting = status.get("state", {}).get("waiting", {})
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in AT_ONCE:
+        return Trouble(explain("container", f"{reason}: {message}"), Outcome.FAIL)
+    if reason in IMAGE_TROUBLES:
+        return Trouble(explain("image", _fullest(seen, message, {"Failed"})), Outcome.FAIL, 300)
+    if reason in CRASH_TROUBLES:
+        return Trouble(explain("container", _crash(status, reason, message)), Outcome.FAIL, 300)
+    if not has_started(pod):
+        return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
+            seen, SANDBOX_REASONS, "Pod", "container"
+        )
+    return _from_events(seen, SERVICE_REASONS, "Service", "service")
+
+
+def _crash(status: Object, reason: str, message: str) -> str:
+    """The last end tells more than the back-off that follows it."""
+    last = status.get("lastState", {}).get("terminated", {})
+    if last.get("reason"):
+        return (
+            f"{reason}: {last['reason']}, exit code {last.get('exitCode')}: {last.get('message', '')}".rstrip(
+                ": "
+            )
+        )
+    return f"{reason}: {message}"
+
+
+def _fullest(seen: Seen, message: str, reasons: set[str]) -> str:
+    """“Back-off pulling image” hides why; the event before it says it."""
+    if "failed" in message.lower() or "not found" in message.lower():
+        return message
+    texts = [str(e.get("message", "")) for e in seen.events if e.get("reason") in reasons]
+    return max((t for t in texts if "pull" in t.lower()), key=len, default=message)
+
+
+def _from_events(
+    seen: Seen,
+    reasons: set[str],
+    kind: str,
+    source: str,
+    outcome: Outcome = Outcome.WAIT,
+    after_seconds: int = 0,
+) -> Trouble | None:
+    """The newest such warning about a kind of object."""
+    found = [
+        e
+        for e in seen.events
+        if e.get("reason") in reasons and e.get("involvedObject", {}).get("kind") == kind
+    ]
+    if not found:
+        return None
+    newest = max(found, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
+    return Trouble(explain(source, str(newest.get("message", ""))), outcome, after_seconds)

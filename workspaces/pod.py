@@ -1,0 +1,181 @@
+"""The pod of a workspace: unprivileged, its GPUs by the pool's sharing, its room by what was admitted. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clusters.quantities import format_cpu, format_mib
+
+from .tenancy import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
+
+if TYPE_CHECKING:
+    from .manifests import Wanted
+
+GRACE_SECONDS = 10
+EPHEMERAL_REQUEST_MIB = 1024
+EPHEMERAL_LIMIT_MIB = 10 * 1024
+DISK_PATH = "/disk"
+# sshd may need minutes where an image installs things at its start.
+STARTUP_SECONDS = 300
+NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def spec(wanted: Wanted) -> dict[str, Any]:
+    workspace = wanted.workspace
+    pool, image, cluster = workspace.pool, workspace.image, wanted.cluster
+    body: dict[str, Any] = {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "shareProcessNamespace": True,  # Jupyter as PID 1 reaps nothing
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": image.uid,
+            "runAsGroup": image.gid,
+            "fsGroup": image.gid,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": {"nodeAffinity": node_affinity(pool.node_labels, wanted.node)},
+        # Berth decides about a lost node: an eviction by a timer would let a second pod write to the same disk.
+        "tolerations": [
+            *pool.tolerations,
+            *({"key": key, "operator": "Exists", "effect": "NoExecute"} for key in NODE_TROUBLES),
+        ],
+        "containers": [container(wanted)],
+        "volumes": volumes(wanted),
+    }
+    if pool.runtime_class:
+        body["runtimeClassName"] = pool.runtime_class
+    if cluster.image_pull_secrets:
+        body["imagePullSecrets"] = [{"name": name} for name in cluster.image_pull_secrets]
+    return body
+
+
+def node_affinity(node_labels: dict[str, str], node: str) -> dict[str, Any]:
+    """The pool is required; the node that admission chose is preferred."""
+    affinity: dict[str, Any] = {}
+    if node_labels:
+        terms = [
+            {"key": key, "operator": "In", "values": [value]} for key, value in sorted(node_labels.items())
+        ]
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": [{"matchExpressions": terms}]
+        }
+    if node:
+        chosen = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": chosen}]
+    return affinity
+
+
+def container(wanted: Wanted) -> dict[str, Any]:
+    image = wanted.workspace.image
+    jupyter = {"httpGet": {"path": "/api", "port": JUPYTER_PORT}}
+    ssh = {"tcpSocket": {"port": SSH_PORT}}
+    ports = []
+    if image.offers_jupyter:
+        ports.append({"name": "jupyter", "containerPort": JUPYTER_PORT, "protocol": "TCP"})
+    if image.offers_ssh:
+        ports.append({"name": "ssh", "containerPort": SSH_PORT, "protocol": "TCP"})
+    return {
+        "name": "workspace",
+        "image": image.reference,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", "/berth/start/start.sh"],
+        "env": environment(wanted),
+        "ports": ports,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "resources": resources(wanted),
+        "startupProbe": (ssh if image.offers_ssh else jupyter)
+        | {"periodSeconds": 1, "failureThreshold": STARTUP_SECONDS},
+        "readinessProbe": (jupyter if image.offers_jupyter else ssh)
+        | {"periodSeconds": 2, "failureThreshold": 3},
+        "volumeMounts": mounts(wanted),
+    }
+
+
+def environment(wanted: Wanted) -> list[dict[str, Any]]:
+    """Ours, then the user's; their names cannot collide (launch refuses reserved ones)."""
+    workspace = wanted.workspace
+    ours = {
+        "HOME": workspace.image.home,
+        "USER": workspace.image.username,
+        "SHELL": workspace.image.shell,
+        "JUPYTER_TOKEN_FILE": "/berth/secret/jupyter-token",
+        "BERTH_WORKSPACE": workspace.name,
+    }
+    if workspace.repository:
+        ours["BERTH_REPOSITORY"] = workspace.repository
+    if not workspace.units:
+        ours["NVIDIA_VISIBLE_DEVICES"] = "void"  # else a container that asks for no GPU sees them all
+    taken = set(workspace.env) | set(wanted.secret.env)
+    entries: list[dict[str, Any]] = [
+        {"name": name, "value": literal(value)}
+        for name, value in (ours | workspace.env).items()
+        if name not in taken or name in workspace.env
+    ]
+    entries.append({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
+    for name in sorted(wanted.secret.env):
+        source = {"secretKeyRef": {"name": wanted.name, "key": secret_env_key(name)}}
+        entries.append({"name": name, "valueFrom": source})
+    return entries
+
+
+def literal(value: str) -> str:
+    """Kubernetes replaces $(NAME) in values; $$ keeps a dollar as it is."""
+    return value.replace("$(", "$$(")
+
+
+def secret_env_key(name: str) -> str:
+    return f"env.{name}"
+
+
+def resources(wanted: Wanted) -> dict[str, Any]:
+    workspace = wanted.workspace
+    gpus = {workspace.pool.resource_name: str(workspace.units)} if workspace.units else {}
+    return {
+        "requests": {
+            "cpu": format_cpu(wanted.requested_cpu_millicores),
+            "memory": format_mib(wanted.requested_memory_mib),
+            "ephemeral-storage": format_mib(EPHEMERAL_REQUEST_MIB),
+            **gpus,
+        },
+        "limits": {
+            "cpu": format_cpu(workspace.cpu_millicores),
+            "memory": format_mib(workspace.memory_mib),
+            "ephemeral-storage": format_mib(EPHEMERAL_LIMIT_MIB),
+            **gpus,
+        },
+    }
+
+
+def mounts(wanted: Wanted) -> list[dict[str, Any]]:
+    entries = [
+        {"name": "start", "mountPath": "/berth/start", "readOnly": True},
+        {"name": "secret", "mountPath": "/berth/secret", "readOnly": True},
+        {"name": "start", "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True},
+        {"name": "start", "mountPath": "/etc/group", "subPath": "group", "readOnly": True},
+        {"name": "home", "mountPath": wanted.workspace.image.home},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    if wanted.workspace.disk_mib:
+        entries.append({"name": "disk", "mountPath": DISK_PATH})
+    return entries
+
+
+def volumes(wanted: Wanted) -> list[dict[str, Any]]:
+    """/dev/shm as memory, counted in the container's limit: 64 MiB of it kills PyTorch's data loaders."""
+    name = wanted.name
+    entries: list[dict[str, Any]] = [
+        {"name": "start", "configMap": {"name": name, "defaultMode": 0o555}},
+        {"name": "secret", "secret": {"secretName": name, "defaultMode": 0o440}},
+        {"name": "home", "persistentVolumeClaim": {"claimName": f"{name}-home"}},
+        {
+            "name": "shm",
+            "emptyDir": {"medium": "Memory", "sizeLimit": format_mib(wanted.workspace.memory_mib // 2)},
+        },
+    ]
+    if wanted.workspace.disk_mib:
+        entries.append({"name": "disk", "persistentVolumeClaim": {"claimName": f"{name}-disk"}})
+    return entries

@@ -1,0 +1,54 @@
+"""What the rooms below tell: each is turned into a change of the row or a mark to look again."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from clusters import labels
+from clusters.models import Cluster
+
+from . import tasks
+from .models import Workspace
+
+# Events carry no labels of ours; the name of what they are about carries the id.
+OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
+
+
+def on_object_changed(*, body: dict[str, Any], **_: object) -> None:
+    """Something of a workspace changed in the cluster."""
+    if (workspace_id := workspace_of(body)) is not None:
+        tasks.mark([workspace_id])
+
+
+def workspace_of(body: dict[str, Any]) -> UUID | None:
+    """By label, or for an event by the name of what it is about."""
+    labelled = body.get("metadata", {}).get("labels", {}).get(labels.WORKSPACE)
+    if labelled:
+        try:
+            return UUID(labelled)
+        except ValueError:
+            return None
+    found = OBJECT_NAME.match(body.get("involvedObject", {}).get("name", ""))
+    return UUID(found[1]) if found else None
+
+
+def on_relisted(*, cluster: Cluster, **_: object) -> None:
+    """After a gap in the watch: whoever has, or had better not have, objects in the cluster."""
+    live = Q(desired="running") | ~Q(ending="")
+    rows = Workspace.objects.filter(live, pool__cluster=cluster, deleted_at__isnull=True)
+    tasks.mark(rows.values_list("pk", flat=True))
+
+
+def on_tick(**_: object) -> None:
+    tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
+
+
+def on_ssh_keys_changed(*, user: Any, **_: object) -> None:
+    """Running workspaces get the person's new keys."""
+    rows = Workspace.objects.filter(owner=user, desired="running", ending="")
+    tasks.mark(rows.values_list("pk", flat=True))

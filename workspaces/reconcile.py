@@ -1,0 +1,92 @@
+"""Bring one workspace's objects in the cluster to what its row wants, and its row to what the cluster shows.
+
+Level-triggered and idempotent: it may run twice, come late, or be killed anywhere. One at a time per workspace;
+whoever finds it busy leaves a mark, and the busy one goes round again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+
+from clusters.connections import api_for
+from clusters.errors import ClusterUnavailable
+from quotas.models import Claim
+
+from . import tasks
+from .bring_up import bring_up
+from .live import RELATED, changing
+from .models import Phase, Workspace
+from .take_down import take_down
+
+log = logging.getLogger(__name__)
+
+
+def reconcile(workspace_id: UUID) -> None:
+    """Look at the workspace until no mark is left that came after the look began."""
+    with alone(workspace_id) as mine:
+        if not mine:
+            Workspace.objects.filter(pk=workspace_id).update(dirty_marks=F("dirty_marks") + 1)
+            return
+        while (marks := pending_marks(workspace_id)) is not None:
+            try:
+                look(workspace_id)
+            except ClusterUnavailable as error:
+                log.warning("workspace %s: the cluster is away: %s", workspace_id, error.message)
+                note_unavailable(workspace_id)
+                return  # the mark stays: the periodic pass tries again
+            settle(workspace_id, marks)
+    if pending_marks(workspace_id) is not None:  # marked between the last look and the end of the lock
+        tasks.reenqueue(workspace_id)
+
+
+def look(workspace_id: UUID) -> None:
+    """One pass: down if its run is to end, up if its claim is admitted, nothing while it waits or is stopped."""
+    workspace = Workspace.objects.select_related(*RELATED).get(pk=workspace_id)
+    if workspace.deleted_at is not None:
+        return
+    api = api_for(workspace.pool.cluster)
+    if workspace.ending:
+        take_down(workspace, api)
+        return
+    claim = Claim.objects.filter(pk=workspace.run, state=Claim.State.ADMITTED).first()
+    if claim is not None:
+        bring_up(workspace, claim, api)
+
+
+def pending_marks(workspace_id: UUID) -> int | None:
+    """The number of the last mark, or None when there is none to answer."""
+    rows = Workspace.objects.filter(pk=workspace_id, dirty_since__isnull=False)
+    return rows.values_list("dirty_marks", flat=True).first()
+
+
+def settle(workspace_id: UUID, marks: int) -> None:
+    """Answered, unless another mark came meanwhile."""
+    Workspace.objects.filter(pk=workspace_id, dirty_marks=marks).update(dirty_since=None)
+
+
+def note_unavailable(workspace_id: UUID) -> None:
+    with changing(workspace_id) as workspace:
+        if workspace.phase in (Phase.STARTING, Phase.STOPPING, Phase.DELETING):
+            workspace.message_code = "cluster_unavailable"
+            workspace.message_data = {}
+
+
+@contextmanager
+def alone(workspace_id: UUID) -> Iterator[bool]:
+    """Whether this process is the only one at it: a lock of the database session, gone when the process dies."""
+    key = workspace_id.int % (1 << 62)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
+        (mine,) = cursor.fetchone()
+    try:
+        yield mine
+    finally:
+        if mine:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])

@@ -1,0 +1,133 @@
+"""A run is one admitted claim of a workspace. Here it begins, is admitted, and its row follows what the queue says.
+
+Lock order everywhere: the cluster's admission lock first, then the workspace's row.
+"""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from quotas import admission
+from quotas.models import Claim
+
+from . import tasks
+from .live import announce, changing
+from .models import Ending, Phase, Step, Workspace
+from .story import tell
+
+
+def begin(workspace: Workspace, claim: Claim, code: str) -> None:
+    """Start the ten steps anew under this claim. Inside `changing`, or before the row is first announced."""
+    workspace.run = claim.pk
+    workspace.phase = Phase.WAITING
+    workspace.ending = ""
+    workspace.failure = None
+    workspace.troubles = {}
+    workspace.node = workspace.host = workspace.pod_uid = ""
+    workspace.jupyter_port = workspace.ssh_port = None
+    workspace.pod_ended = True
+    workspace.started_at = workspace.ready_at = None
+    tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=describe_size(workspace))
+    advance(workspace, Step.ADMISSION)
+
+
+def advance(workspace: Workspace, step: Step) -> None:
+    """This step is now under way."""
+    workspace.step = step
+    workspace.step_since = timezone.now()
+    workspace.message_code = f"doing_{step}"
+    workspace.message_data = {}
+
+
+def describe_size(workspace: Workspace) -> str:
+    """As people write it: `a100-1`, or the figures where there is no flavor."""
+    if workspace.flavor is not None:
+        return workspace.flavor.slug
+    gpus = float(workspace.pool.gpus(workspace.units))
+    return f"{workspace.pool.slug}, {gpus:g} GPU, {workspace.cpu_millicores / 1000:g} CPU, {workspace.memory_mib} MiB"
+
+
+def on_admitted(*, claim: Claim, **_: object) -> None:
+    """The queue let it in: the second step is done."""
+    if claim.holder_kind != Claim.Holder.WORKSPACE:
+        return
+    with changing(claim.holder_id) as workspace:
+        if workspace.run != claim.pk:
+            begin(workspace, claim, "restart_requested")
+        if workspace.ending:
+            return
+        workspace.phase = Phase.STARTING
+        workspace.started_at = claim.admitted_at
+        tell(workspace, "admitted", step=Step.ADMISSION, pool=claim.pool.name, node=claim.node)
+        advance(workspace, Step.DISK)
+    tasks.mark([claim.holder_id])
+
+
+def on_waits(*, claim: Claim, **_: object) -> None:
+    """Why it waits, or its place, became another: the words come from the claim when they are read."""
+    if claim.holder_kind == Claim.Holder.WORKSPACE:
+        for workspace in Workspace.objects.filter(pk=claim.holder_id, run=claim.pk):
+            announce(workspace)
+
+
+def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
+    """The claim must give its units back: a stop that keeps files."""
+    if claim.holder_kind != Claim.Holder.WORKSPACE:
+        return
+    with changing(claim.holder_id) as workspace:
+        if workspace.run == claim.pk and not workspace.ending:
+            workspace.desired = "stopped"
+            end(workspace, Ending.STOP)
+            tell(workspace, "claim_to_stop", level="warning", code=code)  # type: ignore[arg-type]
+    tasks.mark([claim.holder_id])
+
+
+def on_released(*, claim: Claim, **_: object) -> None:
+    """An admin confirmed an end that nobody had seen: the run can be cleared away."""
+    if claim.holder_kind == Claim.Holder.WORKSPACE:
+        unproven = Workspace.objects.filter(run=claim.pk, pod_ended=False)
+        if unproven.update(pod_ended=True):
+            tasks.mark([claim.holder_id])
+
+
+def withdraw(workspace: Workspace) -> bool:
+    """Out of the queue before anything was made in the cluster; False if it was admitted meanwhile.
+
+    Inside `changing`, under the cluster's admission lock.
+    """
+    waiting = Claim.objects.filter(pk=workspace.run, state=Claim.State.WAITING).first()
+    if waiting is None or not admission.release(waiting.pk, "withdrawn"):
+        return False
+    workspace.phase = Phase.STOPPED
+    workspace.message_code, workspace.message_data = "stopped", {}
+    tell(workspace, "stopped")
+    return True
+
+
+PHASE_WHILE = {
+    Ending.STOP: Phase.STOPPING,
+    Ending.RESTART: Phase.STOPPING,
+    Ending.INTERRUPTED: Phase.STARTING,
+    Ending.REQUEUE: Phase.WAITING,
+    Ending.FAILED: Phase.FAILED,
+    Ending.DELETE: Phase.DELETING,
+}
+MESSAGE_WHILE = {
+    Ending.STOP: "stopping",
+    Ending.RESTART: "restarting",
+    Ending.INTERRUPTED: "restarting",
+    Ending.REQUEUE: "sent_back",
+    Ending.DELETE: "deleting",
+}
+
+
+def end(workspace: Workspace, ending: Ending) -> None:
+    """Take the current run down; what follows is decided when its end is proven. Inside `changing`."""
+    workspace.ending = ending
+    workspace.phase = PHASE_WHILE[ending]
+    workspace.host = ""
+    workspace.jupyter_port = workspace.ssh_port = None
+    workspace.troubles = {}
+    if ending in MESSAGE_WHILE:
+        workspace.message_code = MESSAGE_WHILE[ending]
+        workspace.message_data = {}

@@ -1,0 +1,193 @@
+"""From what is asked (a flavor, a pool and figures, or "a GPU with at least …") to a pool and whole units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+
+from accounts.errors import Invalid
+from accounts.models import Tenant
+from quotas.models import Flavor, Pool
+from quotas.queries import outlook
+
+if TYPE_CHECKING:
+    from .models import Workspace
+
+DEFAULT_CPU_MILLICORES = 2000
+DEFAULT_MEMORY_MIB = 4096
+# 0.14 for a seventh is meant as a seventh.
+ROUNDING = Fraction(1, 50)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuAsked:
+    """Find me a GPU with at least this."""
+
+    min_memory_mib: int | None = None
+    min_compute_capability: str | None = None
+    ecc: bool | None = None
+    product: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeAsked:
+    """One of flavor, pool or gpu says where; the others how much."""
+
+    flavor: str | None = None
+    pool: str | None = None
+    gpu: GpuAsked | None = None
+    gpus: Fraction | None = None
+    gpu_memory_mib: int | None = None
+    cpu_millicores: int | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What is launched. CPU and memory are the limits; the pod requests them divided by the pool's overcommit."""
+
+    pool: Pool
+    flavor: Flavor | None
+    units: int
+    cpu_millicores: int
+    memory_mib: int
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Size:
+        return cls(
+            pool=workspace.pool,
+            flavor=workspace.flavor,
+            units=workspace.units,
+            cpu_millicores=workspace.cpu_millicores,
+            memory_mib=workspace.memory_mib,
+        )
+
+    @property
+    def requested_cpu_millicores(self) -> int:
+        return ceil(self.cpu_millicores / self.pool.cpu_overcommit)
+
+    @property
+    def requested_memory_mib(self) -> int:
+        return ceil(self.memory_mib / self.pool.memory_overcommit)
+
+
+def resolve(tenant: Tenant, asked: SizeAsked) -> Size:
+    """The size, or Invalid with the field that does not fit."""
+    named = [name for name in ("flavor", "pool", "gpu") if getattr(asked, name) is not None]
+    if len(named) != 1:
+        raise _invalid("flavor", _("Give exactly one of flavor, pool or gpu."))
+    if asked.flavor is not None:
+        return _from_flavor(asked)
+    if asked.pool is not None:
+        pool = Pool.objects.select_related("cluster").filter(slug=asked.pool).first()
+        if pool is None:
+            raise _invalid(
+                "pool", _("There is no pool “%(slug)s”. See the list of pools.") % {"slug": asked.pool}
+            )
+        return _in_pool(pool, asked)
+    return _find(tenant, asked)
+
+
+def _from_flavor(asked: SizeAsked) -> Size:
+    flavor = Flavor.objects.select_related("pool__cluster").filter(slug=asked.flavor).first()
+    if flavor is None:
+        raise _invalid(
+            "flavor", _("There is no flavor “%(slug)s”. See the list of flavors.") % {"slug": asked.flavor}
+        )
+    for field in ("gpus", "gpu_memory_mib"):
+        if getattr(asked, field) is not None:
+            raise _invalid(field, _("A flavor says this already. Give a pool instead to choose it yourself."))
+    return Size(
+        pool=flavor.pool,
+        flavor=flavor,
+        units=flavor.units,
+        cpu_millicores=asked.cpu_millicores or flavor.cpu_millicores,
+        memory_mib=asked.memory_mib or flavor.memory_mib,
+    )
+
+
+def _in_pool(pool: Pool, asked: SizeAsked) -> Size:
+    return Size(
+        pool=pool,
+        flavor=None,
+        units=_units(pool, asked),
+        cpu_millicores=asked.cpu_millicores or DEFAULT_CPU_MILLICORES,
+        memory_mib=asked.memory_mib or DEFAULT_MEMORY_MIB,
+    )
+
+
+def _units(pool: Pool, asked: SizeAsked) -> int:
+    gpus = asked.gpus if asked.gpus is not None else Fraction(1 if pool.has_gpus else 0)
+    if not pool.has_gpus:
+        if gpus:
+            raise _invalid("gpus", _("This pool has no GPUs. Ask for 0, or choose another pool."))
+        return 0
+    exact = gpus * pool.units_per_gpu
+    units = round(exact)
+    if units < 1 or abs(exact - units) > ROUNDING * units:
+        smallest = (
+            _("1/%(n)d of a GPU") % {"n": pool.units_per_gpu} if pool.units_per_gpu > 1 else _("whole GPUs")
+        )
+        raise _invalid(
+            "gpus", _("This pool gives %(smallest)s. Ask for a multiple.") % {"smallest": smallest}
+        )
+    if asked.gpu_memory_mib is not None:
+        memory_mib = (pool.unit_memory_mib or pool.gpu_memory_mib or 0) * units
+        if asked.gpu_memory_mib > memory_mib:
+            raise _invalid(
+                "gpu_memory_mib",
+                _("That much of this pool has %(mib)d MiB of GPU memory. Ask for more GPUs.")
+                % {"mib": memory_mib},
+            )
+    return units
+
+
+def _find(tenant: Tenant, asked: SizeAsked) -> Size:
+    """The smallest GPU that is good enough and that the tenant may use; one that starts now comes first."""
+    wanted = asked.gpu or GpuAsked()
+    sizes: list[Size] = []
+    for pool in Pool.objects.select_related("cluster").exclude(resource_name=""):
+        if fits(pool, wanted):
+            try:
+                sizes.append(_in_pool(pool, asked))
+            except Invalid:
+                continue
+    ranked = []
+    for size in sizes:
+        view = outlook(
+            tenant=tenant,
+            pool=size.pool,
+            units=size.units,
+            cpu_millicores=size.requested_cpu_millicores,
+            memory_mib=size.requested_memory_mib,
+        )
+        if view["admissible"]:
+            ranked.append((not view["starts_now"], size.pool.gpu_memory_mib or 0, size.pool.slug, size))
+    if not ranked:
+        raise _invalid(
+            "gpu", _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")
+        )
+    return min(ranked, key=lambda entry: entry[:3])[3]
+
+
+def fits(pool: Pool, wanted: GpuAsked) -> bool:
+    """Whether a unit of the pool is at least what is wanted."""
+    memory_mib = pool.unit_memory_mib or pool.gpu_memory_mib or 0
+    return (
+        memory_mib >= (wanted.min_memory_mib or 0)
+        and _version(pool.compute_capability) >= _version(wanted.min_compute_capability or "")
+        and (wanted.ecc is None or pool.ecc == wanted.ecc)
+        and (wanted.product is None or wanted.product.lower() in pool.gpu_product.lower())
+    )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def _invalid(field: str, text: str) -> Invalid:
+    return Invalid("invalid_size", text, _("Correct the named field."), fields={field: [text]})

@@ -1,0 +1,133 @@
+"""A workspace's story in words. An event stores a code and figures; the words are made when it is read,
+so that each reader gets their own language. Codes of the rooms below (why it waits, why it fails) are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from clusters import explain
+from quotas import reasons
+
+from .models import Event, Step, Workspace
+
+
+class Line(NamedTuple):
+    sentence: str | Promise
+    hint: str | Promise = ""
+
+
+LINES: dict[str, Line] = {
+    # The ten steps, told when each is done.
+    "requested": Line(_("You asked for “%(name)s”: %(size)s.")),
+    "restart_requested": Line(_("“%(name)s” starts anew, on what it already holds.")),
+    "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
+    "disk_done": Line(_("Storage is there.")),
+    "container_done": Line(_("The cluster accepted the container.")),
+    "scheduled_done": Line(_("The cluster placed it on node %(node)s.")),
+    "image_done": Line(_("The image is on the node.")),
+    "mounts_done": Line(_("Home and disks are mounted.")),
+    "started_done": Line(_("Jupyter and SSH answer.")),
+    "endpoint_done": Line(_("Its address is %(host)s.")),
+    "ready": Line(_("Ready to use.")),
+    # What is being waited for.
+    "doing_admission": Line(_("Waiting in the queue.")),
+    "doing_disk": Line(_("Waiting for storage to be made.")),
+    "doing_container": Line(_("Handing the container to the cluster.")),
+    "doing_scheduled": Line(_("Waiting for the cluster to place it on a node.")),
+    "doing_image": Line(_("Pulling the image to the node. A large one can take minutes the first time.")),
+    "doing_mounts": Line(_("Mounting home and disks.")),
+    "doing_started": Line(_("Starting Jupyter and SSH.")),
+    "doing_endpoint": Line(_("Waiting for an address.")),
+    "doing_ready": Line(_("Almost there.")),
+    # Stopping, deleting.
+    "stop_requested": Line(_("Stop was asked for by %(by)s. Files are kept.")),
+    "stopping": Line(_("Stopping. Files are kept.")),
+    "stopped": Line(_("Stopped. Your files are kept."), _("Start it again when you need it.")),
+    "delete_requested": Line(_("Deletion was asked for by %(by)s.")),
+    "deleting": Line(_("Deleting.")),
+    "deleted": Line(
+        _("Deleted. Its home and disk are kept in the cluster."), _("An admin can hand them back.")
+    ),
+    "deleted_with_files": Line(_("Deleted, with its files.")),
+    "restarting": Line(_("Restarting: the old container ends first.")),
+    "renamed": Line(_("Renamed from “%(old)s” to “%(new)s”.")),
+    "settings_changed": Line(_("New settings were saved; they apply from the next start.")),
+    # Troubles that are ours to tell.
+    "interrupted": Line(
+        _("The container was ended from outside (%(reason)s)."),
+        _("It starts again by itself; files are kept."),
+    ),
+    "ended_before_ready": Line(
+        _("The container ended before it was ready (%(reason)s)."),
+        _("Look at its logs, then start it again."),
+    ),
+    "sent_back": Line(
+        _("It could not be placed for two minutes and went back to the front of the queue."),
+        _("It is tried again by itself."),
+    ),
+    "cluster_unavailable": Line(
+        _("The cluster does not answer at the moment."),
+        _("Nothing is lost: it goes on when the cluster is back."),
+    ),
+    "end_unproven": Line(
+        _("Its container vanished without having been seen to end, so its GPUs stay reserved."),
+        _("An admin has to confirm that the container, or its node, is really off."),
+    ),
+    "namespace_foreign": Line(
+        _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
+        _("Ask an admin to remove or rename it; Berth never takes over what is not its own."),
+    ),
+    "namespace_terminating": Line(
+        _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
+    ),
+    "claim_to_stop": Line(_("It has to give its GPUs back (%(code)s). Files are kept.")),
+}
+
+
+def sentence(code: str, data: Mapping[str, Any]) -> str:
+    """One sentence in the reader's language; "" for no code."""
+    if not code:
+        return ""
+    if (line := LINES.get(code)) is not None:
+        return str(line.sentence) % data if data else str(line.sentence)
+    if reasons.knows(code):
+        return reasons.sentence(code, data)
+    return explain.sentence(code, data)
+
+
+def hint(code: str, data: Mapping[str, Any]) -> str:
+    """What to do about it, or ""."""
+    if not code:
+        return ""
+    if (line := LINES.get(code)) is not None:
+        return str(line.hint)
+    if reasons.knows(code):
+        return reasons.hint(code, data)
+    return explain.hint(code, data)
+
+
+def tell(
+    workspace: Workspace,
+    code: str,
+    *,
+    step: Step | str = "",
+    level: Event.Level = Event.Level.INFO,
+    **data: Any,
+) -> Event:
+    """Add the next event. Only inside `live.changing`, whose lock makes the numbers 1, 2, 3 … without a gap."""
+    workspace.last_event += 1
+    return Event.objects.create(
+        workspace=workspace,
+        number=workspace.last_event,
+        run=workspace.run,
+        at=timezone.now(),
+        step=step,
+        level=level,
+        code=code,
+        data=data,
+    )

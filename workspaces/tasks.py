@@ -1,0 +1,63 @@
+"""django-q2's way in, a few lines each; and how a workspace is marked to be looked at again.
+
+A mark outlives every crash: it is cleared only by a reconcile that began after it, and the periodic pass
+enqueues whoever stays marked for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from .models import Phase, Workspace
+
+TICK_SECONDS = 5
+# A quiet transition is looked at every so many ticks, spread over them by id; one with a trouble at each.
+TICKS_BETWEEN_LOOKS = 6
+LOST_AFTER = timedelta(seconds=15)
+IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+
+
+def mark(ids: Iterable[UUID]) -> None:
+    """Something about these may have changed: have each looked at, once however often it is marked meanwhile."""
+    wanted = list(ids)
+    with transaction.atomic():
+        rows = Workspace.objects.filter(pk__in=wanted).order_by("pk")
+        fresh = list(rows.select_for_update().filter(dirty_since__isnull=True).values_list("pk", flat=True))
+        rows.update(dirty_marks=F("dirty_marks") + 1)
+        _enqueue(fresh)
+
+
+def _enqueue(ids: list[UUID]) -> None:
+    Workspace.objects.filter(pk__in=ids).update(dirty_since=timezone.now())
+    for workspace_id in ids:
+        async_task("workspaces.tasks.reconcile", str(workspace_id), group="reconcile")
+
+
+def reenqueue(workspace_id: UUID) -> None:
+    """Have a marked one looked at again, soon."""
+    _enqueue([workspace_id])
+
+
+def reconcile(workspace_id: str) -> None:
+    from .reconcile import reconcile as work
+
+    work(UUID(workspace_id))
+
+
+def periodic_pass(tick: int) -> None:
+    """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions."""
+    lost = Q(dirty_since__lt=timezone.now() - LOST_AFTER)
+    _enqueue(list(Workspace.objects.filter(lost).values_list("pk", flat=True)))
+    rows = Workspace.objects.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending=""), dirty_since__isnull=True)
+    mark(
+        pk
+        for pk, troubles in rows.values_list("pk", "troubles")
+        if troubles or pk.int % TICKS_BETWEEN_LOOKS == tick % TICKS_BETWEEN_LOOKS
+    )

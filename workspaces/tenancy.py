@@ -1,0 +1,89 @@
+"""A tenant's namespace and its fences, as Kubernetes objects. Pure: from rows to dicts.
+
+ResourceQuota and LimitRange are a backstop behind Berth's own queue; NetworkPolicies are made from the
+cluster's settings (its pod, service and API networks).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from accounts.models import Tenant
+from clusters import labels
+from clusters.models import Cluster
+
+from .digest import HASH, digest_of
+
+METADATA_ADDRESSES = ["169.254.169.254/32", "fd00:ec2::254/128"]
+SERVICE_ACCOUNT = "workspace"
+JUPYTER_PORT = 8888
+SSH_PORT = 2222
+
+
+def tenant_labels(tenant: Tenant, instance: UUID) -> dict[str, str]:
+    return {labels.MANAGED_BY: "berth", labels.INSTANCE: str(instance), labels.TENANT: tenant.slug}
+
+
+def objects(
+    tenant: Tenant, cluster: Cluster, instance: UUID, ceilings: dict[str, int]
+) -> list[dict[str, Any]]:
+    """Everything a tenant needs before its first pod, namespace first. `ceilings`: resource name to units."""
+    common = tenant_labels(tenant, instance)
+
+    def named(api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": tenant.namespace, "labels": common}
+        return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
+
+    inside = [
+        named("v1", "ServiceAccount", SERVICE_ACCOUNT, automountServiceAccountToken=False),
+        named("v1", "LimitRange", "berth", spec={"limits": [DEFAULT_LIMITS]}),
+        named("networking.k8s.io/v1", "NetworkPolicy", "berth", spec=network_policy(cluster)),
+    ]
+    if ceilings:
+        hard = {f"requests.{resource}": str(units) for resource, units in sorted(ceilings.items())}
+        inside.append(named("v1", "ResourceQuota", "berth", spec={"hard": hard}))
+    namespace: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": tenant.namespace,
+            "labels": common
+            | {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in POD_SECURITY_MODES},
+        },
+    }
+    namespace["metadata"]["annotations"] = {HASH: digest_of([namespace, *inside])}
+    return [namespace, *inside]
+
+
+POD_SECURITY_MODES = ("enforce", "warn", "audit")
+# What a container gets that says nothing; Berth's own say everything.
+DEFAULT_LIMITS = {
+    "type": "Container",
+    "default": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"},
+    "defaultRequest": {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "100Mi"},
+}
+
+
+def network_policy(cluster: Cluster) -> dict[str, Any]:
+    """In: the workspace ports, from outside the pod network. Out: DNS and the world, not the cluster's own networks."""
+    forbidden = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs]
+    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    ports = [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)]
+    return {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": everywhere_but(cluster.pod_cidrs), "ports": ports}],
+        "egress": [{"ports": dns}, {"to": everywhere_but([*forbidden, *METADATA_ADDRESSES])}],
+    }
+
+
+def everywhere_but(cidrs: list[str]) -> list[dict[str, Any]]:
+    """Peers for all addresses of both families, less the given networks."""
+    peers = []
+    for whole, is_family in (("0.0.0.0/0", lambda c: ":" not in c), ("::/0", lambda c: ":" in c)):
+        block: dict[str, Any] = {"cidr": whole}
+        if excepted := sorted({cidr for cidr in cidrs if is_family(cidr)}):
+            block["except"] = excepted
+        peers.append({"ipBlock": block})
+    return peers
