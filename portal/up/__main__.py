@@ -95,12 +95,13 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
             supervisor.wait_for("cluster", lambda: answers(f"http://127.0.0.1:{port}/readyz"), 30)
     with starting("data", "tables, static files, demo data"):
         prepare(plan, environ)
-    with starting("worker", "tasks"):
-        supervisor.start("worker")
-    with starting("watcher", "watches the cluster"):
-        supervisor.start("watcher")
+    for part in ("worker", "watcher", "web"):
+        supervisor.start(part)
+    with starting("worker", "starts, watches and stops workspaces"):
+        supervisor.wait_for("worker", lambda: supervisor.statename("worker") == "RUNNING", 30)
+    with starting("watcher", "tells what changes in the cluster"):
+        supervisor.wait_for("watcher", lambda: supervisor.statename("watcher") == "RUNNING", 30)
     with starting("web", plan.address):
-        supervisor.start("web")
         supervisor.wait_for("web", lambda: answers(f"{plan.address}readyz"), 60)
 
 

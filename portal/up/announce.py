@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from portal.up.people import PEOPLE
 from portal.up.plan import Plan
-from portal.up.seed import PEOPLE
 
 
 def say(text: str) -> None:

@@ -142,8 +142,8 @@ class Supervisor:
         self._call("startProcess", name, False)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
-        """Wait for the evidence that a part serves; refuse with its last words when it gives up."""
-        self._wait(is_ready, name, timeout_seconds, lambda: self.states()[name]["statename"] != "FATAL")
+        """Wait for the evidence that a part serves; refuse with its last words when it ended at once."""
+        self._wait(is_ready, name, timeout_seconds, lambda: self.statename(name) not in ("BACKOFF", "FATAL"))
 
     def _wait(
         self, is_ready: Callable[[], bool], name: str, timeout_seconds: float, is_alive: Callable[[], bool]
@@ -155,6 +155,9 @@ class Supervisor:
                 words = "\n".join(f"  {line}" for line in last_lines(log))
                 raise Refusal(f"The {name} did not start. Its last words, from {log}:\n{words}")
             time.sleep(0.1)
+
+    def statename(self, name: str) -> str:
+        return str(self.states()[name]["statename"])
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Per part what supervisor knows: statename, pid, start, …"""

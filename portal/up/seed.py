@@ -1,18 +1,189 @@
-"""The demo data of a first `make up`: people, tenants, and pools and quotas from the nodes that are there."""
+"""The demo data of a first `make up`: people, tenants, and pools and quotas from the nodes that are there.
 
-from dataclasses import dataclass
+Made once per database, in one transaction: what an admin changes or deletes afterwards stays so.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from accounts.models import Membership, Role, Tenant, User
+from clusters.connections import api_for
+from clusters.models import Cluster
+from clusters.quantities import parse
+from portal.up.people import PEOPLE
+from portal.up.pools import NodeSeen, PoolPlan, plan_pools
+from portal.up.refusal import Refusal
+from quotas.models import Flavor, Pool, Quota
+from workspaces.models import Image
+
+MIB = 1024 * 1024
+TRIAL_CLUSTER, REAL_CLUSTER = "trial", "default"
+DEFAULT_IMAGE = "berth/workspace:1"  # deploy/images/workspace builds it
 
 
-@dataclass(frozen=True)
-class Person:
-    username: str
-    words: str
-    is_staff: bool = False
-
-
-PEOPLE = (
-    Person("admin", "admin of the installation", is_staff=True),
-    Person("alice", "owner of the tenant demo"),
-    Person("bob", "member of demo"),
-    Person("carol", "member of second"),
+TENANTS = {"demo": "Demo", "second": "Second"}
+MEMBERSHIPS = (
+    ("demo", "alice", Role.OWNER),
+    ("demo", "bob", Role.MEMBER),
+    ("second", "carol", Role.MEMBER),
 )
+# Of the trial cluster's own pools: (nominal, may borrow) per tenant. Any other pool is halved.
+TRIAL_QUOTAS = {
+    ("demo", "a100"): (4, 2),
+    ("second", "a100"): (4, 4),
+    ("demo", "t4-shared"): (4, 0),
+    ("second", "t4-shared"): (4, 0),
+    ("demo", "a100-mig"): (2, 0),
+    ("second", "a100-mig"): (2, 0),
+}
+
+
+def image_reference() -> str:
+    return os.environ.get("BERTH_WORKSPACE_IMAGE") or DEFAULT_IMAGE
+
+
+def is_trial_cluster() -> bool:
+    return "BERTH_DEVCLUSTER_PORT" in os.environ
+
+
+def expected_cluster() -> Cluster:
+    """The cluster of this start, not yet saved: KUBECONFIG's current context."""
+    real = not is_trial_cluster()
+    return Cluster(
+        slug=REAL_CLUSTER if real else TRIAL_CLUSTER,
+        name="Kubernetes" if real else "Trial cluster on this machine",
+        connection=Cluster.Connection.KUBECONFIG,
+        kubeconfig_path=os.environ["KUBECONFIG"],
+        ssh_service_port=int(os.environ.get("BERTH_SSH_SERVICE_PORT", "22")),
+        disk_class=os.environ.get("BERTH_DISK_CLASS", ""),
+        home_class=os.environ.get("BERTH_HOME_CLASS", ""),
+    )
+
+
+def refresh_cluster() -> bool:
+    """Bring a seeded cluster's address up to date. False: nothing is seeded yet."""
+    expected = expected_cluster()
+    if not Cluster.objects.exists():
+        return False
+    changed = Cluster.objects.filter(slug=expected.slug).update(
+        kubeconfig_path=expected.kubeconfig_path, ssh_service_port=expected.ssh_service_port
+    )
+    if not changed:
+        raise Refusal(
+            "This database was made for another cluster. Choose another BERTH_STATE_DIR "
+            "(or DATABASE_URL), or set KUBECONFIG as it was."
+        )
+    if reference := os.environ.get("BERTH_WORKSPACE_IMAGE"):
+        Image.objects.filter(slug="jupyter").update(reference=reference)
+    return True
+
+
+@transaction.atomic
+def seed(cluster: Cluster, pools: Iterable[PoolPlan], password: str) -> None:
+    seed_people(password)
+    cluster.save()
+    Image.objects.create(
+        slug="jupyter",
+        name="JupyterLab",
+        description="Python with JupyterLab and SSH",
+        reference=image_reference(),
+    )
+    for plan in pools:
+        seed_pool(cluster, plan)
+
+
+def seed_people(password: str) -> None:
+    for person in PEOPLE:
+        User.objects.create_user(
+            person.username,
+            f"{person.username}@berth.example",
+            password,
+            is_staff=person.is_staff,
+            is_superuser=person.is_staff,
+        )
+    for slug, name in TENANTS.items():
+        Tenant.objects.create(slug=slug, name=name)
+    for slug, username, role in MEMBERSHIPS:
+        tenant, user = Tenant.objects.get(slug=slug), User.objects.get(username=username)
+        Membership.objects.create(tenant=tenant, user=user, role=role)
+
+
+def set_passwords(password: str) -> None:
+    """After BERTH_DEMO_PASSWORD changed."""
+    for user in User.objects.filter(username__in=[person.username for person in PEOPLE]):
+        user.set_password(password)
+        user.save(update_fields=["password"])
+
+
+def seed_pool(cluster: Cluster, plan: PoolPlan) -> None:
+    pool = Pool.objects.create(
+        cluster=cluster,
+        slug=plan.slug,
+        name=plan.name,
+        node_labels=dict(plan.node_labels),
+        sharing=plan.sharing,
+        resource_name=plan.resource_name,
+        units_per_gpu=plan.units_per_gpu,
+        gpu_product=plan.gpu_product,
+        gpu_memory_mib=plan.gpu_memory_mib,
+        unit_memory_mib=plan.unit_memory_mib,
+        compute_capability=plan.compute_capability,
+        tolerations=list(plan.tolerations),
+    )
+    for flavor in plan.flavors:
+        Flavor.objects.create(
+            pool=pool,
+            slug=flavor.slug,
+            name=flavor.name,
+            units=flavor.units,
+            cpu_millicores=flavor.cpu_millicores,
+            memory_mib=flavor.memory_mib,
+        )
+    if plan.resource_name:
+        for tenant in Tenant.objects.filter(slug__in=TENANTS):
+            nominal, borrowing = quota_for(cluster.slug, tenant.slug, plan)
+            Quota.objects.create(
+                tenant=tenant, pool=pool, nominal_gpus=nominal, borrowing_limit_gpus=borrowing
+            )
+
+
+def quota_for(cluster_slug: str, tenant_slug: str, plan: PoolPlan) -> tuple[int, int]:
+    """(nominal, may borrow) in GPUs."""
+    half = plan.total_gpus // 2
+    key = (tenant_slug, plan.slug)
+    return TRIAL_QUOTAS.get(key, (half, 0)) if cluster_slug == TRIAL_CLUSTER else (half, 0)
+
+
+def pools_of(cluster: Cluster) -> list[PoolPlan]:
+    return plan_pools(node_seen(body) for body in api_for(cluster).list("Node"))
+
+
+def node_seen(body: dict[str, Any]) -> NodeSeen:
+    amounts = {name: parse(name, value) for name, value in body["status"]["allocatable"].items()}
+    return NodeSeen(
+        labels=body["metadata"].get("labels") or {},
+        taints=body.get("spec", {}).get("taints") or (),
+        cpu_millicores=amounts.get("cpu", 0),
+        memory_mib=amounts.get("memory", 0) // MIB,
+        gpus={name: amount for name, amount in amounts.items() if name.startswith("nvidia.com/") and amount},
+    )
+
+
+def words_of(cluster: Cluster, pools: Iterable[PoolPlan]) -> list[str]:
+    """What a first start on a real cluster will create, said before it does."""
+    lines = [
+        f"On the cluster of {cluster.kubeconfig_path} Berth will use, and change nothing but its own objects:"
+    ]
+    for plan in pools:
+        flavors = ", ".join(flavor.slug for flavor in plan.flavors)
+        gpus = f"{plan.total_gpus} GPUs, " if plan.resource_name else ""
+        lines.append(f"  pool {plan.slug}: {gpus}flavors {flavors}")
+    spaces = ", ".join(f"berth-{slug}" for slug in TENANTS)
+    return [
+        *lines,
+        f"  namespaces {spaces}, made when the first workspace of a tenant starts",
+        f"  image {image_reference()}, which the cluster must be able to pull",
+    ]

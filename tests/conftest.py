@@ -1,0 +1,60 @@
+"""The database of the tests: a PostgreSQL of their own, or the one that DATABASE_URL names.
+
+It must be there before Django reads its settings, so a hook starts it and not a fixture. Under xdist the
+controller starts it once, and the workers inherit its address.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from portal.up.postgres import Server
+
+SETTINGS = {
+    "DJANGO_SETTINGS_MODULE": "portal.settings",
+    "BERTH_TRIAL": "1",
+    "BERTH_SECRET_KEY": "only-for-tests-" + "0" * 50,
+    "BERTH_PLAIN_STATIC": "1",
+    "BERTH_BASE_URL": "http://testserver",
+    "BERTH_ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
+}
+# Tests see neither a real cluster nor the settings of somebody's `make up`.
+HIDDEN = ("KUBECONFIG", "BERTH_ROLE", "BERTH_DEMO_PASSWORD")
+SERVER = pytest.StashKey[subprocess.Popen[bytes]]()
+FOLDER = pytest.StashKey[Path]()
+# The data is thrown away: nobody waits for the disk.
+UNSAFE = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return
+    for name in HIDDEN:
+        os.environ.pop(name, None)
+    os.environ.update(SETTINGS)
+    folder = config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="berth-tests-"))
+    folder.chmod(0o711)
+    os.environ["BERTH_STATE_DIR"] = str(folder / "state")
+    if "DATABASE_URL" not in os.environ:
+        server = Server(folder / "postgres", folder / "run")
+        server.prepare()
+        with (folder / "postgres.log").open("wb") as log:
+            command = [*server.command(), *UNSAFE]
+            config.stash[SERVER] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        server.wait_until_ready()
+        server.ensure_database()
+        os.environ["DATABASE_URL"] = server.url
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if server := config.stash.get(SERVER, None):
+        server.send_signal(signal.SIGINT)
+        server.wait(10)
+    if folder := config.stash.get(FOLDER, None):
+        shutil.rmtree(folder)
