@@ -10,7 +10,7 @@ claim in one transaction calls this module first; the other way round it would d
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -135,7 +135,7 @@ def doubt_end(claim_id: UUID) -> bool:
 
 def back_off(attempt: int) -> timedelta:
     """How long one that was sent back this often before waits at least."""
-    return min(BACK_OFF_FIRST * 2 ** min(attempt, 10), BACK_OFF_MOST)
+    return min(BACK_OFF_FIRST * (1 << min(attempt, 10)), BACK_OFF_MOST)
 
 
 def _start(claim: Claim, admitted: Admitted) -> bool:
@@ -172,7 +172,11 @@ def _end_admitted(claim: Claim, reason: str) -> Claim:
 def _end(claim_id: UUID, *, from_states: list[str], reason: str) -> Claim | None:
     live = Claim.objects.filter(pk=claim_id, state__in=from_states)
     ended = live.update(
-        state=State.RELEASED, released_at=timezone.now(), reason_code=reason, reason_data={}, end_unproven_since=None
+        state=State.RELEASED,
+        released_at=timezone.now(),
+        reason_code=reason,
+        reason_data={},
+        end_unproven_since=None,
     )
     return Claim.objects.select_related("pool").get(pk=claim_id) if ended else None
 
@@ -203,7 +207,9 @@ def _next_place() -> int:
 def lock(cluster_id: UUID) -> None:
     """One pass at a time per cluster, until the transaction ends; also for use cases that change claim and holder."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"])
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
+        )
 
 
 def _lock_limits(tenants: set[UUID]) -> None:

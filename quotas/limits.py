@@ -6,12 +6,21 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid, Refusal
 from quotas import pool_state, reasons
-from quotas.models import Claim, Pool
-from quotas.nodes import PoolNodes, nodes_of
-from quotas.scheduling import Reason, as_gpus, never
+from quotas.models import Claim
+from quotas.nodes import whole_nodes
+from quotas.scheduling import Reason, never, too_large
 
-# Which field of a request is too much.
-FIELDS = {"above_cpu_limit": "cpu", "above_memory_limit": "memory_mib"}
+# Which field of a request is too much, and under which code it is refused.
+FIELDS = {
+    "no_quota": "gpus",
+    "above_quota": "gpus",
+    "no_node_has_gpus": "gpus",
+    "above_cpu_limit": "cpu",
+    "no_node_has_cpu": "cpu",
+    "above_memory_limit": "memory_mib",
+    "no_node_has_memory": "memory_mib",
+}
+CODES = {"no_quota": "quota_exceeded", "above_quota": "quota_exceeded"}
 
 
 def refuse_what_never_fits(claim: Claim) -> None:
@@ -19,31 +28,31 @@ def refuse_what_never_fits(claim: Claim) -> None:
     _refuse_wrong_kind(claim)
     waiting = pool_state.as_waiting(claim)
     quota = pool_state.tenant_quotas(claim.pool, {claim.tenant_id})[claim.tenant_id]
-    reason = never(waiting, quota, claim.pool.units_per_gpu)
+    # By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known.
+    nodes = whole_nodes(claim.pool)
+    per_gpu = claim.pool.units_per_gpu
+    reason = never(waiting, quota, per_gpu) or (too_large(nodes, waiting.need, per_gpu) if nodes else None)
     if reason:
-        raise refusal(reason)
-    _refuse_larger_than_nodes(claim, nodes_of([claim.pool])[claim.pool_id])
+        raise _refusal(reason)
 
 
-def refusal(reason: Reason) -> Refusal:
-    code = "quota_exceeded" if reason.code in {"above_quota", "no_quota"} else reason.code
+def _refusal(reason: Reason) -> Refusal:
     message = reasons.sentence(reason.code, reason.data)
-    field = FIELDS.get(reason.code, "gpus")
-    fields = {} if reason.code == "above_workspaces_limit" else {field: [message]}
-    return Invalid(code, message, reasons.hint(reason.code, reason.data), fields=fields)
+    field = FIELDS.get(reason.code)
+    return Invalid(
+        CODES.get(reason.code, reason.code),
+        message,
+        reasons.hint(reason.code, reason.data),
+        fields={field: [message]} if field else {},
+    )
 
 
 def _refuse_wrong_kind(claim: Claim) -> None:
     if claim.pool.has_gpus and not claim.units:
         message = _("Everything in this pool uses a GPU.")
-        raise Invalid("gpus_required", message, _("Ask for GPUs, or choose a pool without."), fields={"gpus": [message]})
+        hint = _("Ask for GPUs, or choose a pool without.")
+        raise Invalid("gpus_required", message, hint, fields={"gpus": [message]})
     if claim.units and not claim.pool.has_gpus:
         message = _("This pool has no GPUs.")
-        raise Invalid("no_gpus_in_pool", message, _("Ask for none, or choose a pool with GPUs."), fields={"gpus": [message]})
-
-
-def _refuse_larger_than_nodes(claim: Claim, nodes: PoolNodes) -> None:
-    """By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known."""
-    need = pool_state.as_waiting(claim).need
-    if nodes.whole and not any(room.holds(need) for room in nodes.whole):
-        raise refusal(larger_than_nodes(claim, nodes))
+        hint = _("Ask for none, or choose a pool with GPUs.")
+        raise Invalid("no_gpus_in_pool", message, hint, fields={"gpus": [message]})

@@ -80,7 +80,8 @@ class Pool(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(units_per_gpu__gte=1), name="pool_units_per_gpu_at_least_1"),
             models.CheckConstraint(
-                condition=Q(cpu_overcommit__gte=1) & Q(memory_overcommit__gte=1), name="pool_overcommit_at_least_1"
+                condition=Q(cpu_overcommit__gte=1) & Q(memory_overcommit__gte=1),
+                name="pool_overcommit_at_least_1",
             ),
         ]
 
@@ -184,7 +185,9 @@ class Claim(models.Model):
     # The queue: higher priority first, then the place; one sent back keeps its old place (front of its priority).
     priority = models.SmallIntegerField(default=0)
     place = models.BigIntegerField()
-    attempt = models.PositiveSmallIntegerField(default=0, help_text=_("How often it was sent back to the queue."))
+    attempt = models.PositiveSmallIntegerField(
+        default=0, help_text=_("How often it was sent back to the queue.")
+    )
     not_before = models.DateTimeField(null=True)
     reason_code = models.CharField(max_length=64, blank=True, help_text=_("Why it waits, as last decided."))
     reason_data = models.JSONField(default=dict)

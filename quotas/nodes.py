@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import BigIntegerField, BooleanField, Count, Exists, ExpressionWrapper, OuterRef, Q, Subquery, Sum
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+)
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
@@ -27,7 +37,7 @@ SHUT_OUT = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True)
 class PoolNodes:
-    """The nodes that a pool's labels choose: all of them as they would be empty, and the healthy ones as they are."""
+    """The nodes that a pool's labels choose: each as if empty, and the healthy ones as they are."""
 
     whole: tuple[Room, ...]
     healthy: tuple[NodeState, ...]
@@ -62,6 +72,11 @@ def nodes_of(pools: Collection[Pool]) -> dict[UUID, PoolNodes]:
     }
 
 
+def whole_nodes(pool: Pool) -> list[Room]:
+    """Every node of the pool as if empty, healthy or not. One query."""
+    return [_left(node, pool) for node in Node.objects.filter(cluster=pool.cluster_id) if belongs(node, pool)]
+
+
 def belongs(node: Node, pool: Pool) -> bool:
     return node.cluster_id == pool.cluster_id and pool.node_labels.items() <= node.labels.items()
 
@@ -90,9 +105,7 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def _pool_nodes(
-    pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode
-) -> PoolNodes:
+def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
     whole, healthy = [], []
     for node in nodes:
         key = (node.cluster_id, node.name)
@@ -132,7 +145,7 @@ def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNo
         taken.memory_bytes += row["memory"]
         taken.pods += row["pods"]
         for number, name in enumerate(resources):
-            taken.units[name] += row[f"units_{number}"]
+            taken.units[name] += dict(row)[f"units_{number}"]
     return foreign, ours
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster
@@ -29,7 +29,7 @@ def want(pool_id: UUID) -> None:
 
 def want_for_cluster(cluster_id: UUID) -> None:
     """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
-    transaction.on_commit(partial(_enqueue_where_somebody_waits, cluster_id), robust=True)
+    transaction.on_commit(partial(_enqueue_for_cluster, cluster_id), robust=True)
 
 
 def begins(pool_id: UUID) -> None:
@@ -37,13 +37,22 @@ def begins(pool_id: UUID) -> None:
     Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)
 
 
-def on_capacity(cluster: Cluster, **_: Any) -> None:
-    """Receiver: nodes, or what pods take of them, changed; or time went on and a back-off may be over."""
+def on_capacity_changed(cluster: Cluster, **_: Any) -> None:
     want_for_cluster(cluster.id)
 
 
-def _enqueue_where_somebody_waits(cluster_id: UUID) -> None:
-    waiting = Claim.objects.filter(pool__cluster=cluster_id, state=Claim.State.WAITING)
+def on_tick(**_: Any) -> None:
+    """A back-off may be over, or a pass was lost with its worker."""
+    _enqueue_for(Claim.objects.all())
+
+
+def _enqueue_for_cluster(cluster_id: UUID) -> None:
+    _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id))
+
+
+def _enqueue_for(claims: QuerySet[Claim]) -> None:
+    """A pass for every pool in which one of these waits."""
+    waiting = claims.filter(state=Claim.State.WAITING)
     for pool_id in waiting.order_by().values_list("pool_id", flat=True).distinct():
         _enqueue_once(pool_id)
 

@@ -1,17 +1,18 @@
 """Who of those who wait in a pool starts now, on which node, and why the others wait. Pure: no database, no clock.
 
-The rules: higher priority first, then first come first served. Whoever is held back by a limit of their own tenant holds
-back that tenant's later requests, and nobody else's. Whoever waits for room holds back everybody later in the
-pool, or small requests would starve large ones for ever; but not one that no present node could hold even after
-all our own runs there have ended.
+The rules: higher priority first, then first come first served. Whoever is held back by a limit of their own tenant
+holds back that tenant's later requests, and nobody else's. Whoever waits for room holds back everybody later in
+the pool, or small requests would starve large ones for ever; but not one that no present node could hold even
+after all our own runs there have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,13 @@ class Room:
             self.memory_mib - other.memory_mib,
             self.pods - other.pods,
         )
+
+
+AMOUNTS: tuple[tuple[str, Callable[[Room], int]], ...] = (
+    ("gpus", attrgetter("units")),
+    ("cpu", attrgetter("cpu_millicores")),
+    ("memory", attrgetter("memory_mib")),
+)
 
 
 @dataclass(frozen=True)
@@ -170,40 +178,35 @@ class _Line:
 
     def next(self, claim: Waiting) -> NodeState | Reason:
         """The node it starts on, or why it waits."""
-        quota = self.quotas[claim.tenant]
         if claim.not_before is not None and claim.not_before > self.state.now:
             return claim.reason
-        reason = never(claim, quota, self.state.units_per_gpu) or self._no_node_ever(claim)
-        if reason:
+        reason = self._never(claim) or self._held_back(claim)
+        if reason is not None:
             return reason
-        reason = self._tenant_is_full(claim, quota)
-        if reason:
-            self.held_back.add(claim.tenant)
-            return reason
-        if claim.tenant in self.held_back:
-            return Reason("behind_own_tenant")
-        if self.closed:
-            return Reason("behind_others")
         node = self._best_fit(claim.need)
         if node is None:
             self.closed = True
-            return shortage(self.nodes.values(), claim.need, self.state.units_per_gpu)
-        self._take(claim, quota, node)
+            free = [node.free for node in self.nodes.values()]
+            return shortage(free, claim.need, self.state.units_per_gpu)
+        self._take(claim, node)
         return node
 
-    def _no_node_ever(self, claim: Waiting) -> Reason | None:
+    def _never(self, claim: Waiting) -> Reason | None:
+        """Why no other request has to wait for this one."""
         if not self.nodes:
             return Reason("no_node_ready")
-        if any(node.without_ours.holds(claim.need) for node in self.nodes.values()):
-            return None
-        largest = max(node.without_ours.units for node in self.nodes.values())
-        return Reason(
-            "no_node_large_enough",
-            {
-                "gpus": as_gpus(claim.need.units, self.state.units_per_gpu),
-                "largest_gpus": as_gpus(max(largest, 0), self.state.units_per_gpu),
-            },
-        )
+        rooms = [node.without_ours for node in self.nodes.values()]
+        per_gpu = self.state.units_per_gpu
+        return never(claim, self.quotas[claim.tenant], per_gpu) or too_large(rooms, claim.need, per_gpu)
+
+    def _held_back(self, claim: Waiting) -> Reason | None:
+        full = self._tenant_is_full(claim, self.quotas[claim.tenant])
+        if full is not None:
+            self.held_back.add(claim.tenant)
+            return full
+        if claim.tenant in self.held_back:
+            return Reason("behind_own_tenant")
+        return Reason("behind_others") if self.closed else None
 
     def _tenant_is_full(self, claim: Waiting, quota: TenantQuota) -> Reason | None:
         limit = quota.limit_units
@@ -226,32 +229,59 @@ class _Line:
     def _best_fit(self, need: Room) -> NodeState | None:
         """Where least is left over: whole nodes stay free for large requests."""
         fitting = [node for node in self.nodes.values() if node.free.holds(need)]
-        return min(fitting, key=lambda node: (node.free.units, node.free.cpu_millicores, node.name), default=None)
+        return min(
+            fitting, key=lambda node: (node.free.units, node.free.cpu_millicores, node.name), default=None
+        )
 
-    def _take(self, claim: Waiting, quota: TenantQuota, node: NodeState) -> None:
+    def _take(self, claim: Waiting, node: NodeState) -> None:
+        quota = self.quotas[claim.tenant]
         self.nodes[node.name] = replace(node, free=node.free - claim.need)
         self.quotas[claim.tenant] = replace(
             quota, used_units=quota.used_units + claim.need.units, used=_plus(quota.used, _asks(claim))
         )
 
 
-def shortage(nodes: Iterable[NodeState], need: Room, units_per_gpu: int) -> Reason:
-    """What the nodes lack now for a request that none of them holds."""
-    free = [node.free for node in nodes]
-    units = [max(room.units, 0) for room in free]
-    asked, total, largest = (as_gpus(n, units_per_gpu) for n in (need.units, sum(units), max(units, default=0)))
-    if sum(units) < need.units:
-        return Reason("no_free_gpus", {"gpus": asked, "free_gpus": total})
-    if max(units, default=0) < need.units:
-        return Reason("fragmented", {"gpus": asked, "free_gpus": total, "largest_free_gpus": largest})
-    with_gpus = [room for room in free if room.units >= need.units]
-    if all(room.cpu_millicores < need.cpu_millicores for room in with_gpus):
-        most = max(room.cpu_millicores for room in with_gpus)
-        return Reason("no_free_cpu", {"cpu_millicores": need.cpu_millicores, "free_cpu_millicores": max(most, 0)})
-    if all(room.memory_mib < need.memory_mib for room in with_gpus):
-        most = max(room.memory_mib for room in with_gpus)
-        return Reason("no_free_memory", {"memory_mib": need.memory_mib, "free_memory_mib": max(most, 0)})
-    return Reason("no_room_on_one_node")
+def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
+    """What is lacking now, where some node would do once others have ended."""
+    lacking = _first_lacking(rooms, need)
+    if lacking.name != "gpus":
+        return Reason(f"no_free_{lacking.name}", {"asked": lacking.asked, "free": lacking.most})
+    free = sum(max(room.units, 0) for room in rooms)
+    data = {"gpus": as_gpus(need.units, units_per_gpu), "free_gpus": as_gpus(free, units_per_gpu)}
+    if free < need.units:
+        return Reason("no_free_gpus", data)
+    return Reason("fragmented", {**data, "largest_free_gpus": as_gpus(lacking.most, units_per_gpu)})
+
+
+def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason | None:
+    """Why none of these nodes could hold it even then; None when one could."""
+    if any(room.holds(need) for room in rooms):
+        return None
+    lacking = _first_lacking(rooms, need)
+    if lacking.name != "gpus":
+        return Reason(f"no_node_has_{lacking.name}", {"asked": lacking.asked, "largest": lacking.most})
+    return Reason(
+        "no_node_has_gpus",
+        {"gpus": as_gpus(need.units, units_per_gpu), "largest_gpus": as_gpus(lacking.most, units_per_gpu)},
+    )
+
+
+@dataclass(frozen=True)
+class _Lacking:
+    name: str
+    asked: int
+    most: int
+
+
+def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
+    """Of GPUs, CPU, memory and pods the first that no node has together with those before it."""
+    for name, amount in AMOUNTS:
+        enough = [room for room in rooms if amount(room) >= amount(need)]
+        if not enough:
+            most = max((amount(room) for room in rooms), default=0)
+            return _Lacking(name, amount(need), max(most, 0))
+        rooms = enough
+    return _Lacking("pods", need.pods, 0)
 
 
 def _asks(claim: Waiting) -> Limits:

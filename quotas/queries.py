@@ -1,0 +1,190 @@
+"""What people see of pools, quotas and the queue. The number of queries does not grow with what there is."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+from uuid import UUID
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from accounts.access import Actor, visible_tenants
+from accounts.errors import Refusal
+from accounts.models import Tenant
+from quotas import pool_state, reasons
+from quotas.limits import refuse_what_never_fits
+from quotas.models import Claim, Pool, Quota, TenantLimit
+from quotas.nodes import PoolNodes, nodes_of
+from quotas.scheduling import as_gpus, decide
+from quotas.usage import held_over_all_pools, held_units
+
+State = Claim.State
+# Behind everybody who waits now.
+LAST_PLACE = 2**63 - 1
+
+
+class Queue(TypedDict):
+    """Where a waiting claim stands, and why."""
+
+    position: int
+    ahead: int
+    reason: dict[str, str]
+    estimated_start: datetime | None
+
+
+class Outlook(TypedDict):
+    """What would become of a request that is not made."""
+
+    admissible: bool
+    starts_now: bool
+    position: int | None
+    reasons: list[dict[str, str]]
+
+
+def queue_of(claim: Claim) -> Queue | None:
+    """None for a claim that does not wait (any more)."""
+    return queues_of([claim.pk]).get(claim.pk)
+
+
+def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
+    """The queue of each of these claims that waits, by its id. One query."""
+    ahead = (
+        Claim.objects.filter(
+            Q(priority__gt=OuterRef("priority"))
+            | Q(priority=OuterRef("priority"), place__lt=OuterRef("place")),
+            pool=OuterRef("pool"),
+            state=State.WAITING,
+        )
+        .order_by()
+        .values("pool")
+        .annotate(count=Count("pk"))
+        .values("count")
+    )
+    waiting = (
+        Claim.objects.filter(pk__in=list(claim_ids), state=State.WAITING)
+        .annotate(ahead=Coalesce(Subquery(ahead), 0))
+        .values_list("pk", "ahead", "reason_code", "reason_data")
+    )
+    return {
+        pk: Queue(position=n + 1, ahead=n, reason=reasons.in_queue(code, data, n), estimated_start=None)
+        for pk, n, code, data in waiting
+    }
+
+
+def pools_for(actor: Actor, pools: Sequence[Pool] | None = None) -> list[dict[str, Any]]:
+    """Pools with what is free, what is the actor's own, and how many wait. Seven queries."""
+    if pools is None:
+        pools = list(Pool.objects.select_related("cluster"))
+    nodes = nodes_of(pools)
+    waiting = _by_pool(Claim.objects.filter(state=State.WAITING), Count("pk"))
+    own = Claim.objects.filter(state=State.ADMITTED, user=actor.user, tenant__in=visible_tenants(actor))
+    mine = _by_pool(own, Sum("units"))
+    return [_pool(pool, nodes[pool.id], waiting=waiting[pool.id], mine=mine[pool.id]) for pool in pools]
+
+
+def quotas_for(actor: Actor, quotas: Sequence[Quota] | None = None) -> list[dict[str, Any]]:
+    """What each tenant that the actor sees may use of each pool with GPUs, beside what it uses."""
+    if quotas is None:
+        quotas = list(visible_quotas(actor))
+    used = held_units({quota.tenant_id for quota in quotas})
+    return [
+        {
+            "tenant": quota.tenant.slug,
+            "pool": quota.pool.slug,
+            "nominal_gpus": quota.nominal_gpus,
+            "borrowed_gpus": 0,
+            "used_gpus": as_gpus(used[quota.tenant_id, quota.pool_id], quota.pool.units_per_gpu),
+            "limit_gpus": quota.nominal_gpus,
+        }
+        for quota in quotas
+    ]
+
+
+def limits_for(actor: Actor) -> list[dict[str, Any]]:
+    """What each tenant that the actor sees uses over all pools, beside its limits (None: no limit)."""
+    tenants = list(visible_tenants(actor).order_by("slug"))
+    limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=tenants)}
+    used = held_over_all_pools({tenant.id for tenant in tenants})
+    return [
+        {
+            "tenant": tenant.slug,
+            **{
+                name: {
+                    "used": getattr(used[tenant.id], name),
+                    "limit": getattr(limits.get(tenant.id), name, None),
+                }
+                for name in ("cpu_millicores", "memory_mib", "workspaces")
+            },
+        }
+        for tenant in tenants
+    ]
+
+
+def visible_quotas(actor: Actor) -> QuerySet[Quota]:
+    return (
+        Quota.objects.filter(tenant__in=visible_tenants(actor))
+        .exclude(pool__resource_name="")
+        .select_related("tenant", "pool")
+    )
+
+
+def outlook(*, tenant: Tenant, pool: Pool, units: int, cpu_millicores: int, memory_mib: int) -> Outlook:
+    """Would such a request start now, or where would it stand? By the rules of a pass; writes nothing."""
+    claim = Claim(
+        tenant=tenant,
+        pool=pool,
+        units=units,
+        cpu_millicores=cpu_millicores,
+        memory_mib=memory_mib,
+        holder_kind=Claim.Holder.WORKSPACE,
+        holder_id=uuid.uuid4(),
+        place=LAST_PLACE,
+    )
+    try:
+        refuse_what_never_fits(claim)
+    except Refusal as refusal:
+        reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
+        return Outlook(admissible=False, starts_now=False, position=None, reasons=[reason])
+    queue = [*Claim.objects.filter(pool=pool, state=State.WAITING), claim]
+    for waits in decide(pool_state.read(pool, queue)).waits:
+        if waits.claim == claim.id:
+            found = reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)
+            return Outlook(admissible=True, starts_now=False, position=waits.position, reasons=[found])
+    return Outlook(admissible=True, starts_now=True, position=None, reasons=[])
+
+
+def _by_pool(claims: QuerySet[Claim], amount: Count | Sum) -> defaultdict[UUID, int]:
+    return defaultdict(int, claims.order_by().values_list("pool_id").annotate(amount=amount))
+
+
+def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str, Any]:
+    free = [max(node.free.units, 0) for node in nodes.healthy]
+    per_gpu = pool.units_per_gpu
+    return {
+        "slug": pool.slug,
+        "name": pool.name,
+        "cluster": pool.cluster.slug,
+        "gpu": {
+            "product": pool.gpu_product or None,
+            "memory_mib": pool.gpu_memory_mib,
+            "compute_capability": pool.compute_capability or None,
+            "ecc": pool.ecc,
+        },
+        "unit_memory_mib": pool.unit_memory_mib,
+        "units_per_gpu": per_gpu,
+        "sharing": pool.sharing if pool.has_gpus else None,
+        "isolation": pool.isolation if pool.has_gpus else None,
+        "gpus": {
+            "total": as_gpus(sum(room.units for room in nodes.whole), per_gpu),
+            "free": as_gpus(sum(free), per_gpu),
+            "mine": as_gpus(mine, per_gpu),
+        },
+        "largest_free_on_one_node": as_gpus(max(free, default=0), per_gpu),
+        "nodes": {"total": len(nodes.whole), "ready": len(nodes.healthy)},
+        "waiting": waiting,
+        "next_free_at": None,
+    }

@@ -1,0 +1,146 @@
+"""Why a claim waits or is refused, in words: a sentence and what to do, from the code and data of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
+STOP_SOME = _("It starts by itself as soon as your team stops something. Stop what you no longer need.")
+LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
+SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
+
+# code: (sentence, hint). Amounts come from the data, those of CPU and memory in cores and GiB (see `_for_people`).
+REASONS = {
+    "": (_("It is in the queue and is being looked at."), ""),
+    "no_quota": (
+        _("Your team has no GPUs in this pool."),
+        _("Choose another pool, or ask your admin for a quota."),
+    ),
+    "above_quota": (
+        _("You ask for %(gpus)s GPUs, and your team may use %(limit_gpus)s of this pool."),
+        LESS_OR_ASK,
+    ),
+    "above_cpu_limit": (
+        _("You ask for %(asked)s CPU cores, and your team may use %(limit)s in all."),
+        LESS_OR_ASK,
+    ),
+    "above_memory_limit": (
+        _("You ask for %(asked)s GiB of memory, and your team may use %(limit)s GiB in all."),
+        LESS_OR_ASK,
+    ),
+    "above_workspaces_limit": (
+        _("Your team may not run workspaces."),
+        _("Ask your admin for more."),
+    ),
+    "no_node_has_gpus": (
+        _(
+            "You ask for %(gpus)s GPUs on one node, and no node of this pool can give more than %(largest_gpus)s."
+        ),
+        SMALLER_OR_ELSEWHERE,
+    ),
+    "no_node_has_cpu": (
+        _("You ask for %(asked)s CPU cores, and no node that suits can give more than %(largest)s."),
+        SMALLER_OR_ELSEWHERE,
+    ),
+    "no_node_has_memory": (
+        _("You ask for %(asked)s GiB of memory, and no node that suits can give more than %(largest)s GiB."),
+        SMALLER_OR_ELSEWHERE,
+    ),
+    "no_node_has_pods": (
+        _("The nodes of this pool are full of other programs."),
+        _("Choose another pool, or ask your admin."),
+    ),
+    "no_node_ready": (
+        _("No node of this pool is ready."),
+        _("It starts by itself when one is. Choose another pool if you cannot wait, or ask your admin."),
+    ),
+    "quota_full": (
+        _("Your team holds %(used_gpus)s of the %(limit_gpus)s GPUs of its quota, and you ask for %(gpus)s."),
+        STOP_SOME,
+    ),
+    "cpu_limit_full": (
+        _("Your team would use %(together)s CPU cores with this, and may use %(limit)s in all."),
+        STOP_SOME,
+    ),
+    "memory_limit_full": (
+        _("Your team would use %(together)s GiB of memory with this, and may use %(limit)s GiB in all."),
+        STOP_SOME,
+    ),
+    "workspaces_limit_full": (
+        _("Your team runs %(limit)s workspaces, as many as it may at once."),
+        STOP_SOME,
+    ),
+    "behind_own_tenant": (
+        _("An earlier request of your team waits for the team's own limit."),
+        _("It starts by itself after that one. Stop what your team no longer needs."),
+    ),
+    "behind_others": (
+        _("Earlier requests wait for this pool."),
+        _("It starts by itself when its turn comes."),
+    ),
+    "no_free_gpus": (
+        _("%(free_gpus)s GPUs are free in this pool, and you ask for %(gpus)s."),
+        GIVEN_BACK,
+    ),
+    "fragmented": (
+        _(
+            "No node has %(gpus)s GPUs free at once, though %(free_gpus)s are free in all: "
+            "the most on one node is %(largest_free_gpus)s."
+        ),
+        _("It starts by itself when one node has enough. Ask for fewer GPUs to start sooner."),
+    ),
+    "no_free_cpu": (
+        _("You ask for %(asked)s CPU cores, and the nodes that suit have at most %(free)s free."),
+        GIVEN_BACK,
+    ),
+    "no_free_memory": (
+        _("You ask for %(asked)s GiB of memory, and the nodes that suit have at most %(free)s GiB free."),
+        GIVEN_BACK,
+    ),
+    "no_free_pods": (
+        _("The nodes that suit hold as many programs as they may."),
+        GIVEN_BACK,
+    ),
+}
+
+
+def knows(code: str) -> bool:
+    return code in REASONS
+
+
+def sentence(code: str, data: Mapping[str, Any]) -> str:
+    """Other codes are the cluster's: why it sent a claim back to the queue."""
+    if not knows(code):
+        from clusters import explain
+
+        return explain.sentence(code, dict(data))
+    return str(REASONS[code][0]) % _for_people(code, data)
+
+
+def hint(code: str, data: Mapping[str, Any]) -> str:
+    if not knows(code):
+        from clusters import explain
+
+        return explain.hint(code, dict(data))
+    return str(REASONS[code][1])
+
+
+def in_queue(code: str, data: Mapping[str, Any], ahead: int) -> dict[str, str]:
+    """A reason as pages and the API show it beside the position in the queue."""
+    message = sentence(code, data)
+    if code == "behind_others" and ahead:
+        message = ngettext(
+            "%(ahead)s request is ahead of yours.", "%(ahead)s requests are ahead of yours.", ahead
+        ) % {"ahead": ahead}
+    return {"code": code or "queued", "message": message, "hint": hint(code, data)}
+
+
+def _for_people(code: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    divisor = 1000 if "cpu" in code else 1024 if "memory" in code else 0
+    if not divisor:
+        return dict(data)
+    return {name: f"{amount / divisor:.2f}".rstrip("0").rstrip(".") for name, amount in data.items()}
