@@ -74,13 +74,17 @@ $(FRONT_END): | $(RUNTIME)
 test: lint check-browser
 	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
 
+# Settings of a production; nothing connects to that database.
+AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_URL=postgres:////nonexistent/berth \
+	BERTH_SECRET_KEY="$$(head -c 48 /dev/urandom | base64)" BERTH_BASE_URL=https://berth.example BERTH_ALLOWED_HOSTS=berth.example
+
 lint: $(TESTING) $(FRONT_END) $(IMAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy .
 	$(BIN)/lint-imports --no-logo
-	@set -a; . deploy/check.env; set +a; $(BIN)/python manage.py makemigrations --check --dry-run
-	@set -a; . deploy/check.env; set +a; $(BIN)/python manage.py check --deploy --fail-level WARNING
+	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 test-slow: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
 	$(BIN)/pytest -m "slow and not screenshots"
