@@ -1,0 +1,170 @@
+"""A whole Berth for tests, started as `make up` starts it: `python -m portal.up` on a state directory of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from portal.up import leftovers
+from portal.up.plan import REPOSITORY
+
+PASSWORD = "a-password-for-tests"
+READY_SECONDS = 90
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(what: str, look: Callable[[], T], seconds: float = 30, pause: float = 0.1) -> T:
+    """The first true answer of `look`; says what was waited for when none came."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = look()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds:g} s; last seen: {answer!r}")
+        time.sleep(pause)
+
+
+class Stack:
+    """Start, stop, kill and ask a running Berth."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        hidden = (
+            "DATABASE_URL",
+            "KUBECONFIG",
+            "DJANGO_SETTINGS_MODULE",
+            "BERTH_PLAIN_STATIC",
+            "BERTH_ALLOWED_HOSTS",
+        )
+        inherited = {k: v for k, v in os.environ.items() if k not in hidden and not k.startswith("BERTH_")}
+        self.environ = inherited | {
+            "PORT": str(self.port),
+            "BERTH_STATE_DIR": str(folder),
+            "BERTH_DEMO_PASSWORD": PASSWORD,
+            **settings,
+        }
+        folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        image = folder / "image"
+        if not image.exists():
+            image.symlink_to(REPOSITORY / ".dev" / "image")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Seconds until /readyz answers 200."""
+        began = time.monotonic()
+        with (self.folder / "up.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "portal.up"],
+                cwd=REPOSITORY,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        until("ready", self.is_ready, READY_SECONDS)
+        return time.monotonic() - began
+
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"it ended: {(self.folder / 'up.log').read_text()[-2000:]}"
+        try:
+            with urllib.request.urlopen(f"{self.address}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def stop(self) -> float:
+        """Seconds until everything has stopped on Ctrl-C."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(30)
+        return time.monotonic() - began
+
+    def pid(self, part: str) -> int:
+        """The main process of a part: postgres, cluster, worker, watcher, web."""
+        found = leftovers.recorded(self.folder / "processes", part)
+        assert found is not None, f"{part} does not run"
+        return found.pid
+
+    def kill(self, part: str) -> None:
+        """SIGKILL it and what it started; supervisor starts it again."""
+        for found in leftovers.marked(self.folder, part):
+            os.kill(found.pid, signal.SIGKILL)
+
+    def manage(self, *arguments: str) -> str:
+        """What a management command prints."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(
+            command, cwd=REPOSITORY, env=self.environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def token(self, user: str, *scopes: str) -> str:
+        return self.manage("issue_token", user, "--scopes", *scopes).strip().splitlines()[-1]
+
+    def kubectl(self, *arguments: str) -> Any:
+        """The JSON that kubectl gets from the cluster."""
+        command = ["kubectl", "--kubeconfig", str(self.folder / "kubeconfig"), *arguments, "-o", "json"]
+        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    def client(self, token: str) -> Client:
+        return Client(self.address, token)
+
+
+class Client:
+    """The REST API with a token; answers are (status, JSON)."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self.address, self.token = address, token
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        request = urllib.request.Request(
+            path if path.startswith("http") else f"{self.address}/api/v1/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+                **(headers or {}),
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def everything(self, path: str) -> list[Any]:
+        """All results of a list, page by page."""
+        found: list[Any] = []
+        following: str | None = path
+        while following:
+            status, page = self("GET", following)
+            assert status == 200, page
+            found += page["results"]
+            following = page["next"]
+        return found

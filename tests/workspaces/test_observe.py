@@ -1,0 +1,174 @@
+"""From raw objects to how far a start got, what is in its way, and whether its end is proven."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workspaces.builders import (
+    RUN,
+    RUNNING,
+    claim,
+    event,
+    pod,
+    service,
+    stateful_set,
+    waiting,
+)
+from workspaces.models import STEPS, Step
+from workspaces.observe import Observation, Outcome, Seen, end_proven, observe, rejected
+
+FIRST_USE = {"local-fast": "WaitForFirstConsumer", "net-shared": "Immediate"}
+READY = {"PodScheduled": "True", "PodReadyToStartContainers": "True", "Ready": "True"}
+
+
+def seen(**objects: object) -> Seen:
+    values: dict[str, object] = {
+        "volume_claims": [claim()],
+        "stateful_set": stateful_set(),
+        "binding_modes": FIRST_USE,
+    }
+    return Seen(**(values | objects))  # type: ignore[arg-type]
+
+
+def observed(**objects: object) -> Observation:
+    return observe(seen(**objects), run=str(RUN), claims_wanted=1)
+
+
+@pytest.mark.parametrize(
+    ("objects", "step"),
+    [
+        ({"volume_claims": []}, Step.DISK),
+        ({"volume_claims": [claim("Pending")]}, Step.DISK),
+        ({"stateful_set": None}, Step.CONTAINER),
+        ({"stateful_set": stateful_set(replicas=0)}, Step.CONTAINER),
+        ({}, Step.SCHEDULED),
+        ({"pods": [pod(node="")]}, Step.SCHEDULED),
+        ({"pods": [pod()]}, Step.IMAGE),
+        ({"pods": [pod(container=waiting("ContainerCreating", imageID="sha256:1"))]}, Step.MOUNTS),
+        ({"pods": [pod(container=RUNNING)]}, Step.STARTED),
+        ({"pods": [pod(container=RUNNING, conditions=READY)]}, Step.ENDPOINT),
+        ({"pods": [pod(container=RUNNING, conditions=READY)], "service": service("")}, Step.ENDPOINT),
+    ],
+)
+def test_a_step_is_under_way_until_its_evidence_exists(objects: dict[str, object], step: Step) -> None:
+    assert observed(**objects).step == step
+
+
+def test_all_ten_steps_have_evidence_when_it_is_ready() -> None:
+    there = observed(pods=[pod(container=RUNNING, conditions=READY)], service=service())
+    assert there.done == len(STEPS)
+    assert (there.host, there.jupyter_port, there.ssh_port) == ("127.64.0.5", 8888, 22)
+    assert there.node == "gpu-1"
+
+
+def test_a_class_that_binds_on_first_use_counts_as_accepted() -> None:
+    assert observed(volume_claims=[claim("Pending", "local-fast")]).step == Step.SCHEDULED
+
+
+def test_the_stateful_set_of_an_earlier_run_is_no_evidence() -> None:
+    other = stateful_set(run=RUN.__class__(int=7))
+    assert observed(stateful_set=other).step == Step.CONTAINER
+
+
+def test_a_stateful_set_that_is_going_away_is_no_evidence() -> None:
+    going = stateful_set(deletionTimestamp="2026-01-01T00:00:00Z")
+    assert observed(stateful_set=going).step == Step.CONTAINER
+
+
+def test_no_node_takes_it_sends_it_back_after_two_minutes() -> None:
+    text = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    unplaced = pod(node="")
+    unplaced["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
+    ]
+    trouble = observed(pods=[unplaced]).trouble
+    assert trouble is not None
+    assert (trouble.outcome, trouble.after_seconds) == (Outcome.REQUEUE, 120)
+    assert trouble.diagnosis.known
+
+
+@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"])
+def test_what_cannot_heal_fails_at_once(reason: str) -> None:
+    trouble = observed(pods=[pod(container=waiting(reason, "why"))]).trouble
+    assert trouble is not None
+    assert (trouble.outcome, trouble.after_seconds) == (Outcome.FAIL, 0)
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"])
+def test_what_may_heal_fails_after_five_minutes(reason: str) -> None:
+    trouble = observed(pods=[pod(container=waiting(reason, "why"))]).trouble
+    assert trouble is not None
+    assert (trouble.outcome, trouble.after_seconds) == (Outcome.FAIL, 300)
+
+
+def test_pulling_is_no_trouble_however_long() -> None:
+    assert observed(pods=[pod(container=waiting("ContainerCreating"))]).trouble is None
+
+
+def test_a_back_off_is_explained_by_the_failure_before_it() -> None:
+    why = 'Failed to pull image "example/none:1": rpc error: code = NotFound desc = not found'
+    there = observed(
+        pods=[pod(container=waiting("ImagePullBackOff", 'Back-off pulling image "example/none:1"'))],
+        events=[event("Failed", "Pod", why), event("Failed", "Pod", "Error: ErrImagePull")],
+    )
+    assert there.trouble is not None
+    assert there.trouble.diagnosis.code == "image_not_found"
+
+
+def test_a_crash_loop_is_explained_by_how_it_ended() -> None:
+    last = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}, "restartCount": 3}
+    there = observed(pods=[pod(container=waiting("CrashLoopBackOff", "back-off 40s restarting", **last))])
+    assert there.trouble is not None
+    assert there.trouble.diagnosis.code == "out_of_memory"
+
+
+def test_a_mount_that_is_tried_again_is_told_but_never_final() -> None:
+    there = observed(
+        pods=[pod(container=waiting("ContainerCreating"))],
+        events=[
+            event("FailedMount", "Pod", 'MountVolume.SetUp failed for volume "home" : cannot read superblock')
+        ],
+    )
+    assert there.trouble is not None
+    assert there.trouble.outcome == Outcome.WAIT
+
+
+def test_a_missing_storage_class_is_told() -> None:
+    there = observed(
+        volume_claims=[claim("Pending", "absent")],
+        events=[
+            event(
+                "ProvisioningFailed",
+                "PersistentVolumeClaim",
+                'storageclass.storage.k8s.io "absent" not found',
+            )
+        ],
+    )
+    assert there.trouble is not None
+    assert there.trouble.diagnosis.known
+
+
+def test_the_end_of_a_pod_is_proven_by_a_terminal_phase_or_by_never_having_had_a_node() -> None:
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert end_proven(pod(phase="Failed"))
+    assert end_proven(pod(phase="Succeeded", **going))
+    assert end_proven(pod(node="", **going))
+    assert not end_proven(pod(node=""))
+    assert not end_proven(pod(phase="Running", **going))
+    assert not end_proven(pod(phase="Pending", **going))
+
+
+def test_a_pod_that_ended_by_itself_says_why() -> None:
+    there = observed(pods=[pod(phase="Failed", status={"reason": "Evicted", "message": "low on disk"})])
+    assert there.ended == "Evicted"
+
+
+def test_a_pod_that_its_node_rejected_is_tried_again_then_sent_back() -> None:
+    refused = pod(
+        phase="Failed", status={"reason": "UnexpectedAdmissionError", "message": "no healthy devices"}
+    )
+    assert rejected(refused)
+    trouble = observed(pods=[refused]).trouble
+    assert trouble is not None
+    assert trouble.outcome == Outcome.REQUEUE
+    assert not rejected(pod(phase="Failed", status={"reason": "Evicted"}))
