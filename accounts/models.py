@@ -125,7 +125,13 @@ class SocketTicket(models.Model):
 
     digest = models.CharField(max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.CASCADE, related_name="+")
+    token = models.ForeignKey(
+        APIToken,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text=_("Whose limits the websocket keeps; empty: a session's."),
+    )
     expires_at = models.DateTimeField(db_index=True)
 
 
@@ -139,7 +145,9 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     actor_name = models.CharField(max_length=150, blank=True, help_text=_("Kept when the person is removed."))
-    action = models.CharField(max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch"))
+    action = models.CharField(
+        max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch")
+    )
     outcome = models.CharField(max_length=8, choices=Outcome, default=Outcome.DONE)
     tenant = models.ForeignKey(Tenant, null=True, on_delete=models.SET_NULL, related_name="+")
     target_kind = models.CharField(max_length=32, blank=True)
@@ -166,9 +174,9 @@ class IdempotentAnswer(models.Model):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)
-    request_digest = models.CharField(max_length=64, help_text=_("SHA-256 of method, path and body."))
-    status = models.PositiveSmallIntegerField(null=True, help_text=_("Empty while the first is still at work."))
-    body = models.JSONField(null=True)
+    request_digest = models.CharField(max_length=64, help_text=_("SHA-256 of token, path and body."))
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.TextField(blank=True, help_text=_("Encrypted: the answer may hold a token's secret."))
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

@@ -50,6 +50,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.middleware.RequestContext",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -61,6 +62,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "portal.middleware.RefusalPages",
+    "accounts.rest.idempotency.IdempotencyMiddleware",  # last: it calls the view
 ]
 
 ROOT_URLCONF = "portal.urls"
@@ -186,11 +189,11 @@ REST_FRAMEWORK: dict[str, Any] = {
         "accounts.rest.authentication.TokenAuthentication",
         "accounts.rest.authentication.SignedInSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.rest.permissions.InScope"],
     "DEFAULT_PAGINATION_CLASS": "accounts.rest.pagination.KeysetPagination",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["accounts.rest.serializers.NestingJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "accounts.rest.errors.handle",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

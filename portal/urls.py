@@ -21,3 +21,7 @@ urlpatterns = [
     path("", include("accounts.urls")),
     path("", include("workspaces.urls")),
 ]
+
+handler400 = "accounts.rest.errors.bad_request"
+handler404 = "accounts.rest.errors.page_not_found"
+handler500 = "accounts.rest.errors.server_error"

@@ -1,0 +1,100 @@
+"""Who may what: the one place that turns a signed-in person (and perhaps a token's limits) into rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from accounts.errors import NotAllowed, NotThere
+from accounts.models import APIToken, Membership, Role, Scope, Tenant, User
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts: a person, in the browser or through one of their tokens."""
+
+    user: User
+    token: APIToken | None = None
+
+    def may(self, scope: Scope | str) -> bool:
+        """A session may all that its person may; a token only what it was made for. Admin is for staff alone."""
+        if scope == Scope.ADMIN and not self.user.is_staff:
+            return False
+        return self.token is None or scope in self.token.scopes
+
+    def require(self, scope: Scope | str) -> None:
+        if self.may(scope):
+            return
+        if scope == Scope.ADMIN and not self.user.is_staff:
+            raise NotAllowed(
+                "admins_only", _("Only admins may do this."), _("Ask an admin of this installation.")
+            )
+        raise NotAllowed(
+            "scope_missing",
+            _("This token does not have the scope “%(scope)s”.") % {"scope": scope},
+            _("Make a token with that scope, in your profile."),
+        )
+
+    def require_whole_person(self) -> None:
+        """For what reaches beyond one tenant: a token that is bound to one must not."""
+        if self.token is not None and self.token.tenant_id is not None:
+            raise NotAllowed(
+                "token_bound",
+                _("This token is bound to one tenant; this would reach all of yours."),
+                _("Use a token that is not bound to a tenant, or your profile page."),
+            )
+
+
+def visible_tenants(actor: Actor) -> QuerySet[Tenant]:
+    tenants = Tenant.objects.all()
+    if not actor.user.is_staff:
+        tenants = tenants.filter(id__in=Membership.objects.filter(user=actor.user).values("tenant"))
+    if actor.token is not None and actor.token.tenant_id is not None:
+        tenants = tenants.filter(id=actor.token.tenant_id)
+    return tenants
+
+
+def role_in(actor: Actor, tenant: Tenant) -> Role | None:
+    """The person's role in a tenant; None outside of it. Staff act as owners everywhere."""
+    if actor.token is not None and actor.token.tenant_id not in (None, tenant.id):
+        return None
+    if actor.user.is_staff:
+        return Role.OWNER
+    role = Membership.objects.filter(user=actor.user, tenant=tenant).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
+    """Where the actor decides about others: their trail, their members."""
+    tenants = visible_tenants(actor)
+    if actor.user.is_staff:
+        return tenants
+    owned = Membership.objects.filter(user=actor.user, role=Role.OWNER)
+    return tenants.filter(id__in=owned.values("tenant"))
+
+
+def tenant_by_slug(actor: Actor, slug: str) -> Tenant:
+    tenant = visible_tenants(actor).filter(slug=slug).first()
+    if tenant is None:
+        raise not_there()
+    return tenant
+
+
+def require_owner(actor: Actor, tenant: Tenant) -> None:
+    if role_in(actor, tenant) != Role.OWNER:
+        raise NotAllowed(
+            "owners_only",
+            _("Only the owners of %(tenant)s may do this.") % {"tenant": tenant.name},
+            _("Ask one of them."),
+        )
+
+
+def not_there() -> NotThere:
+    """The one answer for what does not exist and for what the person may not see."""
+    return NotThere(
+        "not_found",
+        _("There is nothing here that you can see."),
+        _("Check the address, or ask an owner of the tenant to let you in."),
+    )

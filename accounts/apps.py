@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class AccountsConfig(AppConfig):
+    name = "accounts"
+    verbose_name = _("People and access")
+
+    def ready(self) -> None:
+        from accounts.receivers import forget_answers
+        from accounts.signals import access_changed
+
+        access_changed.connect(forget_answers, dispatch_uid="accounts.forget_answers")

@@ -1,0 +1,45 @@
+"""Two ways in: a token of one's own, or the browser's session (then with CSRF)."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+
+from accounts import tokens
+from accounts.errors import NotSignedIn
+from accounts.models import APIToken, User
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer brt_…`"""
+
+    def authenticate(self, request: Request) -> tuple[User, APIToken] | None:
+        header = request.headers.get("Authorization")
+        if header is None:
+            return None
+        kind, _space, secret = header.partition(" ")
+        if kind.lower() != "bearer":
+            raise NotSignedIn(
+                "not_signed_in",
+                _("This way to sign in is not known here."),
+                _("Send “Authorization: Bearer …” with a token from your profile."),
+            )
+        token = tokens.authenticate(secret.strip())
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class SignedInSession(SessionAuthentication):
+    """The session cookie; whoever writes with it sends the CSRF token too."""
+
+    def enforce_csrf(self, request: Request) -> None:
+        try:
+            super().enforce_csrf(request)
+        except PermissionDenied:
+            raise PermissionDenied(
+                _("This request does not prove that it comes from a page of ours."), code="csrf_failed"
+            ) from None

@@ -1,0 +1,135 @@
+"""A POST with an Idempotency-Key is done once: who retries within a day gets the first answer again.
+
+The key's row, what the view changes and the answer are one transaction. So two at once wait for each other on the
+row's unique constraint, and a process that dies half-way leaves neither a change nor a key. Views called with a key
+must therefore not use `atomic(durable=True)`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+
+from accounts import secrets
+from accounts.access import Actor
+from accounts.errors import Conflict, Refusal
+from accounts.models import IdempotentAnswer, User
+from accounts.rest.actors import actor_of
+from accounts.rest.authentication import SignedInSession, TokenAuthentication
+from accounts.rest.errors import as_refusal, json_response
+
+KEPT = timedelta(hours=24)
+LONGEST_WAIT = "10s"
+AUTHENTICATORS = (TokenAuthentication, SignedInSession)
+NOT_KEPT = {429}  # and whatever is 500 or more: a retry shall try again
+
+
+class IdempotencyMiddleware:
+    """Last in MIDDLEWARE: it calls the view itself."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponseBase | None:
+        key = request.headers.get("Idempotency-Key")
+        if key is None or request.method != "POST" or not request.path.startswith("/api/v1/"):
+            return None
+        try:
+            actor = _actor_behind(request)
+            if actor is None:
+                return None  # the view refuses
+            IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+            return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
+        except (Refusal, OperationalError, InterfaceError) as error:
+            refusal = as_refusal(error)
+            assert refusal is not None
+            return json_response(refusal)
+
+
+def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[], Any]) -> HttpResponseBase:
+    if not key.isprintable() or not 1 <= len(key) <= 200:
+        raise Refusal(
+            "idempotency_key_invalid",
+            _("This Idempotency-Key cannot be kept."),
+            _("Use 1 to 200 plain characters."),
+        )
+    digest = _digest(actor, request)
+    with transaction.atomic():
+        row = _claim(actor.user, key, digest)
+        if row is None:
+            return _replay(actor.user, key, digest)
+        response: HttpResponse = call().render()
+        if response.status_code >= 500 or response.status_code in NOT_KEPT:
+            transaction.set_rollback(True)
+        else:
+            IdempotentAnswer.objects.filter(pk=row.pk).update(
+                status=response.status_code, body=secrets.encrypt(response.content.decode())
+            )
+        return response
+
+
+def _claim(user: User, key: str, digest: str) -> IdempotentAnswer | None:
+    """The key's new row; None when it is taken. Waits while another request with the key is at work."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")
+            row = IdempotentAnswer.objects.create(user=user, key=key, request_digest=digest)
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+            return row
+    except IntegrityError:
+        return None
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", "") != "55P03":  # lock_not_available
+            raise
+        raise Conflict(
+            "in_progress",
+            _("The first request with this Idempotency-Key is still at work."),
+            _("Wait a few seconds and send it again."),
+            retry_after_seconds=5,
+        ) from None
+
+
+def _replay(user: User, key: str, digest: str) -> HttpResponse:
+    row = IdempotentAnswer.objects.get(user=user, key=key)
+    if row.request_digest != digest:
+        raise Conflict(
+            "idempotency_key_reused",
+            _("This Idempotency-Key was used for another request."),
+            _("Use a new key for each thing that you want done."),
+        )
+    return HttpResponse(
+        secrets.decrypt(row.body),
+        status=row.status,
+        content_type="application/json",
+        headers={"Idempotency-Replayed": "true"},
+    )
+
+
+def _digest(actor: Actor, request: HttpRequest) -> str:
+    token = actor.token.prefix if actor.token else ""
+    head = f"{token}\n{request.get_full_path()}\n".encode()
+    return hashlib.sha256(head + request.body).hexdigest()
+
+
+def _actor_behind(request: HttpRequest) -> Actor | None:
+    authenticators = [authenticator() for authenticator in AUTHENTICATORS]
+    try:
+        asking = Request(request, authenticators=authenticators)
+        return actor_of(asking) if isinstance(asking.user, User) else None
+    except (Refusal, APIException):
+        return None

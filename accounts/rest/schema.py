@@ -1,0 +1,44 @@
+"""What OpenAPI says beside the success: one helper, so that every endpoint documents its refusals alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiResponse
+
+from accounts.rest.serializers import ErrorBody
+
+MEANINGS = {
+    400: "What was sent is not right: see `fields`.",
+    401: "Not signed in, or the token is not valid.",
+    403: "Seen, but not allowed: the role or the token's scope is missing.",
+    404: "Does not exist, or belongs to a tenant that you are not in.",
+    409: "Does not go together with what is there.",
+    422: "Understood, but cannot be: see `fields`.",
+    429: "Too many: wait as long as Retry-After says.",
+    501: "Not built yet.",
+    503: "The database could not take this right now.",
+}
+
+
+def answers(success: dict[int, Any], *refusals: int) -> dict[int, Any]:
+    """For `extend_schema(responses=…)`: the successes given, and the refusals by status; some go for all."""
+    statuses = sorted({400, 401, 403, 503, *refusals})
+    return success | {status: OpenApiResponse(ErrorBody, description=MEANINGS[status]) for status in statuses}
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "accounts.rest.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A token from your profile: `brt_…`"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "accounts.rest.authentication.SignedInSession"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "apiKey", "in": "cookie", "name": "berth_session"}

@@ -1,0 +1,45 @@
+"""Bodies are taken literally: a field that nobody knows is a mistake to point out, not to ignore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+from rest_framework.parsers import JSONParser
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses unknown fields, at every level."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = {name for name, field in self.fields.items() if not field.read_only}
+            unknown = sorted(str(name) for name in data if name not in known)
+            if unknown:
+                raise serializers.ValidationError({name: [_("There is no such field.")] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class NestingJSONParser(JSONParser):
+    """JSON that nests without end is unreadable, not a crash."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError:
+            raise serializers.ValidationError(_("The body nests too deeply.")) from None
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="For programs: never changes.")
+    message = serializers.CharField(help_text="One sentence: what happened.")
+    hint = serializers.CharField(allow_blank=True, help_text="What to do.")
+    fields = serializers.DictField(  # type: ignore[assignment]
+        child=serializers.ListField(child=serializers.CharField()), help_text="What is wrong, by field."
+    )
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    error = ErrorSerializer()

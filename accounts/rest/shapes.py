@@ -1,0 +1,115 @@
+"""The bodies of the accounts endpoints: what comes in, what goes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import APIToken, AuditEntry, Membership, Role, Scope, SSHKey, Tenant
+from accounts.rest.serializers import StrictSerializer
+from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
+
+
+class MyTenantShape(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    role = serializers.ChoiceField(choices=Role.choices)
+
+
+class MeShape(serializers.Serializer[Any]):
+    username = serializers.CharField()
+    email = serializers.CharField()
+    is_admin = serializers.BooleanField()
+    language = serializers.CharField()
+    tenants = MyTenantShape(many=True)
+
+
+class SSHKeyShape(serializers.ModelSerializer[SSHKey]):
+    class Meta:
+        model = SSHKey
+        fields = ("id", "name", "public_key", "fingerprint", "created_at")
+
+
+class NewSSHKey(StrictSerializer):
+    name = serializers.CharField(max_length=80)
+    public_key = serializers.CharField(trim_whitespace=False, help_text="The one line of your id_….pub.")
+
+
+class TokenShape(serializers.ModelSerializer[APIToken]):
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices))
+    tenant: serializers.SlugRelatedField[Tenant] = serializers.SlugRelatedField(
+        slug_field="slug", read_only=True, allow_null=True
+    )
+
+    class Meta:
+        model = APIToken
+        fields = ("id", "name", "prefix", "scopes", "tenant", "created_at", "expires_at", "last_used_at")
+
+
+class TokenWithSecretShape(TokenShape):
+    secret = serializers.CharField(help_text="Shown now and never again.")
+
+    class Meta(TokenShape.Meta):
+        fields = (*TokenShape.Meta.fields, "secret")  # type: ignore[assignment]
+
+
+class NewToken(StrictSerializer):
+    name = serializers.CharField(max_length=80)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.choices), allow_empty=False)
+    tenant = serializers.CharField(
+        required=False, allow_null=True, help_text="Its slug; empty: all of yours."
+    )
+    days = serializers.IntegerField(required=False, default=DEFAULT_DAYS, min_value=1, max_value=LONGEST_DAYS)
+
+
+class TenantShape(serializers.ModelSerializer[Tenant]):
+    class Meta:
+        model = Tenant
+        fields = ("id", "slug", "name", "created_at")
+
+
+class NewTenant(StrictSerializer):
+    slug = serializers.CharField(max_length=40)
+    name = serializers.CharField(max_length=120)
+
+
+class MemberShape(serializers.ModelSerializer[Membership]):
+    username = serializers.CharField(source="user.username")
+    is_active = serializers.BooleanField(source="user.is_active")
+
+    class Meta:
+        model = Membership
+        fields = ("username", "role", "is_active")
+
+
+class NewMember(StrictSerializer):
+    username = serializers.CharField(max_length=150)
+    role = serializers.ChoiceField(choices=Role.choices, default=Role.MEMBER)
+
+
+class NewRole(StrictSerializer):
+    role = serializers.ChoiceField(choices=Role.choices)
+
+
+class TicketShape(serializers.Serializer[Any]):
+    ticket = serializers.CharField(help_text="Opens one websocket, as ?token=….")
+    expires_at = serializers.DateTimeField()
+
+
+class NoBody(StrictSerializer):
+    """For a POST that takes nothing."""
+
+
+class AuditShape(serializers.ModelSerializer[AuditEntry]):
+    tenant: serializers.SlugRelatedField[Tenant] = serializers.SlugRelatedField(
+        slug_field="slug", read_only=True, allow_null=True
+    )
+    actor = serializers.CharField(source="actor_name")
+    data = serializers.DictField()  # type: ignore[assignment]
+
+    class Meta:
+        model = AuditEntry
+        fields = (
+            "id", "at", "actor", "action", "outcome", "tenant", "target_kind", "target_id", "address", "data",
+        )  # fmt: skip

@@ -1,0 +1,28 @@
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
+
+from accounts.rest import views, views_tenants
+
+
+class UsernameConverter(StringConverter):
+    """The characters that a user name can have."""
+
+    regex = r"[\w.@+-]{1,150}"
+
+
+register_converter(UsernameConverter, "username")
+
+urlpatterns = [
+    path("me/", views.MeView.as_view(), name="me"),
+    path("ssh-keys/", views.SSHKeysView.as_view(), name="ssh-keys"),
+    path("ssh-keys/<uuid:id>/", views.SSHKeyView.as_view(), name="ssh-key"),
+    path("tokens/", views.TokensView.as_view(), name="tokens"),
+    path("tokens/<uuid:id>/", views.TokenView.as_view(), name="token"),
+    path("ws-tickets/", views.TicketsView.as_view(), name="ws-tickets"),
+    path("tenants/", views_tenants.TenantsView.as_view(), name="tenants"),
+    path("tenants/<slug:slug>/members/", views_tenants.MembersView.as_view(), name="members"),
+    path(
+        "tenants/<slug:slug>/members/<username:username>/", views_tenants.MemberView.as_view(), name="member"
+    ),
+    path("audit/", views_tenants.AuditView.as_view(), name="audit"),
+]

@@ -1,0 +1,134 @@
+"""Who one is, and what lets one in: me, SSH keys, tokens, websocket tickets."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import ssh_keys, tickets, tokens
+from accounts.access import role_in, visible_tenants
+from accounts.models import APIToken, Scope, SSHKey
+from accounts.rest import shapes
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.serializers import StrictSerializer
+
+
+def checked(shape: type[StrictSerializer], request: Request) -> dict[str, Any]:
+    """The body as the shape has it, or 400 with `fields`."""
+    serializer = shape(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+class ListView(GenericAPIView[Any]):
+    """GET: the view's `get_queryset`, a page at a time, as its `serializer_class` shows it."""
+
+    def page(self) -> Response:
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(rows, many=True).data)
+
+
+class MeView(APIView):
+    @extend_schema(summary="Who you are, and your tenants", responses=answers({200: shapes.MeShape}))
+    def get(self, request: Request) -> Response:
+        actor = actor_of(request)
+        user = actor.user
+        tenants = [
+            {"slug": tenant.slug, "name": tenant.name, "role": role_in(actor, tenant)}
+            for tenant in visible_tenants(actor)
+        ]
+        return Response(
+            {
+                "username": user.username,
+                "email": user.email,
+                "is_admin": user.is_staff,
+                "language": user.language,
+                "tenants": tenants,
+            }
+        )
+
+
+class SSHKeysView(ListView):
+    write_scope = Scope.WORKSPACES
+    serializer_class = shapes.SSHKeyShape
+    queryset = SSHKey.objects.none()
+
+    def get_queryset(self) -> QuerySet[SSHKey]:
+        return SSHKey.objects.filter(user=actor_of(self.request).user)
+
+    @extend_schema(summary="Your SSH keys", responses=answers({200: shapes.SSHKeyShape(many=True)}))
+    def get(self, request: Request) -> Response:
+        return self.page()
+
+    @extend_schema(
+        summary="Add an SSH key",
+        request=shapes.NewSSHKey,
+        responses=answers({201: shapes.SSHKeyShape}, 409, 422),
+    )
+    def post(self, request: Request) -> Response:
+        key = ssh_keys.add(actor_of(request), **checked(shapes.NewSSHKey, request))
+        return Response(shapes.SSHKeyShape(key).data, status=201)
+
+
+class SSHKeyView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(summary="Remove an SSH key", request=None, responses=answers({204: None}, 404))
+    def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 -- the name in the address
+        ssh_keys.remove(actor_of(request), id)
+        return Response(status=204)
+
+
+class TokensView(ListView):
+    serializer_class = shapes.TokenShape
+    queryset = APIToken.objects.none()
+
+    def get_queryset(self) -> QuerySet[APIToken]:
+        return tokens.usable(actor_of(self.request)).select_related("tenant")
+
+    @extend_schema(summary="Your API tokens", responses=answers({200: shapes.TokenShape(many=True)}))
+    def get(self, request: Request) -> Response:
+        return self.page()
+
+    @extend_schema(
+        summary="Make an API token; its secret is in this answer alone",
+        request=shapes.NewToken,
+        responses=answers({201: shapes.TokenWithSecretShape}, 409, 422),
+    )
+    def post(self, request: Request) -> Response:
+        body = checked(shapes.NewToken, request)
+        token, secret = tokens.create(
+            actor_of(request), body["name"], body["scopes"], body.get("tenant"), body["days"]
+        )
+        answer = {**shapes.TokenShape(token).data, "secret": secret}
+        return Response(answer, status=201, headers={"Cache-Control": "no-store"})
+
+
+class TokenView(APIView):
+    @extend_schema(summary="Revoke an API token", request=None, responses=answers({204: None}, 404))
+    def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 -- the name in the address
+        tokens.revoke(actor_of(request), id)
+        return Response(status=204)
+
+
+class TicketsView(APIView):
+    write_scope = Scope.READ  # it opens what can be read anyway
+
+    @extend_schema(
+        summary="A ticket that opens one websocket within 60 s",
+        request=None,
+        responses=answers({201: shapes.TicketShape}),
+    )
+    def post(self, request: Request) -> Response:
+        checked(shapes.NoBody, request)
+        ticket, expires_at = tickets.issue(actor_of(request))
+        answer = shapes.TicketShape({"ticket": ticket, "expires_at": expires_at}).data
+        return Response(answer, status=201, headers={"Cache-Control": "no-store"})

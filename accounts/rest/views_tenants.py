@@ -1,0 +1,143 @@
+"""Tenants, who is in them, and what happened in them."""
+
+from __future__ import annotations
+
+import django_filters
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.utils import extend_schema
+from rest_framework.filters import SearchFilter
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import members
+from accounts.access import owned_tenants, tenant_by_slug, visible_tenants
+from accounts.errors import NotAllowed
+from accounts.models import AuditEntry, Membership, Scope, Tenant
+from accounts.rest import shapes
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.views import ListView, checked
+
+
+class TenantsView(ListView):
+    write_scope = Scope.ADMIN
+    serializer_class = shapes.TenantShape
+    queryset = Tenant.objects.none()
+    filter_backends = (SearchFilter,)
+    search_fields = ("slug", "name")
+    keyset = ("slug", "id")
+
+    def get_queryset(self) -> QuerySet[Tenant]:
+        return visible_tenants(actor_of(self.request))
+
+    @extend_schema(
+        summary="Tenants that you can see", responses=answers({200: shapes.TenantShape(many=True)})
+    )
+    def get(self, request: Request) -> Response:
+        return self.page()
+
+    @extend_schema(
+        summary="Make a tenant (admins)",
+        request=shapes.NewTenant,
+        responses=answers({201: shapes.TenantShape}, 409, 422),
+    )
+    def post(self, request: Request) -> Response:
+        tenant = members.create_tenant(actor_of(request), **checked(shapes.NewTenant, request))
+        return Response(shapes.TenantShape(tenant).data, status=201)
+
+
+class MembersView(ListView):
+    write_scope = Scope.WORKSPACES
+    serializer_class = shapes.MemberShape
+    queryset = Membership.objects.none()
+    filter_backends = (SearchFilter,)
+    search_fields = ("user__username",)
+    keyset = ("id", "id")
+
+    def get_queryset(self) -> QuerySet[Membership]:
+        tenant = tenant_by_slug(actor_of(self.request), self.kwargs["slug"])
+        return Membership.objects.filter(tenant=tenant).select_related("user")
+
+    @extend_schema(summary="Who is in a tenant", responses=answers({200: shapes.MemberShape(many=True)}, 404))
+    def get(self, request: Request, slug: str) -> Response:
+        return self.page()
+
+    @extend_schema(
+        summary="Let a person in, or give them another role (owners)",
+        request=shapes.NewMember,
+        responses=answers({201: shapes.MemberShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        actor = actor_of(request)
+        tenant = tenant_by_slug(actor, slug)
+        membership = members.set_role(actor, tenant, **checked(shapes.NewMember, request))
+        return Response(shapes.MemberShape(membership).data, status=201)
+
+
+class MemberView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary="Change a person's role (owners)",
+        request=shapes.NewRole,
+        responses=answers({200: shapes.MemberShape}, 404, 409, 422),
+    )
+    def patch(self, request: Request, slug: str, username: str) -> Response:
+        actor = actor_of(request)
+        tenant = tenant_by_slug(actor, slug)
+        members.member(tenant, username)
+        membership = members.set_role(actor, tenant, username, **checked(shapes.NewRole, request))
+        return Response(shapes.MemberShape(membership).data)
+
+    @extend_schema(
+        summary="Take a person out of a tenant (owners)",
+        request=None,
+        responses=answers({204: None}, 404, 409),
+    )
+    def delete(self, request: Request, slug: str, username: str) -> Response:
+        actor = actor_of(request)
+        members.remove(actor, tenant_by_slug(actor, slug), username)
+        return Response(status=204)
+
+
+class AuditFilter(django_filters.FilterSet):  # type: ignore[misc]
+    tenant = django_filters.CharFilter("tenant__slug", label="Its slug")
+    actor = django_filters.CharFilter("actor_name", label="Who")
+    since = django_filters.IsoDateTimeFilter("at", lookup_expr="gte", label="Not before")
+
+    class Meta:
+        model = AuditEntry
+        fields = ("action", "outcome")
+
+
+class AuditView(ListView):
+    serializer_class = shapes.AuditShape
+    queryset = AuditEntry.objects.none()
+    filter_backends = (DjangoFilterBackend,)
+    filterset_class = AuditFilter
+    keyset = ("-at", "-id")
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        actor = actor_of(self.request)
+        entries = AuditEntry.objects.select_related("tenant")
+        bound = actor.token is not None and actor.token.tenant_id is not None
+        if actor.user.is_staff and not bound:
+            return entries
+        owned = owned_tenants(actor)
+        if not owned.exists():
+            raise NotAllowed(
+                "owners_only",
+                _("Only owners of a tenant and admins see the audit trail."),
+                _("Ask one of them."),
+            )
+        return entries.filter(tenant__in=owned)
+
+    @extend_schema(
+        summary="Who changed what, and what was refused (owners: their tenants; admins: all)",
+        responses=answers({200: shapes.AuditShape(many=True)}),
+    )
+    def get(self, request: Request) -> Response:
+        return self.page()

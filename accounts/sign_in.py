@@ -1,0 +1,119 @@
+"""Sign-in by name and password, slowed down for those who guess.
+
+Failures are counted in rows, so all web processes see the same. An attempt is counted before the password is looked
+at: many at once cannot slip past the limit together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth import authenticate as check_password
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import NotSignedIn, Refusal, TooMany
+from accounts.models import AuditEntry, SignInFailure, User
+
+WINDOW = timedelta(minutes=15)
+MOST_PER_PAIR = 5  # one person mistyping
+MOST_PER_ADDRESS = 20  # one machine trying many names
+MOST_PER_USERNAME = 50  # many machines trying one name
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The name is counted by its digest: people type passwords into the wrong field."""
+
+    username: str
+    address: str | None
+
+    @classmethod
+    def of(cls, username: str) -> Attempt:
+        return cls(hashlib.sha256(username.casefold().encode()).hexdigest(), audit.client_address.get())
+
+
+def authenticate(request: HttpRequest | None, username: str, password: str) -> User:
+    """The person, or a refusal that does not tell whether the name exists."""
+    attempt = Attempt.of(username)
+    _count(attempt, username)
+    user = check_password(request, username=username, password=password)
+    if not isinstance(user, User):
+        refusal = NotSignedIn(
+            "sign_in_refused",
+            _("This name and password do not belong together."),
+            _("Check both; capital letters matter. An admin can set a new password."),
+        )
+        _record_refused(username, refusal)
+        raise refusal
+    SignInFailure.objects.filter(username=attempt.username, address=attempt.address).delete()
+    audit.record(Actor(user), "sign-in", target=user)
+    return user
+
+
+def sign_out(user: User) -> None:
+    audit.record(Actor(user), "sign-out", target=user)
+
+
+def _count(attempt: Attempt, username: str) -> None:
+    now = timezone.now()
+    with transaction.atomic():
+        _one_at_a_time()
+        SignInFailure.objects.filter(at__lt=now - WINDOW).delete()
+        free_at = _blocked_until(attempt)
+        if free_at is None:
+            SignInFailure.objects.create(username=attempt.username, address=attempt.address)
+            return
+    seconds = max(1, math.ceil((free_at - now).total_seconds()))
+    refusal = TooMany(
+        "too_many_sign_ins",
+        _("Too many attempts to sign in."),
+        _("Wait %(minutes)d minutes and try again.") % {"minutes": math.ceil(seconds / 60)},
+        retry_after_seconds=seconds,
+    )
+    _record_refused(username, refusal)
+    raise refusal
+
+
+def _one_at_a_time() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('berth: sign-in'))")
+
+
+def _blocked_until(attempt: Attempt) -> datetime | None:
+    """When the next attempt is free, if one of the limits is reached."""
+    failures = SignInFailure.objects.all()
+    of_username = failures.filter(username=attempt.username)
+    limits = [
+        (of_username, MOST_PER_USERNAME),
+        (of_username.filter(address=attempt.address), MOST_PER_PAIR),
+    ]
+    if attempt.address is not None:
+        limits.append((failures.filter(address=attempt.address), MOST_PER_ADDRESS))
+    times = [_oldest_that_counts(rows, most) for rows, most in limits]
+    return max((at + WINDOW for at in times if at is not None), default=None)
+
+
+def _oldest_that_counts(rows: QuerySet[SignInFailure], most: int) -> datetime | None:
+    """The time of the `most`-th latest row: when it falls out of the window, the limit is no longer reached."""
+    return rows.order_by("-at").values_list("at", flat=True)[most - 1 : most].first()
+
+
+def _record_refused(username: str, refusal: Refusal) -> None:
+    """What was typed as a name is kept only if it is one."""
+    known = User.objects.filter(username=username).first()
+    audit.record(
+        Actor(known) if known else None,
+        "sign-in",
+        target=known,
+        outcome=AuditEntry.Outcome.REFUSED,
+        data={"code": refusal.code},
+    )

@@ -1,0 +1,56 @@
+"""One-use tickets that open a websocket: a script's token must not stand in an address, where logs keep it."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import tokens
+from accounts.access import Actor
+from accounts.errors import NotSignedIn
+from accounts.models import SocketTicket
+
+LIFETIME = timedelta(seconds=60)
+KEPT = timedelta(minutes=10)  # long enough to say “expired” and not “unknown”
+
+
+def issue(actor: Actor) -> tuple[str, datetime]:
+    """A new ticket and when it expires; it opens what its maker may see, within their token's limits."""
+    now = timezone.now()
+    SocketTicket.objects.filter(expires_at__lt=now - KEPT).delete()
+    ticket = secrets.token_urlsafe(32)
+    row = SocketTicket.objects.create(
+        digest=tokens.digest(ticket), user=actor.user, token=actor.token, expires_at=now + LIFETIME
+    )
+    return ticket, row.expires_at
+
+
+def redeem(ticket: str) -> Actor:
+    """Who may come in with it. NotSignedIn with the code `ticket_expired` or `ticket_unknown` otherwise."""
+    row = (
+        SocketTicket.objects.select_related("user", "token__user")
+        .filter(digest=tokens.digest(ticket))
+        .first()
+    )
+    if row is not None and row.expires_at <= timezone.now():
+        raise NotSignedIn("ticket_expired", _("This ticket has expired."), _("Ask for a new one."))
+    if row is None or not _still_valid(row) or not _use(row):
+        raise NotSignedIn(
+            "ticket_unknown",
+            _("This ticket is unknown or was used already."),
+            _("Ask for a new one; each opens one websocket."),
+        )
+    return Actor(row.user, row.token)
+
+
+def _still_valid(row: SocketTicket) -> bool:
+    return row.user.is_active and (row.token is None or tokens.is_usable(row.token))
+
+
+def _use(row: SocketTicket) -> bool:
+    """Of two who come with the same ticket, one deletes the row."""
+    deleted, _by_model = SocketTicket.objects.filter(digest=row.digest).delete()
+    return deleted == 1

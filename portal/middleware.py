@@ -1,0 +1,67 @@
+"""What every request carries: the client's address for the audit trail, an id for the logs; and pages for refusals."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Callable
+
+import structlog
+from django.contrib.auth.views import redirect_to_login
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+
+from accounts.audit import client_address
+from accounts.errors import NotSignedIn, Refusal
+from accounts.rest.errors import as_refusal, headers_of
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+class RequestContext:
+    """First in MIDDLEWARE. Behind a proxy the address is the one that the web server was told to trust."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        request_id = uuid.uuid4().hex
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        client_address.set(_address_of(request))
+        response = self.get_response(request)
+        response["X-Request-ID"] = request_id
+        return response
+
+
+class RefusalPages:
+    """A use case that refuses, or a database that is away, is a page with what happened and what to do."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, Refusal | OperationalError | InterfaceError):
+            return None
+        refusal = as_refusal(exception)
+        assert refusal is not None
+        if isinstance(refusal, NotSignedIn):
+            return redirect_to_login(request.get_full_path())
+        # Without a database the page cannot even ask who is signed in.
+        template = "accounts/away.html" if refusal.status == 503 else "accounts/refusal.html"
+        response = render(request, template, {"refusal": refusal}, status=refusal.status)
+        for name, value in headers_of(refusal).items():
+            response[name] = value
+        return response
+
+
+def _address_of(request: HttpRequest) -> str | None:
+    try:
+        return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
+    except ValueError:  # a unix socket has no address
+        return None
