@@ -24,6 +24,7 @@ from portal.up.state import State
 SUPERVISOR = "supervisor"
 # All parts stop in turn, and each is killed when its own time is over.
 STOP_SECONDS = 20
+LEFTOVER_SECONDS = 2
 LOG_LINES_SHOWN = 15
 
 
@@ -166,14 +167,11 @@ class Supervisor:
 
 def end_leftovers(state: State, parts: Iterable[str]) -> int:
     """End what runs of these parts, supervisor first, or it would start them again; how many there were."""
-    ended = 0
-    for part in (SUPERVISOR, *reversed(list(parts))):
-        found = leftovers.left(state.folder, state.records, [part])
-        ended += len(found)
-        # SIGINT is PostgreSQL's quick shutdown; supervisor's own way would be the slow one.
-        how = {SUPERVISOR: signal.SIGKILL, "postgres": signal.SIGINT}.get(part, signal.SIGTERM)
-        leftovers.end(leftovers.end(found, how, 3), signal.SIGKILL, 5)
-    return ended
+    supervisors = leftovers.left(state.folder, state.records, [SUPERVISOR])
+    leftovers.end(supervisors, signal.SIGKILL, 5)
+    found = leftovers.left(state.folder, state.records, parts)
+    leftovers.end(leftovers.end(found, signal.SIGTERM, LEFTOVER_SECONDS), signal.SIGKILL, 5)
+    return len(supervisors) + len(found)
 
 
 def last_lines(log: Path) -> list[str]:

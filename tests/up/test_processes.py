@@ -1,0 +1,126 @@
+"""Parts under supervisor: in order, restarted when killed, gone when it is over, whoever is killed."""
+
+import configparser
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.up import leftovers
+from portal.up.plan import Program
+from portal.up.processes import Supervisor, configuration, end_leftovers
+from portal.up.refusal import Refusal
+from portal.up.state import State
+
+# Says when it stops, and has a child that a SIGKILL of it would leave behind.
+PART = """
+import os, signal, sys, time
+from pathlib import Path
+name = sys.argv[1]
+if os.fork() == 0:
+    time.sleep(60)
+def stop(*_):
+    with Path(os.environ["TOLD"]).open("a") as told:
+        told.write(name + " ")
+    sys.exit()
+signal.signal(signal.SIGTERM, stop)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    state = State.make(tmp_path / "state")
+    yield state
+    end_leftovers(state, ["one", "two"])
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    return tmp_path / "told"
+
+
+@pytest.fixture
+def supervisor(state: State, told: Path, tmp_path: Path) -> Iterator[Supervisor]:
+    script = tmp_path / "part.py"
+    script.write_text(PART)
+    programs = [Program(name, (sys.executable, str(script), name), {}) for name in ("one", "two")]
+    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder), "TOLD": str(told)}
+    with Supervisor(state, tmp_path, programs, environ) as running:
+        running.wait_until_up()
+        for program in programs:
+            running.start(program.name)
+            running.wait_for(program.name, lambda name=program.name: children(state, name) == 2, 10)
+        yield running
+
+
+def children(state: State, part: str) -> int:
+    """How many processes the part consists of."""
+    return len(leftovers.left(state.folder, state.records, [part]))
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_parts_stop_in_the_reverse_order_of_their_start_and_leave_nothing(
+    state: State, supervisor: Supervisor, told: Path
+) -> None:
+    supervisor.__exit__()
+    assert told.read_text().split() == ["two", "one"]
+    assert leftovers.left(state.folder, state.records, ["supervisor", "one", "two"]) == set()
+
+
+def test_a_killed_part_is_started_again_and_its_orphans_are_ended(
+    state: State, supervisor: Supervisor
+) -> None:
+    before = leftovers.left(state.folder, state.records, ["one"])
+    leader = leftovers.recorded(state.records, "one")
+    assert leader is not None
+    os.kill(leader.pid, signal.SIGKILL)
+    eventually(lambda: leftovers.recorded(state.records, "one") not in (None, leader))
+    eventually(lambda: children(state, "one") == 2)
+    assert not before & leftovers.left(state.folder, state.records, ["one"])
+
+
+def test_when_supervisor_is_killed_nothing_of_its_parts_stays(state: State, supervisor: Supervisor) -> None:
+    leader = leftovers.recorded(state.records, "supervisor")
+    assert leader is not None
+    os.kill(leader.pid, signal.SIGKILL)
+    eventually(lambda: not supervisor.is_running)
+    supervisor.__exit__()
+    assert leftovers.left(state.folder, state.records, ["supervisor", "one", "two"]) == set()
+
+
+def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, tmp_path: Path) -> None:
+    broken = Program("one", (sys.executable, "-c", "raise SystemExit('the disk is full')"), {})
+    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
+    with Supervisor(state, tmp_path, [broken], environ) as running:
+        running.wait_until_up()
+        running.start("one")
+        with pytest.raises(Refusal, match="the disk is full"):
+            running.wait_for("one", lambda: False, 10)
+
+
+def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:
+    command = ("/a b/python", "-c", "print('50% \"done\"')")
+    text = configuration(State(tmp_path), tmp_path, [Program("web", command, {"KEY": "100%"})])
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(text.replace("%%", "%"))
+    section = parser["program:web"]
+    assert "'/a b/python'" in section["command"]
+    assert "50% " in section["command"]
+    assert 'KEY="100%"' in section["environment"]
+
+
+def test_the_configuration_holds_no_secret(tmp_path: Path) -> None:
+    text = configuration(State(tmp_path), tmp_path, [Program("web", ("web",), {"BERTH_ROLE": "web"})])
+    assert "SECRET" not in text
+    assert "DATABASE_URL" not in text
