@@ -18,8 +18,10 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import audit
+from accounts.access import Actor
 from accounts.errors import Conflict
-from accounts.models import Tenant, User
+from accounts.models import Scope, Tenant, User
 from quotas import passes, pool_state
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
@@ -131,6 +133,19 @@ def doubt_end(claim_id: UUID) -> bool:
     """Its pod vanished while it ran: keep the units held, and ask an admin. True when this is new."""
     undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
     return bool(undoubted.update(end_unproven_since=timezone.now()))
+
+
+def confirm_end(actor: Actor, claim: Claim) -> bool:
+    """An admin vouches that a pod which vanished while it ran has ended, and so gives its units back."""
+    actor.require(Scope.ADMIN)
+    with transaction.atomic():
+        flagged = Claim.objects.select_for_update(of=("self",)).filter(
+            pk=claim.pk, state=State.ADMITTED, end_unproven_since__isnull=False
+        )
+        if not flagged.exists() or not release(claim.pk, "end_confirmed"):
+            return False
+        audit.record(actor, "claim.confirm_end", target=claim, tenant=claim.tenant, data={"node": claim.node})
+        return True
 
 
 def back_off(attempt: int) -> timedelta:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db.models import (
@@ -145,7 +145,7 @@ def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNo
         taken.memory_bytes += row["memory"]
         taken.pods += row["pods"]
         for number, name in enumerate(resources):
-            taken.units[name] += dict(row)[f"units_{number}"]
+            taken.units[name] += cast(dict[str, int], row)[f"units_{number}"]
     return foreign, ours
 
 

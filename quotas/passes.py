@@ -32,6 +32,11 @@ def want_for_cluster(cluster_id: UUID) -> None:
     transaction.on_commit(partial(_enqueue_for_cluster, cluster_id), robust=True)
 
 
+def want_everywhere() -> None:
+    """The same for every pool in which somebody waits: a limit became another."""
+    transaction.on_commit(partial(_enqueue_for, Claim.objects.all()), robust=True)
+
+
 def begins(pool_id: UUID) -> None:
     """A pass is about to read: whatever changes from now on wants another."""
     Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)

@@ -1,0 +1,115 @@
+"""What can be had, over REST: pools, flavors, and what one's tenants may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters as filters
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.utils import extend_schema
+from rest_framework.filters import SearchFilter
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.rest.actors import actor_of
+from accounts.rest.pagination import KeysetPagination
+from accounts.rest.schema import answers
+from quotas import queries
+from quotas.models import Flavor, Pool, Quota, Sharing
+from quotas.serializers import FlavorSerializer, PoolSerializer, QuotaSerializer
+
+
+class PoolFilter(filters.FilterSet):  # type: ignore[misc]
+    slug = filters.CharFilter()
+    cluster = filters.CharFilter("cluster__slug")
+    sharing = filters.ChoiceFilter(choices=Sharing.choices)
+
+
+class FlavorFilter(filters.FilterSet):  # type: ignore[misc]
+    slug = filters.CharFilter()
+    pool = filters.CharFilter("pool__slug")
+
+
+class QuotaFilter(filters.FilterSet):  # type: ignore[misc]
+    tenant = filters.CharFilter("tenant__slug")
+    pool = filters.CharFilter("pool__slug")
+
+
+class QuotaPagination(KeysetPagination):
+    """Beside the page: what each tenant uses over all pools, and its limits."""
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        page = super().get_paginated_response_schema(schema)
+        used_and_limit = {
+            "type": "object",
+            "required": ["used", "limit"],
+            "properties": {"used": {"type": "integer"}, "limit": {"type": "integer", "nullable": True}},
+        }
+        names = ["cpu_millicores", "memory_mib", "workspaces"]
+        limits = {
+            "type": "object",
+            "required": ["tenant", *names],
+            "properties": {"tenant": {"type": "string"}, **dict.fromkeys(names, used_and_limit)},
+        }
+        page["properties"]["limits"] = {"type": "array", "items": limits}
+        page["required"] = [*page["required"], "limits"]
+        return page
+
+
+class PoolList(ListAPIView[Pool]):
+    """Pools, with what is free now, what is yours, and how many requests wait."""
+
+    queryset = Pool.objects.select_related("cluster")
+    serializer_class = PoolSerializer
+    filter_backends = [DjangoFilterBackend, SearchFilter]
+    filterset_class = PoolFilter
+    search_fields = ["slug", "name", "gpu_product"]
+    keyset = ("slug", "id")
+
+    @extend_schema(responses=answers({200: PoolSerializer(many=True)}))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        rows = queries.pools_for(actor_of(request), page)
+        return self.get_paginated_response(PoolSerializer(rows, many=True).data)
+
+
+class FlavorList(ListAPIView[Flavor]):
+    """Ready-made sizes."""
+
+    queryset = Flavor.objects.select_related("pool")
+    serializer_class = FlavorSerializer
+    filter_backends = [DjangoFilterBackend, SearchFilter]
+    filterset_class = FlavorFilter
+    search_fields = ["slug", "name", "pool__slug"]
+    keyset = ("slug", "id")
+
+    @extend_schema(responses=answers({200: FlavorSerializer(many=True)}))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+
+class QuotaList(ListAPIView[Quota]):
+    """What your tenants may use of each pool with GPUs, beside what they use."""
+
+    serializer_class = QuotaSerializer
+    pagination_class = QuotaPagination
+    filter_backends = [DjangoFilterBackend, SearchFilter]
+    filterset_class = QuotaFilter
+    search_fields = ["tenant__slug", "tenant__name", "pool__slug"]
+    keyset = ("tenant_id", "id")
+
+    def get_queryset(self) -> QuerySet[Quota]:
+        if getattr(self, "swagger_fake_view", False):
+            return Quota.objects.none()
+        return queries.visible_quotas(actor_of(self.request))
+
+    @extend_schema(responses=answers({200: QuotaSerializer(many=True)}))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        actor = actor_of(request)
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        rows = queries.quotas_for(actor, page)
+        response = self.get_paginated_response(QuotaSerializer(rows, many=True).data)
+        response.data["limits"] = queries.limits_for(actor)
+        return response

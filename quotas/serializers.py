@@ -1,0 +1,83 @@
+"""What the API shows of pools, flavors and quotas. All of it is read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from quotas.models import Flavor, Sharing
+from quotas.scheduling import as_gpus
+
+
+@extend_schema_field(OpenApiTypes.NUMBER)
+class GPUsField(serializers.Field[Any, Any, Any, Any]):
+    """A number of GPUs: 4, or 0.25 of one that is shared."""
+
+    def to_representation(self, value: float) -> float:
+        return value
+
+
+class GPUSerializer(serializers.Serializer[Any]):
+    """Null where the pool has no GPUs, or nobody has said."""
+
+    product = serializers.CharField(allow_null=True)
+    memory_mib = serializers.IntegerField(allow_null=True)
+    compute_capability = serializers.CharField(allow_null=True)
+    ecc = serializers.BooleanField(allow_null=True)
+
+
+class PoolGPUsSerializer(serializers.Serializer[Any]):
+    total = GPUsField()
+    free = GPUsField(help_text="On nodes that are ready.")
+    mine = GPUsField(help_text="Held by you.")
+
+
+class PoolNodesSerializer(serializers.Serializer[Any]):
+    total = serializers.IntegerField()
+    ready = serializers.IntegerField()
+
+
+class PoolSerializer(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    cluster = serializers.CharField()
+    gpu = GPUSerializer()
+    unit_memory_mib = serializers.IntegerField(allow_null=True, help_text="Of an instance or replica.")
+    units_per_gpu = serializers.IntegerField(help_text="Into how many a GPU is cut.")
+    sharing = serializers.ChoiceField(Sharing.choices, allow_null=True)
+    isolation = serializers.CharField(allow_null=True)
+    gpus = PoolGPUsSerializer()
+    largest_free_on_one_node = GPUsField()
+    nodes = PoolNodesSerializer()
+    waiting = serializers.IntegerField(help_text="How many requests wait.")
+    next_free_at = serializers.DateTimeField(allow_null=True)
+
+
+class FlavorSerializer(serializers.ModelSerializer[Flavor]):
+    pool = serializers.CharField(source="pool.slug")
+    gpus = serializers.SerializerMethodField()
+    cpu = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Flavor
+        fields = ["slug", "name", "pool", "gpus", "cpu", "memory_mib"]
+
+    @extend_schema_field(OpenApiTypes.NUMBER)
+    def get_gpus(self, flavor: Flavor) -> float:
+        return as_gpus(flavor.units, flavor.pool.units_per_gpu)
+
+    @extend_schema_field(OpenApiTypes.NUMBER)
+    def get_cpu(self, flavor: Flavor) -> float:
+        return as_gpus(flavor.cpu_millicores, 1000)
+
+
+class QuotaSerializer(serializers.Serializer[Any]):
+    tenant = serializers.CharField()
+    pool = serializers.CharField()
+    nominal_gpus = GPUsField()
+    borrowed_gpus = GPUsField()
+    used_gpus = GPUsField()
+    limit_gpus = GPUsField()
