@@ -101,7 +101,7 @@ def gpu_pool(
         flavors=gpu_flavors(slug, model, sharing, resource, units_per_gpu, nodes),
         gpu_product=model,
         gpu_memory_mib=memory_mib,
-        unit_memory_mib=unit_memory_mib(resource, memory_mib, units_per_gpu),
+        unit_memory_mib=unit_memory_mib(first, resource, memory_mib, units_per_gpu),
         compute_capability=".".join(
             first[f"{GPU}.compute.{part}"] for part in ("major", "minor") if f"{GPU}.compute.{part}" in first
         ),
@@ -123,11 +123,13 @@ def mig_label(first: Mapping[str, str], nodes: Sequence[NodeSeen]) -> dict[str, 
     return {MIG_STRATEGY: first[MIG_STRATEGY]} if len(told) == 1 and MIG_STRATEGY in first else {}
 
 
-def unit_memory_mib(resource: str, gpu_memory_mib: int | None, units_per_gpu: int) -> int | None:
-    """What one unit has of a GPU's memory: a MIG profile names it; nobody divides it under time-slicing."""
-    profile = MIG_RESOURCE.match(resource)
-    if profile:
-        return int(profile["profile"].split(".")[1].removesuffix("gb")) * 1024
+def unit_memory_mib(
+    first: Mapping[str, str], resource: str, gpu_memory_mib: int | None, units_per_gpu: int
+) -> int | None:
+    """What one unit has of a GPU's memory: a MIG instance's label says it, else each has the same part."""
+    told = first.get(f"{resource}.memory")
+    if told and resource != GPU:
+        return int(told)
     return gpu_memory_mib // units_per_gpu if gpu_memory_mib else None
 
 
@@ -174,14 +176,14 @@ def cpu_pool(nodes: Sequence[NodeSeen]) -> PoolPlan:
     others = [node for node in nodes if node.gpus]
     common = set.intersection(*(set(node.labels.items()) for node in without)) if without else set()
     telling = sorted(
-        (name, value)
+        (name == "kubernetes.io/hostname", name, value)
         for name, value in common
-        if name != "kubernetes.io/hostname" and all(node.labels.get(name) != value for node in others)
+        if all(node.labels.get(name) != value for node in others)
     )
     return PoolPlan(
         slug="cpu",
         name="CPU",
-        node_labels=dict(telling[:1]) if others else {},
+        node_labels={name: value for _, name, value in telling[:1]} if others else {},
         sharing="exclusive",
         resource_name="",
         units_per_gpu=1,

@@ -5,7 +5,10 @@ import pytest
 from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
 
 GIB = 1024
-LABELS = {"gpu_sharing_strategy": "nvidia.com/gpu.sharing-strategy"}
+LABELS = {
+    "gpu_sharing_strategy": "nvidia.com/gpu.sharing-strategy",
+    "mig_memory": "nvidia.com/mig-1g.10gb.memory",
+}
 
 
 def node(
@@ -42,6 +45,7 @@ def mig() -> NodeSeen:
         gpu_memory="81920",
         gpu_count="2",
         mig_strategy="mixed",
+        mig_memory="9728",
     )
 
 
@@ -85,7 +89,7 @@ def test_a_node_cut_by_mig_is_never_in_the_pool_of_whole_gpus() -> None:
 
 
 def test_one_unit_of_mig_has_the_memory_of_its_profile() -> None:
-    assert by_slug(mig())["a100-mig"].unit_memory_mib == 10 * GIB
+    assert by_slug(mig())["a100-mig"].unit_memory_mib == 9728
 
 
 def test_flavors_go_as_far_as_one_node_has_gpus() -> None:
@@ -129,6 +133,8 @@ def test_what_keeps_others_off_gpu_nodes_is_tolerated_by_their_pool() -> None:
 
 
 def test_the_cpu_pool_is_made_of_nodes_without_gpus_where_a_label_tells_them_apart() -> None:
-    plain = NodeSeen({"kind": "plain"}, [], 8000, 8192, {})
+    plain = NodeSeen({"kubernetes.io/hostname": "n1", "kind": "plain"}, [], 8000, 8192, {})
     assert by_slug(a100(), plain)["cpu"].node_labels == {"kind": "plain"}
+    only_named = NodeSeen({"kubernetes.io/hostname": "n1"}, [], 8000, 8192, {})
+    assert by_slug(a100(), only_named)["cpu"].node_labels == {"kubernetes.io/hostname": "n1"}
     assert by_slug(a100())["cpu"].node_labels == {}

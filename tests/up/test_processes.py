@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,17 @@ def supervisor(state: State, told: Path, tmp_path: Path) -> Iterator[Supervisor]
         running.wait_until_up()
         for program in programs:
             running.start(program.name)
-            running.wait_for(program.name, lambda name=program.name: children(state, name) == 2, 10)
+            running.wait_for(program.name, partial(is_whole, state, program.name), 10)
         yield running
 
 
 def children(state: State, part: str) -> int:
     """How many processes the part consists of."""
     return len(leftovers.left(state.folder, state.records, [part]))
+
+
+def is_whole(state: State, part: str) -> bool:
+    return children(state, part) == 2
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
@@ -86,7 +91,7 @@ def test_a_killed_part_is_started_again_and_its_orphans_are_ended(
     assert leader is not None
     os.kill(leader.pid, signal.SIGKILL)
     eventually(lambda: leftovers.recorded(state.records, "one") not in (None, leader))
-    eventually(lambda: children(state, "one") == 2)
+    eventually(lambda: is_whole(state, "one"))
     assert not before & leftovers.left(state.folder, state.records, ["one"])
 
 
