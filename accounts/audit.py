@@ -8,12 +8,16 @@ from typing import Any
 
 from django.db import DatabaseError
 from django.db.models import Model
+from django.http import HttpRequest
 
 from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 
 log = logging.getLogger(__name__)
+
+RECORDED = {403, 404, 409, 422, 429}  # 400 is a typing mistake
+READS = {"GET", "HEAD", "OPTIONS"}  # where something missing is no attempt to change anything
 
 # Where the current request comes from; None outside of one (a command, a task).
 client_address: ContextVar[str | None] = ContextVar("client_address", default=None)
@@ -45,14 +49,17 @@ def record(
     )
 
 
-def record_refusal(actor: Actor, action: str, refusal: Refusal, *, path: str) -> None:
+def record_refusal(request: HttpRequest, actor: Actor, refusal: Refusal) -> None:
     """Called by the edges, after the use case's transaction has been undone. An outage must not hide the answer."""
+    if refusal.status not in RECORDED or (request.method in READS and refusal.status != 403):
+        return
+    route = request.resolver_match.url_name if request.resolver_match else None
     try:
         record(
             actor,
-            action,
+            f"{route or 'unknown'}.{str(request.method).lower()}"[:64],
             outcome=AuditEntry.Outcome.REFUSED,
-            data={"code": refusal.code, "status": refusal.status, "path": path[:240]},
+            data={"code": refusal.code, "status": refusal.status, "path": request.path[:240]},
         )
     except DatabaseError:
-        log.warning("could not record the refusal %s of %s", refusal.code, action)
+        log.warning("could not record that %s was refused (%s)", route, refusal.code)

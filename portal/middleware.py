@@ -12,9 +12,12 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
-from accounts.audit import client_address
+from accounts.access import Actor
+from accounts.audit import client_address, record_refusal
 from accounts.errors import NotSignedIn, Refusal
+from accounts.models import User
 from accounts.rest.errors import as_refusal, headers_of
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -50,14 +53,15 @@ class RefusalPages:
             return None
         refusal = as_refusal(exception)
         assert refusal is not None
+        if refusal.status == 503:
+            # Rendered without the request: whatever asks who is signed in would fail again.
+            page = render_to_string("accounts/away.html", {"refusal": refusal})
+            return HttpResponse(page, status=503, headers=headers_of(refusal))
         if isinstance(refusal, NotSignedIn):
             return redirect_to_login(request.get_full_path())
-        # Without a database the page cannot even ask who is signed in.
-        template = "accounts/away.html" if refusal.status == 503 else "accounts/refusal.html"
-        response = render(request, template, {"refusal": refusal}, status=refusal.status)
-        for name, value in headers_of(refusal).items():
-            response[name] = value
-        return response
+        if isinstance(request.user, User):
+            record_refusal(request, Actor(request.user), refusal)
+        return render(request, "accounts/refusal.html", {"refusal": refusal}, status=refusal.status)
 
 
 def _address_of(request: HttpRequest) -> str | None:

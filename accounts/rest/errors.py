@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views import defaults
 from rest_framework import exceptions
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,15 +21,13 @@ from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
 
-RECORDED = {403, 404, 409, 422, 429}  # refusals that belong in the audit trail; 400 is only a typing mistake
-
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler. None: unforeseen, so it is logged and answered by `server_error`."""
     refusal = as_refusal(error)
     if refusal is None:
         return None
-    _record(refusal, context)
+    _record(refusal, context.get("request"))
     return Response(body_of(refusal), status=refusal.status, headers=headers_of(refusal))
 
 
@@ -176,14 +173,6 @@ def _flatten(detail: Any, name: str = "") -> dict[str, list[str]]:
     return flat
 
 
-def _record(refusal: Refusal, context: dict[str, Any]) -> None:
-    request: Request | None = context.get("request")
-    if request is None or refusal.status not in RECORDED:
-        return
-    if request.method in SAFE_METHODS and refusal.status != 403:
-        return  # a missing page is not an attempt to change anything
-    if not isinstance(request.user, User):
-        return
-    match_ = request._request.resolver_match
-    action = f"{match_.url_name if match_ else 'api'}.{str(request.method).lower()}"
-    audit.record_refusal(actor_of(request), action[:64], refusal, path=request.path)
+def _record(refusal: Refusal, request: Request | None) -> None:
+    if request is not None and refusal.status != 401 and isinstance(request.user, User):
+        audit.record_refusal(request._request, actor_of(request), refusal)

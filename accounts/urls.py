@@ -1,0 +1,14 @@
+from django.urls import path
+
+from accounts import views
+
+urlpatterns = [
+    path("sign-in/", views.sign_in, name="sign-in"),
+    path("sign-out/", views.sign_out, name="sign-out"),
+    path("profile/", views.profile, name="profile"),
+    path("profile/ssh-keys/", views.add_ssh_key, name="ssh-key-add"),
+    path("profile/ssh-keys/<uuid:id>/remove/", views.remove_ssh_key, name="ssh-key-remove"),
+    path("profile/tokens/", views.create_token, name="token-create"),
+    path("profile/tokens/<uuid:id>/revoke/", views.revoke_token, name="token-revoke"),
+    path("profile/language/", views.choose_language, name="language"),
+]
