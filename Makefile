@@ -93,7 +93,7 @@ screenshots: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
 	$(BIN)/pytest -m screenshots
 
 bench: $(TESTING)
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(BENCH)
 
 # The browser journey runs in Debian's Chromium; CHROMIUM names another one.
 check-browser:
