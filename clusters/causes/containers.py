@@ -1,0 +1,274 @@
+"""Why a container does not start, or ended: states of containers and pods, and the kubelet's events."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from clusters.causes.cause import Cause
+
+# NVIDIA's parts, on the node or in the container.
+GPU_FAULTS = (
+    Cause(
+        "gpu_driver_library_missing",
+        r"could not load NVML library|load library failed: libnvidia-ml|libnvidia-ml\.so\S*: cannot open shared object",
+        _("The node's NVIDIA driver cannot be found by containers."),
+        _("An admin has to install the driver there, or make the NVIDIA runtime the node's default."),
+        "admin",
+    ),
+    Cause(
+        "gpu_driver_mismatch",
+        r"Driver/library version mismatch|driver version is insufficient|unsatisfied condition: cuda"
+        r"|forward compatibility",
+        _(
+            "The node's NVIDIA driver does not fit: it was updated without a restart, or is too old for the image."
+        ),
+        _("Choose an image for an older CUDA version, or ask an admin to restart or update the node."),
+        "admin",
+    ),
+    Cause(
+        "gpu_cgroup_mismatch",
+        r"devices\.allow: no such file or directory|unable to (generate|create) new device filter program"
+        r"|failed to add device rules",
+        _("The node's NVIDIA container tools do not fit its control groups."),
+        _("An admin has to update the NVIDIA container toolkit on that node."),
+        "admin",
+    ),
+    Cause(
+        "gpu_uvm_missing",
+        r"/dev/nvidia-uvm|nvidia-uvm.*(no such|not found)|open failed: /dev/nvidia",
+        _("The node lacks a device that GPU programs need (/dev/nvidia-uvm)."),
+        _("An admin has to load the module nvidia-uvm on that node."),
+        "admin",
+    ),
+    Cause(
+        "gpu_lost",
+        r"GPU is lost|fallen off the bus|Unable to determine the device handle|\bXid\b.*\b79\b",
+        _("A GPU of the node no longer answers."),
+        _("An admin has to restart the node or replace the GPU. Starting again may pick another one."),
+        "admin",
+    ),
+    Cause(
+        "gpu_vanished",
+        r"Failed to initialize NVML: Unknown Error",
+        _("The container lost its GPU while it ran, as happens when the node's services are reloaded."),
+        _("Restart it to get a GPU again. An admin can prevent it by using CDI on the nodes."),
+    ),
+    Cause(
+        "gpu_nvml_failed",
+        r"Failed to initialize NVML|nvml: |nvidia-container-cli",
+        _("The node's NVIDIA driver or container tools do not work."),
+        _("An admin has to look at that node. Starting again may pick another one."),
+        "admin",
+    ),
+    Cause(
+        "gpu_none_healthy",
+        r"no healthy devices present|cannot allocate unhealthy devices (?P<resource>\S*[^\s,])",
+        _("The node has no healthy GPU left to hand out."),
+        _("It is placed anew. An admin has to look at the GPUs of that node."),
+        "admin",
+    ),
+    Cause(
+        "gpu_not_handed_out",
+        r"(UnexpectedAdmissionError|Allocate failed).*|requested number of devices unavailable",
+        _("The node could not hand out the GPU that it had promised."),
+        _(
+            "It is placed anew by itself. Tell an admin if it happens again: the device plugin may need a restart."
+        ),
+        "admin",
+    ),
+    Cause(
+        "gpu_out_of_memory",
+        r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+        _("The GPU's memory was full."),
+        _("Use a smaller batch or model, or choose a GPU with more memory."),
+    ),
+)
+
+NODE_FAULTS = (
+    Cause(
+        "evicted_disk",
+        r"low on resource: ephemeral-storage|ephemeral local storage usage exceeds|DiskPressure"
+        r"|exceeds? (its|the) local ephemeral storage limit|usage of EmptyDir volume .* exceeds",
+        _("It was ended because it, or its node, ran out of temporary disk space."),
+        _("Write large files to your home or disk instead of /tmp, then start it again."),
+    ),
+    Cause(
+        "evicted_memory",
+        r"low on resource: memory|MemoryPressure",
+        _("It was ended because its node ran out of memory."),
+        _("Start it again. If it happens often, tell an admin: memory may be overcommitted too far."),
+        "admin",
+    ),
+    Cause(
+        "evicted",
+        r"^Evicted\b|low on resource: (?P<resource>\S*\w)|TaintManagerEviction|DeletionByTaintManager",
+        _("It was ended by its node, which was short of something or taken out of use."),
+        _("It starts again by itself. Tell an admin if it happens often."),
+        "admin",
+    ),
+    Cause(
+        "node_full",
+        r"OutOf(?P<resource>[\w./-]+)|Node didn't have enough resource: (?P<lacking>[^,]+)",
+        _("The node had no room any more when the container arrived."),
+        _("It is placed anew by itself."),
+    ),
+    Cause(
+        "node_refuses",
+        r"Predicate \S+ failed|NodeAffinity\b|TopologyAffinityError|Resources cannot be allocated with Topology",
+        _("The node would not take the container."),
+        _("It is placed anew by itself. Tell an admin if it happens again."),
+        "admin",
+    ),
+    Cause(
+        "node_lost",
+        r"NodeLost|NodeNotReady|node is not ready|node (was|is) (unresponsive|unreachable)|Kubelet stopped posting"
+        r"|NodeShutdown|node shut ?down|in response to imminent node shutdown|\bTerminated\b.*shutdown",
+        _("Its node does not answer any more, or was shut down."),
+        _("Your files are kept. An admin has to look at the node before its GPUs can be given to others."),
+        "admin",
+    ),
+    Cause(
+        "preempted",
+        r"^Preempted|Preempting|preempted by|DisruptionTarget",
+        _("It was ended to make room for something with a higher priority."),
+        _("It starts again by itself when there is room."),
+    ),
+)
+
+NETWORK_FAULTS = (
+    Cause(
+        "network_no_address",
+        r"failed to request \d* ?IP|no (free|available) IP|no IP addresses available|No configured Calico pools"
+        r"|could not (find|assign).*(IP|ip) ?(pool|address)|IP pool.*(exhausted|full)|failed to allocate for range"
+        r"|the given pool .* does not exist|InsufficientFreeAddresses|unable to allocate IP",
+        _("The network of the node has no address left for the container."),
+        _("It is tried again by itself. An admin has to widen the pod network or look at its plugin."),
+        "admin",
+    ),
+    Cause(
+        "network_plugin_down",
+        r"network plugin is not ready|cni plugin not initialized|/var/lib/calico/nodename|failed to find plugin"
+        r"|failed to set ?up (network for )?sandbox|networkPlugin cni failed|plugin type=\S+ (name=\S+ )?failed"
+        r"|NetworkNotReady|error adding host side routes",
+        _("The network of the node does not work, so the container cannot start there."),
+        _("It is tried again by itself. An admin has to look at the network plugin of that node."),
+        "admin",
+    ),
+)
+
+_EXIT = r"exit (?:code|status):? ?"
+
+CAUSES = (
+    *GPU_FAULTS,
+    *NODE_FAULTS,
+    *NETWORK_FAULTS,
+    Cause(
+        "out_of_memory",
+        r"OOMKilled|out of memory|memory cgroup",
+        _("It used more memory than it may, and was ended."),
+        _("Start it with more memory, or load less data at once."),
+    ),
+    Cause(
+        "image_user_is_root",
+        r"runAsNonRoot and image (will run as root|has non-numeric user)|non-numeric user",
+        _("The image wants to run as root, which this cluster does not allow."),
+        _("Choose another image. An admin can set the user of this one in the catalogue."),
+        "admin",
+    ),
+    Cause(
+        "settings_missing",
+        r'(?P<kind>secret|configmap) "(?P<name>[^"]*)" not found|couldn\'t find key (?P<key>\S+) in (?P<where>\S+)',
+        _("A part of its settings is missing in the cluster (%(kind)s %(name)s%(key)s)."),
+        _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
+    ),
+    Cause(
+        "start_program_missing",
+        rf"executable file not found|no such file or directory: unknown|stat \S+: no such file|{_EXIT}127\b",
+        _("The image lacks a program that is needed to start."),
+        _("Choose another image: it needs a shell, and Jupyter."),
+    ),
+    Cause(
+        "start_not_permitted",
+        rf"permission denied|{_EXIT}126\b|operation not permitted",
+        _("The image's program may not be run by its user."),
+        _("Choose another image. An admin can correct this one's user in the catalogue."),
+        "admin",
+    ),
+    Cause(
+        "wrong_processor",
+        r"exec format error",
+        _("The image was built for another kind of processor."),
+        _("Choose another image."),
+    ),
+    Cause(
+        "container_runtime_down",
+        r"containerd\.sock|crio\.sock|Error while dialing|container runtime is down|PLEG is not healthy",
+        _("The container runtime of the node does not answer."),
+        _("An admin has to look at containerd (or CRI-O) on that node. Starting again may pick another one."),
+        "admin",
+    ),
+    Cause(
+        "sandbox_failed",
+        r"FailedCreatePodSandBox|Failed to create pod sandbox|SandboxChanged|DeadlineExceeded",
+        _("The node could not prepare the container."),
+        _("It is tried again by itself. Tell an admin if it lasts."),
+        "admin",
+    ),
+    Cause(
+        "killed",
+        rf"{_EXIT}137\b",
+        _("It was killed, most often because it used more memory than it may."),
+        _("Start it with more memory if that happens again."),
+    ),
+    Cause(
+        "crashed",
+        rf"{_EXIT}(?:139|134|136)\b",
+        _("A program in it crashed."),
+        _("Look at its logs. A library that does not fit the GPU's driver is a frequent cause."),
+    ),
+    Cause(
+        "terminated",
+        rf"{_EXIT}(?:143|130)\b",
+        _("It was told to end."),
+        _("Start it again when you need it."),
+    ),
+    Cause(
+        "completed_early",
+        rf"{_EXIT}0\b",
+        _("Its program ended by itself, without an error."),
+        _("Look at its logs: a workspace's program must keep running."),
+    ),
+    Cause(
+        "exited",
+        rf"{_EXIT}(?P<exit_code>\d+)\b",
+        _("Its program ended with an error (exit code %(exit_code)s)."),
+        _("Look at its logs: the last lines usually say why."),
+    ),
+    Cause(
+        "crash_loop",
+        r"CrashLoopBackOff|restarting failed container",
+        _("It ends again and again right after its start."),
+        _("Look at its logs: the last lines usually say why."),
+    ),
+    Cause(
+        "config_error",
+        r"CreateContainerConfigError",
+        _("The container's settings cannot be used by the node."),
+        _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
+        "admin",
+    ),
+    Cause(
+        "start_failed",
+        r"RunContainerError|CreateContainerError|StartError|ContainerCannotRun|failed to create (shim|containerd) task"
+        r"|OCI runtime|PostStartHookError|PreCreateHookError",
+        _("The node could not start the container."),
+        _("Start it again; tell an admin if that does not help."),
+        "admin",
+    ),
+    Cause(
+        "probe_failing",
+        r"(Startup|Readiness|Liveness) probe failed|Unhealthy",
+        _("It runs, but Jupyter or SSH does not answer yet."),
+        _("Wait a little. If it lasts, look at its logs."),
+    ),
+)
