@@ -23,7 +23,8 @@ SERVER_UID = 60432
 ROLE = "berth"
 DATABASE = "berth"
 HBA = "local all all peer map=berth\n"
-CAP_DAC_READ_SEARCH = 2
+# Rights that let an account through a closed folder, the smaller first: containers often have only the other.
+PASSING_RIGHTS = {"dac_read_search": 2, "dac_override": 1}
 
 
 @dataclass(frozen=True)
@@ -134,21 +135,28 @@ def binaries() -> Path:
 def as_server(uid: int, folder: Path) -> list[str]:
     """The words that put a command into an account of its own; none where we are not root.
 
-    Below a folder that only root may enter, such as /root, it gets the one right to pass through and read;
-    the folder's mode stays as it is.
+    Below a folder that only root may enter, such as /root, it keeps the one right to pass through; the folder's
+    mode stays as it is.
     """
     if not is_root():
         return []
-    keep = "" if all(may_enter(uid, path) for path in (folder, binaries())) else "dac_read_search"
-    if keep and not has_capability(CAP_DAC_READ_SEARCH):
+    words = [
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={uid}",
+        "--clear-groups",
+        "--no-new-privs",
+        "--pdeathsig=INT",
+    ]
+    if all(may_enter(uid, path) for path in (folder, binaries())):
+        return [*words, "--inh-caps=-all", "--bounding-set=-all"]
+    right = next((name for name, number in PASSING_RIGHTS.items() if has_capability(number)), None)
+    if right is None:
         raise Refusal(
             f"The database does not run as root, and its own account cannot enter {folder} or {binaries()}. "
             "Move Berth and BERTH_STATE_DIR to where everybody may pass, such as /srv, or set DATABASE_URL."
         )
-    rights = f"-all,+{keep}" if keep else "-all"
-    words = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs"]
-    words += [f"--inh-caps={rights}", f"--bounding-set={rights}", "--pdeathsig=INT"]
-    return [*words, f"--ambient-caps={rights}"] if keep else words
+    return [*words, *(f"--{which}=-all,+{right}" for which in ("inh-caps", "ambient-caps", "bounding-set"))]
 
 
 def may_enter(uid: int, folder: Path) -> bool:
