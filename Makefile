@@ -15,7 +15,7 @@ TESTING := .venv/.test-$(call hash,requirements/test.txt)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
 
-up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG),,$(IMAGE))
+up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,$(IMAGE))
 	@exec $(BIN)/python -m portal.up
 
 # --- What must be here, and what is installed
@@ -29,9 +29,9 @@ check-machine:
 	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv is missing. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@command -v setpriv >/dev/null || { echo "make: setpriv is missing. On Debian or Ubuntu: apt install util-linux" >&2; exit 1; }
 
-# $(call install,PYTHON,LOCK FILE): uv is quick; pip knows this machine's own settings, should it need some.
+# $(call install,PYTHON,LOCK FILE,OPTIONS): uv is quick; pip knows this machine's own settings, should it need some.
 define install
-umask 022; $(BIN)/uv pip install --quiet --python $(1) --require-hashes -r $(2) || { \
+umask 022; $(BIN)/uv pip install --quiet $(3) --python $(1) --require-hashes -r $(2) || { \
 	echo "uv could not install; pip tries it with this machine's settings"; \
 	$(1) -m ensurepip >/dev/null 2>&1; $(1) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2); }
 endef
@@ -52,7 +52,8 @@ $(IMAGE): | $(RUNTIME)
 	@echo "Installing the workspace image of a trial: JupyterLab in a folder of its own"
 	@test -d $(STATE) || mkdir -p -m 711 $(STATE)
 	@umask 022; test -x $(STATE)/image/bin/python || $(BIN)/python -m venv --without-pip $(STATE)/image
-	@$(call install,$(STATE)/image/bin/python,requirements/workspace.txt)
+	@# Workspaces may not write to the image: without its bytecode each start of Jupyter would compile it anew
+	@$(call install,$(STATE)/image/bin/python,requirements/workspace.txt,--compile-bytecode)
 	@rm -f $(STATE)/image/.workspace-* && touch $@
 
 # npm of this machine where Node is new enough, else the one that came as a Python package.

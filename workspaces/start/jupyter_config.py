@@ -1,0 +1,43 @@
+"""How a workspace's Jupyter serves; read by jupyter-lab --config. The command line and the log never hold the token."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+# The shell started Jupyter in the background, where Ctrl-C is ignored; kernels and terminals would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+token = (Path(__file__).parent.parent / "secret" / "jupyter-token").read_text().strip()
+if not token:
+    sys.exit("workspace: the Jupyter token is empty, and an empty token would let everybody in")
+c.IdentityProvider.token = token
+# The browser that opened the link stays signed in over stop and start.
+c.ServerApp.cookie_secret = hashlib.sha256(b"cookies of " + token.encode()).digest()
+
+c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")
+c.ServerApp.port = 8888
+c.ServerApp.port_retries = 0
+c.ServerApp.root_dir = os.environ["HOME"]
+c.ServerApp.open_browser = False
+c.ServerApp.quit_button = False
+c.ServerApp.websocket_ping_interval = 30
+c.ServerApp.tornado_settings = {"headers": {"Referrer-Policy": "no-referrer"}}
+# No login shell: /etc/profile would set another PATH than kernels and SSH sessions have.
+c.ServerApp.terminado_settings = {"shell_command": [os.environ["SHELL"]]}
+c.Application.log_level = "WARN"
+# A stop shall take two seconds, not the five that a busy kernel is given by default.
+c.KernelManager.shutdown_wait_time = 0.8
+
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+
+# Where this Python is a virtual environment, kernels run the layer over it that lies in the home (python_layer.py).
+if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" in os.environ:
+    sys.executable = os.path.join(os.environ["VIRTUAL_ENV"], "bin", "python")

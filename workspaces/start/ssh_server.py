@@ -1,0 +1,291 @@
+"""The SSH server of a workspace whose image has no sshd but a Python with asyncssh.
+
+Does what sshd does for its one user: exec, shell, terminal, sftp, scp and port forwarding, with the keys of the mounted
+list. Sessions get this process's environment, which is that of a notebook's terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import pwd
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+try:
+    import asyncssh
+except ImportError:
+    sys.exit(3)  # start.sh: it can never run here
+
+PORT = 2222
+CHUNK_BYTES = 65536
+MAX_UNAUTHENTICATED = 30
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+SECRET = Path(__file__).parent.parent / "secret"
+USER = pwd.getpwuid(os.getuid()).pw_name
+HOME = os.environ["HOME"]
+SHELL = os.environ.get("SHELL", "/bin/sh")
+
+log = logging.getLogger("ssh")
+
+
+class Door(asyncssh.SSHServer):
+    """Who comes in: the image's user alone, with a key of the list as it is at this moment."""
+
+    knocking: set[asyncssh.SSHServerConnection] = set()
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self.conn = conn
+        if len(self.knocking) >= MAX_UNAUTHENTICATED:
+            conn.abort()
+        self.knocking.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.knocking.discard(self.conn)
+
+    def begin_auth(self, username: str) -> bool:
+        keys = None
+        if username == USER:
+            with contextlib.suppress(OSError, ValueError):  # an unreadable or empty list lets nobody in
+                keys = asyncssh.read_authorized_keys(str(SECRET / "authorized_keys"))
+        self.conn.set_authorized_keys(keys)
+        return True
+
+    def auth_completed(self) -> None:
+        self.knocking.discard(self.conn)
+        log.info("%s signed in from %s", USER, self.conn.get_extra_info("peername")[0])
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        return True
+
+    def unix_connection_requested(self, dest_path: str) -> bool:
+        return True
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:
+        return listen_host in LOOPBACK
+
+
+# --- Reading and writing without blocking: an end of a pipe or a terminal's master side
+
+
+async def ready(fd: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
+    event = asyncio.Event()
+    add(fd, event.set)
+    try:
+        await event.wait()
+    finally:
+        remove(fd)
+
+
+async def chunks(fd: int) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            data = os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:
+            await ready(fd, loop.add_reader, loop.remove_reader)
+            continue
+        except OSError:  # nobody holds the terminal any more
+            return
+        if not data:
+            return
+        yield data
+
+
+async def write_all(fd: int, data: bytes) -> None:
+    loop = asyncio.get_running_loop()
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            await ready(fd, loop.add_writer, loop.remove_writer)
+
+
+# --- A session
+
+
+class Session:
+    """A command or a shell, on a terminal or on three pipes; it may outlive its connection, as under sshd."""
+
+    def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        self.process = process
+        self.terminal: int | None = None
+        self.opened: list[int] = []
+        if process.term_type is None:
+            self._start_on_pipes()
+        else:
+            self._start_on_terminal()
+        for fd in self.opened:
+            os.set_blocking(fd, False)
+
+    def _start_on_pipes(self) -> None:
+        self.child = self._spawn((subprocess.PIPE,) * 3)
+        assert self.child.stdin is not None and self.child.stdout is not None and self.child.stderr is not None
+        pipes = (self.child.stdin, self.child.stdout, self.child.stderr)
+        self.opened = [os.dup(pipe.fileno()) for pipe in pipes]
+        for pipe in pipes:
+            pipe.close()
+        self.stdin, stdout, stderr = self.opened
+        self.outputs = {stdout: self.process.stdout, stderr: self.process.stderr}
+
+    def _start_on_terminal(self) -> None:
+        self.terminal, other_side = os.openpty()
+        self.opened = [self.terminal]
+        self.stdin = self.terminal
+        self.outputs = {self.terminal: self.process.stdout}
+        self._resize(self.process.term_size)
+        try:
+            self.child = self._spawn((other_side,) * 3, SSH_TTY=os.ttyname(other_side))
+        finally:
+            os.close(other_side)
+
+    def _spawn(self, stdio: tuple[int, ...], **variables: str) -> subprocess.Popen[bytes]:
+        command = self.process.command
+        client = self.process.get_extra_info("peername")
+        server = self.process.get_extra_info("sockname")
+        env = os.environ | variables
+        env["SSH_CLIENT"] = f"{client[0]} {client[1]} {server[1]}"
+        env["SSH_CONNECTION"] = f"{client[0]} {client[1]} {server[0]} {server[1]}"
+        if self.process.term_type is not None:
+            env["TERM"] = self.process.term_type
+        return subprocess.Popen(
+            [SHELL] if command is None else [SHELL, "-c", command],
+            stdin=stdio[0], stdout=stdio[1], stderr=stdio[2], cwd=HOME, env=env, start_new_session=True,
+            preexec_fn=None if self.terminal is None else take_terminal,
+        )  # fmt: skip
+
+    def _resize(self, size: tuple[int, int, int, int]) -> None:
+        columns, rows, width, height = size
+        if self.terminal is not None and columns and rows:
+            fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, width, height))
+
+    async def run(self) -> None:
+        """Until it has ended and said all that it had to say, or its connection is gone."""
+        work = asyncio.ensure_future(self._work())
+        gone = asyncio.ensure_future(self.process.wait_closed())
+        feed = asyncio.ensure_future(self._feed())
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (work, gone, feed):
+                task.cancel()
+            await asyncio.gather(work, gone, feed, return_exceptions=True)
+            for fd in self.opened:  # the terminal's end is the shell's hang-up
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+
+    async def _work(self) -> None:
+        ended = exit_of(self.child)
+        await asyncio.gather(*(self._send(fd, writer) for fd, writer in self.outputs.items()))
+        code = await ended
+        if code >= 0:
+            self.process.exit(code)
+        else:
+            self.process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
+
+    async def _send(self, fd: int, writer: asyncssh.SSHWriter[bytes]) -> None:
+        async for data in chunks(fd):
+            writer.write(data)
+            await writer.drain()
+            await asyncio.sleep(0)  # a chatty command leaves room for the other sessions
+
+    async def _feed(self) -> None:
+        """Hand on what the client types, resizes and signals; the end of its input closes the command's."""
+        while True:
+            try:
+                data = await self.process.stdin.read(CHUNK_BYTES)
+                if not data:
+                    break
+                await write_all(self.stdin, data)
+            except asyncssh.TerminalSizeChanged as change:
+                self._resize(change.term_size)
+            except asyncssh.SignalReceived as received:
+                self._signal(received.signal)
+            except asyncssh.BreakReceived:
+                self._signal("INT")
+            except BrokenPipeError:  # it does not read any more, but it may still be signalled
+                continue
+        if self.terminal is None:
+            self.opened.remove(self.stdin)
+            os.close(self.stdin)
+
+    def _signal(self, name: str) -> None:
+        with contextlib.suppress(KeyError, ProcessLookupError):
+            os.killpg(self.child.pid, signal.Signals[f"SIG{name}"])
+
+
+def take_terminal() -> None:
+    """Runs in the child: its standard input becomes the terminal that controls it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def exit_of(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
+    """A thread waits, so that a command that outlives its connection is reaped too."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[int] = loop.create_future()
+
+    def resolve(code: int) -> None:
+        if not future.done():
+            future.set_result(code)
+
+    def wait() -> None:
+        code = child.wait()
+        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+            loop.call_soon_threadsafe(resolve, code)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return future
+
+
+async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    if process.subsystem is not None:
+        process.exit(1)
+        return
+    try:
+        session = Session(process)
+    except OSError as error:
+        process.stderr.write(f"The session could not start: {error}\r\n".encode())
+        process.exit(255)
+        return
+    await session.run()
+
+
+async def main() -> None:
+    os.chdir(HOME)
+    await asyncssh.listen(
+        os.environ.get("POD_IP", "0.0.0.0"),
+        PORT,
+        server_factory=Door,
+        server_host_keys=[str(SECRET / "ssh_host_ed25519_key")],
+        process_factory=serve,
+        sftp_factory=True,
+        allow_scp=True,
+        agent_forwarding=False,
+        gss_host=None,
+        password_auth=False,
+        kbdint_auth=False,
+        line_editor=False,
+        encoding=None,
+        login_timeout=30,
+        keepalive_interval=60,
+        keepalive_count_max=3,
+    )
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(format="%(name)s: %(message)s", level=logging.INFO)
+    asyncssh.set_log_level(logging.WARNING)
+    # The shell started this in the background, where Ctrl-C is ignored; sessions would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    asyncio.run(main())

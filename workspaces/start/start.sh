@@ -1,0 +1,162 @@
+#!/bin/sh
+# Starts what a workspace offers: SSH on port 2222, Jupyter on 8888, and the repository that its launch named.
+# Lies in /berth/start, beside /berth/secret; runs as any user and needs nothing in the image but a POSIX shell.
+# What the image lacks is said in the log and left out: one missing part never keeps the others from starting.
+
+start=$(cd "${0%/*}" && pwd)
+secret=${start%/*}/secret
+say() { echo "workspace: $*" >&2; }
+
+# ---- What every session sees, over SSH as in a notebook's terminal ------------------------------------------------
+
+USER=$(id -un 2>/dev/null) || say "this user has no line in /etc/passwd, SSH will refuse it"
+LOGNAME=$USER
+: "${HOME:=/}" "${LANG:=C.UTF-8}"
+while IFS=: read -r name _ _ _ _ _ login_shell; do
+  [ "$name" = "$USER" ] && [ -x "$login_shell" ] && : "${SHELL:=$login_shell}"
+done </etc/passwd
+[ -x "${SHELL:-}" ] || SHELL=/bin/sh
+export USER LOGNAME HOME LANG SHELL
+mkdir -p "$HOME" && cd "$HOME" && [ -w . ] || say "the home $HOME is not writable, nothing can be kept there"
+
+repository=${BERTH_REPOSITORY:-}
+unset JUPYTER_TOKEN JUPYTER_TOKEN_FILE SHLVL OLDPWD $(env | sed -n 's/^\(BERTH_[A-Za-z0-9_]*\)=.*/\1/p')
+
+# What belongs to this start alone: keys, kernels' connection files, the environment for sessions. Never in the home.
+run=$(mktemp -d) || exit 1
+trap 'rm -rf "$run"' EXIT
+export JUPYTER_RUNTIME_DIR="$run/jupyter"
+
+jupyter=$(command -v jupyter-lab)
+export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" PIP_BREAK_SYSTEM_PACKAGES=1
+PATH=$PYTHONUSERBASE/bin:$PATH
+if python=$(command -v python3) && layer=$("$python" -I "$start/python_layer.py") && [ -n "$layer" ]; then
+  export VIRTUAL_ENV="$layer"
+  export JUPYTER_PATH="$layer/share/jupyter:$layer/image/share/jupyter${JUPYTER_PATH:+:$JUPYTER_PATH}"
+  PATH=$layer/bin:$PATH
+fi
+export PATH
+
+# ---- The repository, cloned once ----------------------------------------------------------------------------------
+
+clone() {
+  url=$1 name=${1%%[?#]*} done=$PYTHONUSERBASE/share/berth/cloned
+  name=${name%/} name=${name##*[/:]} name=${name%.git}
+  case $name in "" | .* | -*) name=repository ;; esac
+  [ -e "$done" ] || [ -e "$HOME/$name" ] && return
+  log=$HOME/clone-of-$name.log
+  export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=/bin/false GIT_SSH_COMMAND="ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new"
+  mkdir -p "${done%/*}"
+  rm -rf "$HOME/.cloning-$name"
+  # A password in the address stays out of the log
+  { git clone -- "$url" "$HOME/.cloning-$name" && mv "$HOME/.cloning-$name" "$HOME/$name" && : >"$done"; } 2>&1 |
+    sed 's#://[^/ ]*@#://#g' >"$log"
+  if [ -e "$done" ]; then
+    rm -f "$log"
+  else
+    echo "The repository could not be cloned: the reason stands above. The next start of the workspace tries again." >>"$log"
+    say "the repository was not cloned, see $log"
+  fi
+}
+
+[ -z "$repository" ] || clone "$repository" </dev/null &
+
+# ---- SSH ----------------------------------------------------------------------------------------------------------
+
+write_sshd_files() {
+  umask 077
+  cp "$secret/ssh_host_ed25519_key" "$run/host_key"
+  # sshd hands its sessions none of its own environment, and SetEnv cannot carry a line break: so each session reads
+  # this file first. Its shell is no login shell, because /etc/profile would set another PATH than a notebook has.
+  export -p >"$run/environment"
+  cat >"$run/session" <<'SESSION'
+. "${0%/*}/environment"
+set -- ${SSH_ORIGINAL_COMMAND+-c "$SSH_ORIGINAL_COMMAND"}
+unset SSH_ORIGINAL_COMMAND SHLVL MAIL
+exec "$SHELL" "$@"
+SESSION
+  cat >"$run/sshd_config" <<CONFIG
+Port 2222
+ListenAddress ${POD_IP:-0.0.0.0}
+HostKey $run/host_key
+PidFile none
+UsePAM no
+AllowUsers $USER
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PubkeyAuthentication yes
+AuthorizedKeysFile $secret/authorized_keys
+StrictModes no
+AllowTcpForwarding yes
+AllowAgentForwarding no
+X11Forwarding no
+PermitUserRC no
+PrintMotd no
+LoginGraceTime 30
+MaxStartups 10:30:60
+ClientAliveInterval 60
+ForceCommand exec /bin/sh $run/session
+# Bash reads ~/.bashrc in the first shell under sshd: this says that it is not the first, so it is read once
+SetEnv SHLVL=1
+Subsystem sftp $1
+CONFIG
+}
+
+# keep_running COMMAND…: starts it again when it dies; 3 says that it can never run here
+keep_running() {
+  trap 'kill "$child" 2>/dev/null; exit' TERM
+  while :; do
+    "$@" &
+    child=$!
+    wait "$child"
+    [ $? -ne 3 ] || break
+    say "the SSH server ended, starting it again"
+    sleep 1
+  done
+  say "this image has neither sshd nor a Python with asyncssh: there is no SSH"
+}
+
+sshd=$(PATH=$PATH:/usr/sbin:/usr/local/sbin:/sbin command -v sshd)
+if [ -n "$sshd" ]; then
+  for sftp in openssh/sftp-server ssh/sftp-server; do
+    for folder in "${sshd%/sbin/sshd}/lib" "${sshd%/sbin/sshd}/libexec"; do
+      [ -x "$folder/$sftp" ] && sftp_server=$folder/$sftp
+    done
+  done
+  (write_sshd_files "${sftp_server:-internal-sftp}")
+  keep_running "$sshd" -D -e -f "$run/sshd_config" &
+else
+  keep_running "${python:-false}" "$start/ssh_server.py" &
+fi
+ssh=$!
+
+# ---- Jupyter, and the end -----------------------------------------------------------------------------------------
+
+stop() {
+  trap '' TERM INT
+  kill -TERM $served $ssh 2>/dev/null
+  (sleep 1.2 && kill -KILL $served 2>/dev/null) &
+  wait $served
+  # Whatever else runs gets a moment to write its files. Only in a pod does -1 mean nothing but the pod's own.
+  case $start in
+  /berth/*)
+    kill -TERM -1 2>/dev/null
+    for _ in 1 2 3 4 5; do kill -0 -1 2>/dev/null && sleep 0.1; done
+    ;;
+  esac
+  exit 0
+}
+
+if [ -n "$jupyter" ]; then
+  "$jupyter" --config="$start/jupyter_config.py" &
+  served=$!
+else
+  say "this image has no JupyterLab: there is SSH alone"
+  served=$ssh
+fi
+trap stop TERM INT
+wait "$served"
+code=$?
+say "Jupyter ended by itself with exit code $code"
+kill -TERM $ssh 2>/dev/null
+exit $code
