@@ -1,0 +1,29 @@
+"""devcluster: a Kubernetes API on this machine whose pods are local processes, for trials and tests.
+
+The unmodified `kubernetes` client, kubectl and raw list+watch use it as they use a real cluster. Its answers are held
+against recorded answers of Kubernetes 1.36; where they differ, this is wrong.
+
+    python -m devcluster --state-dir DIR --port 0 --nodes FILE.yaml --pods process|played --kubeconfig OUT.yaml \
+        [--image REF=ROOT …]
+
+It binds 127.0.0.1 only, over TLS (kubectl sends no token otherwise) with a certificate and a token of its own in DIR,
+prints one line when it is ready, and ends on SIGTERM or SIGINT within two seconds, as a power loss would end a node:
+files stay, processes go. Started again on the same DIR it goes on, also after SIGKILL; pods that ran are Failed
+("Pod was terminated in response to imminent node shutdown."), and their StatefulSets make them anew.
+
+How it is built, from the bottom up:
+
+- `store` objects in memory and SQLite, numbered changes; `resources` kinds and discovery; `selectors`, `quantity`
+- `fields`, `schema`, `apply`, `patches` who owns which field; server-side apply and the other patches
+- `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
+- `api` the verbs on objects, whoever asks; `errors` refusals; `events`
+- `server`, `watching`, `views`, `discovery`, `faults` HTTP
+- `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
+- `kubelet/` pods: `worker` one pod, `containers` one container, `played` and `process` the two runtimes
+- `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory
+
+What it does not do: NetworkPolicies and RBAC are stored, not enforced (there is one user, the admin); protobuf bodies
+(some imperative `kubectl create` commands) are refused, use `-f`; Jobs, Deployments and DaemonSets are stored only; no
+exec, attach or port-forward; no exec or grpc probes, init containers or sidecars; fields that a kind does not have are
+noticed at the top level only.
+"""

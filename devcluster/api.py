@@ -1,0 +1,335 @@
+"""The API's verbs on objects, whoever asks: an HTTP client, a controller or a kubelet.
+
+Every call is one step of the event loop, so nothing happens between its reading and its writing.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from devcluster import admission, apply, defaults, validation
+from devcluster.clock import now
+from devcluster.errors import (
+    ApiError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    modified,
+    not_found,
+    precondition,
+)
+from devcluster.qos import qos_class
+from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
+from devcluster.store import Store, clone
+
+CONTROLLER = "kube-controller-manager"
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who writes, and how: the part of a request that is the same for every verb."""
+
+    manager: str
+    dry_run: bool = False
+    subresource: str = ""
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    uid: str = ""
+    resource_version: str = ""
+    grace_seconds: int | None = None
+    propagation: str = ""
+    dry_run: bool = False
+    orphan: bool | None = field(default=None)
+
+
+class Api:
+    def __init__(self, store: Store):
+        self.store = store
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Obj:
+        found = self.store.get(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    def create(self, kind: Kind, namespace: str, body: Obj, writer: Writer) -> Obj:
+        obj = clone({k: v for k, v in body.items() if k not in ("kind", "apiVersion")})
+        meta = _new_meta(kind, namespace, obj.setdefault("metadata", {}))
+        obj["metadata"] = meta
+        if "status" in kind.subresources and kind.kind != "Node":
+            obj.pop("status", None)
+        defaults.fill(kind, obj)
+        admission.admit_create(self.store, kind, obj)
+        if kind is POD:
+            obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+        if kind.generation:
+            meta["generation"] = 1
+        if meta.get("name") and self.store.get(kind, namespace, meta["name"]):
+            raise already_exists(kind, meta["name"])
+        validation.validate(kind, obj, None)
+        admission.admit_valid(self.store, kind, obj)
+        if writer.manager and not meta.get("managedFields"):
+            apply.track_update(kind, None, obj, writer.manager, writer.subresource)
+        return obj if writer.dry_run else self.store.put(kind, obj)
+
+    def update(
+        self, kind: Kind, namespace: str, name: str, change: Callable[[Obj], Obj], writer: Writer, tracked: bool = True
+    ) -> Obj:
+        """Store what `change` makes of a copy; a change that changes nothing leaves no trace."""
+        old = self.get(kind, namespace, name)
+        new = change(clone(old))
+        new = self._settled(kind, old, new, writer)
+        defaults.fill(kind, new)
+        validation.validate(kind, new, old)
+        admission.admit_update(self.store, kind, new, old)
+        if kind.generation and _spec(new) != _spec(old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if tracked:
+            new["metadata"].pop("managedFields", None)
+            if "managedFields" in old["metadata"]:
+                new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
+        if new == old:
+            return old
+        if tracked:
+            apply.track_update(kind, old, new, writer.manager, writer.subresource)
+        if writer.dry_run:
+            return new
+        if _may_go(kind, new):
+            return self._remove(kind, new)
+        return self.store.put(kind, new)
+
+    def _settled(self, kind: Kind, old: Obj, new: Obj, writer: Writer) -> Obj:
+        """The change with the parts that this request may not touch put back."""
+        meta, had = new.setdefault("metadata", {}), old["metadata"]
+        if meta.get("resourceVersion") not in (None, "", had["resourceVersion"]):
+            raise modified(kind, had["name"])
+        if writer.subresource == "status":
+            kept = {k: v for k, v in old.items() if k != "status"}
+            new = clone(kept) | ({"status": new["status"]} if "status" in new else {})
+            return new
+        if "status" in kind.subresources:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = clone(old["status"])
+        new.pop("kind", None)
+        new.pop("apiVersion", None)
+        for key in (
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "generateName",
+            "resourceVersion",
+        ):
+            meta.pop(key, None)
+            if key in had:
+                meta[key] = had[key]
+        for key in ("labels", "annotations", "finalizers", "ownerReferences"):
+            if not meta.get(key):
+                meta.pop(key, None)
+        if "deletionTimestamp" in had:
+            added = [f for f in meta.get("finalizers", []) if f not in had.get("finalizers", [])]
+            if added:
+                quoted = ", ".join(f'"{f}"' for f in added)
+                why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{quoted}}}"
+                raise invalid(kind, had["name"], [forbidden_field("metadata.finalizers", why)])
+        return new
+
+    def replace(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer) -> Obj:
+        """PUT."""
+        meta = body.setdefault("metadata", {})
+        if meta.get("name", name) != name:
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
+            )
+        _same_namespace(meta, namespace)
+        old = self.get(kind, namespace, name)
+        if meta.get("uid") not in (None, "", old["metadata"]["uid"]):
+            uids = f"UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
+            raise conflict(kind, name, f"Precondition failed: {uids}")
+        return self.update(kind, namespace, name, lambda _: clone(body), writer)
+
+    def apply(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer, force: bool) -> tuple[Obj, bool]:
+        """Server-side apply: the object, and whether it is new."""
+        applied = clone({k: v for k, v in body.items() if k not in ("kind", "apiVersion")})
+        meta = applied.setdefault("metadata", {})
+        if meta.get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+        _same_namespace(meta, namespace)
+        version, uid = meta.pop("resourceVersion", None), meta.get("uid")
+        old = self.store.get(kind, namespace, name)
+        if old is None:
+            if uid:
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(kind, name, why)
+            if version:
+                raise not_found(kind, name)
+            return self._apply_new(kind, namespace, name, applied, writer), True
+        if version not in (None, old["metadata"]["resourceVersion"]):
+            raise modified(kind, name)
+        merged = apply.apply(kind, old, applied, writer.manager, force, writer.subresource)
+        if uid and uid != old["metadata"]["uid"]:
+            fault = invalid_value("metadata.uid", uid, "field is immutable")
+            raise invalid(kind, name, [fault, fault])
+        if meta.get("name", name) != name:
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
+            )
+        return self.update(kind, namespace, name, lambda _: merged, writer, tracked=False), False
+
+    def _apply_new(self, kind: Kind, namespace: str, name: str, applied: Obj, writer: Writer) -> Obj:
+        if applied["metadata"].setdefault("name", name) != name:
+            raise bad_request(
+                f"the name of the object ({applied['metadata']['name']}) does not match the name on the URL ({name})"
+            )
+        empty: Obj = {"metadata": {}}
+        made = apply.apply(kind, empty, applied, writer.manager, force=True, subresource=writer.subresource)
+        return self.create(kind, namespace, made, writer)
+
+    def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[Obj, bool]:
+        """Delete or begin to: the object as it is left, and whether it is gone."""
+        obj = self.get(kind, namespace, name)
+        _check_preconditions(kind, obj, options)
+        new = clone(obj)
+        meta = new["metadata"]
+        grace = _grace(kind, obj, options)
+        _propagation_finalizer(kind, meta, options)
+        deleting = "deletionTimestamp" in meta
+        if not deleting or grace < meta.get("deletionGracePeriodSeconds", 0):
+            when = datetime.now(UTC) + timedelta(seconds=grace)
+            meta["deletionTimestamp"] = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+            meta["deletionGracePeriodSeconds"] = grace
+            if not deleting and kind.generation:
+                meta["generation"] = meta.get("generation", 0) + 1
+            if kind is NAMESPACE:
+                new["status"]["phase"] = "Terminating"
+                meta.pop("deletionGracePeriodSeconds")
+        if options.dry_run:
+            return new, not meta.get("finalizers")
+        stays = not _may_go(kind, new)
+        if not stays and not deleting:
+            return self._remove(kind, obj), True
+        if new != obj:
+            self.store.put(kind, new)
+        if stays:
+            return self.store.get(kind, namespace, name) or new, False
+        return self._remove(kind, new), True
+
+    def _remove(self, kind: Kind, obj: Obj) -> Obj:
+        return self.store.remove(kind, obj)
+
+    def set_status(self, kind: Kind, obj: Obj, status: Obj, manager: str = CONTROLLER) -> Obj | None:
+        """Write a status if the object is still there and the status differs."""
+        meta = obj["metadata"]
+        namespace = meta.get("namespace", "")
+        found = self.store.get(kind, namespace, meta["name"])
+        if found is None or found["metadata"]["uid"] != meta["uid"]:
+            return None
+        if found.get("status") == status:
+            return found
+        writer = Writer(manager, subresource="status")
+        return self.update(kind, namespace, meta["name"], lambda o: o | {"status": clone(status)}, writer)
+
+    def try_delete(self, kind: Kind, obj: Obj, grace_seconds: int | None = None, propagation: str = "") -> None:
+        """Delete exactly this object; that it is gone already is fine."""
+        meta = obj["metadata"]
+        options = DeleteOptions(uid=meta["uid"], grace_seconds=grace_seconds, propagation=propagation)
+        try:
+            self.delete(kind, meta.get("namespace", ""), meta["name"], options)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+
+def _same_namespace(meta: Obj, namespace: str) -> None:
+    if meta.get("namespace", namespace) != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _new_meta(kind: Kind, namespace: str, given: Obj) -> Obj:
+    _same_namespace(given, namespace)
+    if given.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    dropped = (
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+        "resourceVersion",
+    )
+    meta = {k: v for k, v in given.items() if k not in dropped and v not in (None, {}, [])}
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))
+    if namespace:
+        meta["namespace"] = namespace
+    return meta | {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+
+
+def _spec(obj: Obj) -> Obj:
+    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+
+
+def _may_go(kind: Kind, obj: Obj) -> bool:
+    """Nothing holds this object any more."""
+    meta = obj["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    if kind is NAMESPACE:
+        return not obj.get("spec", {}).get("finalizers")
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def _check_preconditions(kind: Kind, obj: Obj, options: DeleteOptions) -> None:
+    meta = obj["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})."
+            " The object might have been deleted and then recreated"
+        )
+        raise precondition(kind, meta["name"], why)
+    if options.resource_version and options.resource_version != meta["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the"
+            f" ResourceVersion in record ({meta['resourceVersion']}). The object might have been modified"
+        )
+        raise precondition(kind, meta["name"], why)
+
+
+def _grace(kind: Kind, obj: Obj, options: DeleteOptions) -> int:
+    if kind is not POD:
+        return 0
+    grace = options.grace_seconds
+    if grace is None:
+        grace = obj["spec"].get("terminationGracePeriodSeconds", 30)
+    if not obj["spec"].get("nodeName") or obj.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return max(grace, 0)
+
+
+def _propagation_finalizer(kind: Kind, meta: Obj, options: DeleteOptions) -> None:
+    policy = options.propagation
+    if options.orphan is not None:
+        policy = "Orphan" if options.orphan else "Background"
+    if not policy and kind is JOB:
+        policy = "Orphan"  # batch/v1's default, kept for old clients
+    wanted = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy)
+    kept = [f for f in meta.get("finalizers", []) if f not in ("foregroundDeletion", "orphan")]
+    if wanted:
+        meta["finalizers"] = [*kept, wanted]
+    elif policy and "finalizers" in meta:
+        meta["finalizers"] = kept
+    if not meta.get("finalizers"):
+        meta.pop("finalizers", None)

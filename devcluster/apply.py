@@ -1,0 +1,198 @@
+"""Server-side apply, and the ownership that every other write leaves behind (metadata.managedFields)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from devcluster.clock import now
+from devcluster.errors import ApiError
+from devcluster.fields import Fields, Path, children, compare, decode, encode, leaves, owned, show
+from devcluster.resources import Kind, Obj
+from devcluster.schema import SKELETON, SKELETONS, item_key, list_keys
+from devcluster.store import clone
+
+
+@dataclass
+class Manager:
+    name: str
+    operation: str
+    subresource: str
+    api_version: str
+    time: str
+    fields: Fields
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.name, self.operation, self.subresource
+
+    @property
+    def entry(self) -> Obj:
+        entry: Obj = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
+        entry |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(self.fields)}
+        return entry | ({"subresource": self.subresource} if self.subresource else {})
+
+    @property
+    def quoted(self) -> str:
+        via = f' with subresource "{self.subresource}"' if self.subresource else ""
+        using = f" using {self.api_version}" if self.operation == "Update" else ""
+        return f'"{self.name}"{via}{using}'
+
+
+Managers = dict[tuple[str, str, str], Manager]
+
+
+def _managers(obj: Obj) -> Managers:
+    found: Managers = {}
+    for entry in obj["metadata"].get("managedFields") or []:
+        manager = Manager(
+            entry["manager"],
+            entry["operation"],
+            entry.get("subresource", ""),
+            entry["apiVersion"],
+            entry.get("time", ""),
+            decode(entry.get("fieldsV1") or {}),
+        )
+        found[manager.key] = manager
+    return found
+
+
+def _store(obj: Obj, managers: Managers) -> None:
+    kept = [m for m in managers.values() if m.fields]
+    kept.sort(key=lambda m: (m.operation, m.time, m.name))
+    if kept:
+        obj["metadata"]["managedFields"] = [m.entry for m in kept]
+    else:
+        obj["metadata"].pop("managedFields", None)
+
+
+def _bare(obj: Obj) -> Obj:
+    """The object as far as anybody may own parts of it."""
+    meta = {k: v for k, v in obj["metadata"].items() if k not in ("managedFields", "resourceVersion")}
+    return {**obj, "metadata": meta}
+
+
+def _skeleton(kind: Kind) -> Obj:
+    def join(a: Any, b: Any) -> Any:
+        return {k: join(a.get(k, {}), b.get(k, {})) for k in {**a, **b}}
+
+    return dict(join(SKELETON, SKELETONS.get(kind.kind, {})))
+
+
+def _padded(kind: Kind, obj: Obj) -> Obj:
+    """With the members that every object of the kind has, so that nobody comes to own them."""
+
+    def join(a: Any, b: Any) -> Any:
+        if not isinstance(a, dict) or not isinstance(b, dict):
+            return a
+        return {**a, **{k: join(a.get(k, {}), v) for k, v in b.items()}}
+
+    return dict(join(_bare(obj), _skeleton(kind)))
+
+
+def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresource: str = "") -> None:
+    """Record in `new` that `manager` changed what differs from `old`."""
+    managers = _managers(old or {"metadata": {}})
+    before = _padded(kind, old) if old else _skeleton(kind)
+    changed, removed = (owned(f) for f in compare(before, _padded(kind, new)))
+    if old is not None and not changed and not removed:
+        _store(new, managers)
+        return
+    key = (manager, "Update", subresource)
+    mine = managers.pop(key, None)
+    for other in managers.values():
+        other.fields -= changed | removed
+    fields = (mine.fields if mine else set()) - removed | changed
+    managers[key] = Manager(manager, "Update", subresource, kind.api_version, now(), fields)
+    _store(new, managers)
+
+
+def _merge(live: Any, applied: Any, name: str = "") -> Any:
+    parts = children(name, applied)
+    if parts is None or children(name, live) is None:
+        return clone(applied)
+    if isinstance(applied, dict):
+        if not isinstance(live, dict):
+            return clone(applied)
+        return {**live, **{k: _merge(live[k], v, k) if k in live else clone(v) for k, v in applied.items()}}
+    keys = list_keys(name, applied)
+    if not keys:
+        return live + [v for v in applied if v not in live]
+    merged = {item_key(keys, i): i for i in live}
+    for item in applied:
+        key = item_key(keys, item)
+        merged[key] = _merge(merged[key], item) if key in merged else clone(item)
+    return list(merged.values())
+
+
+def _drop(value: Any, path: Path, name: str = "") -> Any:
+    """Without what lies at `path`; members left empty go too."""
+    element, rest = path[0], path[1:]
+    if isinstance(value, dict) and element.startswith("f:"):
+        key = element[2:]
+        if key not in value:
+            return value
+        left = _drop(value[key], rest, key) if rest else None
+        kept = {k: v for k, v in value.items() if k != key}
+        return kept if left in (None, {}, []) else {**kept, key: left}
+    if isinstance(value, list):
+        keys = list_keys(name, value)
+        for item, (found, _, _) in zip(value, children(name, value) or (), strict=False):
+            if found != element:
+                continue
+            if not rest:
+                return [i for i in value if i is not item]
+            return [_drop(i, rest) if i is item else i for i in value] if keys else value
+    return value
+
+
+def _owned_below(path: Path, managers: Managers, but: tuple[str, str, str]) -> bool:
+    return any(p[: len(path)] == path for m in managers.values() if m.key != but for p in m.fields)
+
+
+def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subresource: str = "") -> Obj:
+    """The object after `manager` applied its configuration; ownership recorded, conflicts refused."""
+    managers = _managers(live)
+    key = (manager, "Apply", subresource)
+    wanted = owned(leaves(_bare(applied)))
+    last = managers[key].fields if key in managers else set()
+    merged = _merge(_bare(live), _bare(applied))
+    for path in sorted(last - wanted, key=len, reverse=True):
+        below_wanted = any(p[: len(path)] == path for p in wanted)
+        if not below_wanted and not _owned_below(path, managers, key):
+            merged = _drop(merged, path)
+    changed, removed = (owned(f) for f in compare(_padded(kind, live), _padded(kind, merged)))
+    _settle_conflicts(managers, key, changed, force)
+    for other in managers.values():
+        if other.key != key:
+            other.fields -= removed
+    time = now() if changed or removed or last != wanted else managers[key].time
+    managers[key] = Manager(manager, "Apply", subresource, kind.api_version, time, wanted)
+    merged["metadata"]["resourceVersion"] = live["metadata"].get("resourceVersion", "")
+    _store(merged, managers)
+    return merged
+
+
+def _settle_conflicts(managers: Managers, key: tuple[str, str, str], changed: Fields, force: bool) -> None:
+    causes = []
+    for other in managers.values():
+        for path in sorted(other.fields & changed) if other.key != key else ():
+            cause = {"reason": "FieldManagerConflict", "message": f"conflict with {other.quoted}"}
+            causes.append(cause | {"field": show(path)})
+        if force and other.key != key:
+            other.fields -= changed
+    if causes and not force:
+        raise _conflict(causes)
+
+
+def _conflict(causes: list[Obj]) -> ApiError:
+    plural = "conflict" if len(causes) == 1 else "conflicts"
+    if len(causes) == 1:
+        told = f"{causes[0]['message']}: {causes[0]['field']}"
+    else:
+        by_manager: dict[str, list[str]] = {}
+        for cause in causes:
+            by_manager.setdefault(cause["message"].replace("conflict with", "conflicts with"), []).append(
+                cause["field"]
+            )
+        told = "\n".join(f"{who}:\n" + "\n".join(f"- {f}" for f in fields) for who, fields in by_manager.items())
+    message = f"Apply failed with {len(causes)} {plural}: {told}"
+    return ApiError(409, "Conflict", message, {"causes": causes})

@@ -1,0 +1,121 @@
+"""The whole cluster in one process: store, API, controllers, scheduler, kubelets and the server, begun and ended in order."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from devcluster import instance, nodes, tls
+from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.controllers.base import Controller
+from devcluster.controllers.garbage import GarbageCollector
+from devcluster.controllers.namespaces import NamespaceController
+from devcluster.controllers.quotas import QuotaController
+from devcluster.controllers.services import ServiceController
+from devcluster.controllers.statefulsets import StatefulSetController
+from devcluster.controllers.volumes import VolumeController, create_classes
+from devcluster.events import expire
+from devcluster.faults import Faults
+from devcluster.kubelet.agent import Kubelets
+from devcluster.kubelet.disks import Disks
+from devcluster.kubelet.host import Host
+from devcluster.kubelet.images import Images
+from devcluster.kubelet.played import PlayedRuntime
+from devcluster.kubelet.process import ProcessRuntime
+from devcluster.kubelet.runtime import Runtime
+from devcluster.network import BALANCERS, Addresses
+from devcluster.nodes import NodeFile
+from devcluster.resources import NAMESPACE
+from devcluster.scheduler import Scheduler
+from devcluster.server import Server
+from devcluster.store import Store
+
+log = logging.getLogger("devcluster")
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+EXPIRY_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Options:
+    state: Path
+    port: int
+    file: NodeFile
+    process_pods: bool
+    kubeconfig: Path
+
+
+class Cluster:
+    def __init__(self, options: Options):
+        self._options = options
+        self.store = Store(options.state / "objects.sqlite")
+        api = self.api = Api(self.store)
+        disks = self._disks = Disks(options.state)
+        self.faults = Faults(lambda name, ready: nodes.set_ready(api, name, ready), self.store.compact)
+        self._runtime: Runtime = (
+            ProcessRuntime(options.state) if options.process_pods else PlayedRuntime(options.file.played)
+        )
+        host = Host(
+            api=api,
+            state=options.state,
+            runtime=self._runtime,
+            images=Images(options.file.images, self.faults.image_errors),
+            disks=disks,
+            ready_seconds=options.file.played.ready_seconds,
+        )
+        self._kubelets = Kubelets(api, host)
+        self._services = ServiceController(api, Addresses(*BALANCERS), carry=options.process_pods)
+        grow = disks.grow if options.process_pods else lambda volume, size: None
+        self._controllers: list[Controller[object]] = [
+            NamespaceController(api),  # type: ignore[list-item]
+            GarbageCollector(api),  # type: ignore[list-item]
+            VolumeController(api, grow, disks.discard),  # type: ignore[list-item]
+            QuotaController(api),  # type: ignore[list-item]
+            StatefulSetController(api),  # type: ignore[list-item]
+            self._services,  # type: ignore[list-item]
+            Scheduler(api),  # type: ignore[list-item]
+        ]
+        self._logs = host.logs
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set."""
+        self._furnish()
+        token = instance.token(self._options.state)
+        server = Server(self.api, token, self.faults, self._logs)
+        runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
+        await runner.setup()
+        secured, certificate = tls.context(self._options.state)
+        site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=secured)
+        await site.start()
+        port = runner.addresses[0][1]
+        tasks = [asyncio.create_task(c.run()) for c in self._controllers]
+        tasks.append(asyncio.create_task(self._expire_events()))
+        self._kubelets.start()
+        url = f"https://127.0.0.1:{port}"
+        instance.write_kubeconfig(self._options.kubeconfig, url, certificate, token)
+        kind = "process" if self._options.process_pods else "played"
+        print(f"devcluster is ready at {url} ({kind} pods), kubeconfig {self._options.kubeconfig}", flush=True)
+        await stop.wait()
+        await self._kubelets.close()
+        server.closing.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._services.close()
+        await runner.cleanup()
+        self._disks.close()
+        self.store.close()
+
+    def _furnish(self) -> None:
+        """What every cluster has from the first moment on."""
+        for name in NAMESPACES:
+            if self.store.get(NAMESPACE, "", name) is None:
+                self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
+        nodes.register(self.api, self._options.file.nodes)
+        create_classes(self.api)
+
+    async def _expire_events(self) -> None:
+        while True:
+            await asyncio.sleep(EXPIRY_SECONDS)
+            expire(self.api)

@@ -1,0 +1,68 @@
+"""A controller: changes become keys, keys are reconciled one at a time until the world is as it should be."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from devcluster.api import Api
+from devcluster.resources import KINDS
+from devcluster.store import Change
+
+Key = TypeVar("Key")
+log = logging.getLogger("devcluster")
+
+
+class Controller(Generic[Key]):
+    """Subclasses say which keys a change touches, and reconcile one key, reading everything anew."""
+
+    def __init__(self, api: Api):
+        self.api = api
+        self._waiting: dict[Key, None] = {}
+        self._later: dict[Key, asyncio.TimerHandle] = {}
+        self._wake = asyncio.Event()
+
+    def keys(self, change: Change) -> Iterable[Key]:
+        raise NotImplementedError
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring one thing forward; the seconds after which to look again, if nothing else calls for it."""
+        raise NotImplementedError
+
+    def add(self, key: Key) -> None:
+        self._waiting[key] = None
+        self._wake.set()
+
+    def add_later(self, key: Key, seconds: float) -> None:
+        if known := self._later.pop(key, None):
+            known.cancel()
+        self._later[key] = asyncio.get_running_loop().call_later(seconds, self._due, key)
+
+    def _due(self, key: Key) -> None:
+        self._later.pop(key, None)
+        self.add(key)
+
+    def _heard(self, change: Change) -> None:
+        for key in self.keys(change):
+            self.add(key)
+
+    async def run(self) -> None:
+        """Work for ever; what is there already counts as just added."""
+        for kind in KINDS:
+            for obj in self.api.store.each(kind):
+                self._heard(Change(self.api.store.rv, kind, "ADDED", obj, None))
+        self.api.store.listen(self._heard)
+        while True:
+            if not self._waiting:
+                self._wake.clear()
+                await self._wake.wait()
+            key = next(iter(self._waiting))
+            del self._waiting[key]
+            try:
+                again = await self.reconcile(key)
+            except Exception:  # one broken object must not stop the controller
+                log.exception("%s: %s", type(self).__name__, key)
+                again = 2.0
+            if again is not None:
+                self.add_later(key, again)
+            await asyncio.sleep(0)

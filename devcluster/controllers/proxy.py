@@ -1,0 +1,62 @@
+"""One listening port that carries TCP to whatever answers behind it, with back-pressure and half-close."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+CHUNK = 64 * 1024
+Choose = Callable[[], tuple[str, int] | None]
+
+
+class Proxy:
+    def __init__(self, choose: Choose):
+        self._choose = choose
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def listen(self, address: str, port: int) -> None:
+        self._server = await asyncio.start_server(self._connected, address, port)
+
+    async def close(self) -> None:
+        if self._server:
+            self._server.close()
+        for task in list(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._carry(reader, writer)
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the Service went away, and its connections with it
+        finally:
+            self._open.discard(task)
+            writer.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind = self._choose()
+        if behind is None:
+            return
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*behind)
+        except OSError:
+            return
+        try:
+            await asyncio.gather(_pour(reader, far_writer), _pour(far_reader, writer))
+        except OSError:
+            pass  # either side broke the connection
+        finally:
+            far_writer.close()
+
+
+async def _pour(source: asyncio.StreamReader, drain: asyncio.StreamWriter) -> None:
+    while chunk := await source.read(CHUNK):
+        drain.write(chunk)
+        await drain.drain()
+    with contextlib.suppress(OSError):
+        if drain.can_write_eof():
+            drain.write_eof()
+        await drain.drain()

@@ -1,0 +1,121 @@
+"""Services of type LoadBalancer: an address of 127.64.0.0/10 each, and a TCP proxy to the pods behind it."""
+
+import asyncio
+from collections.abc import Iterable
+
+from devcluster.api import Api
+from devcluster.controllers.base import Controller
+from devcluster.controllers.proxy import Proxy
+from devcluster.events import Recorder
+from devcluster.network import Addresses
+from devcluster.resources import POD, SERVICE, Obj
+from devcluster.store import Change
+
+Key = tuple[str, str]
+RETRY_SECONDS = 10.0
+
+
+class ServiceController(Controller[Key]):
+    def __init__(self, api: Api, addresses: Addresses, carry: bool):
+        super().__init__(api)
+        self._addresses, self._carry = addresses, carry
+        self._events = Recorder(api, "service-controller")
+        self._proxies: dict[Key, dict[int, Proxy]] = {}
+
+    def keys(self, change: Change) -> Iterable[Key]:
+        if change.kind is SERVICE:
+            yield change.obj["metadata"]["namespace"], change.obj["metadata"]["name"]
+
+    async def reconcile(self, key: Key) -> float | None:
+        service = self.api.store.get(SERVICE, *key)
+        if service is None or service["spec"]["type"] != "LoadBalancer" or "deletionTimestamp" in service["metadata"]:
+            await self._stop(key)
+            return None
+        held = address_of(service)
+        address = held or self._addresses.take({address_of(s) for s in self.api.store.each(SERVICE)})
+        try:
+            await self._serve(key, service, address)
+        except OSError as error:
+            await self._stop(key)
+            message = f"Error syncing load balancer: cannot listen on {address}: {error.strerror or error}"
+            self._events.event(SERVICE, service, "Warning", "SyncLoadBalancerFailed", message)
+            self._set_address(service, None)
+            return RETRY_SECONDS
+        if not held:
+            self._set_address(service, address)
+            self._events.event(SERVICE, service, "Normal", "IPAllocated", f'Assigned IP ["{address}"]')
+        return None
+
+    def _set_address(self, service: Obj, address: str | None) -> None:
+        balancer: Obj = {"ingress": [{"ip": address, "ipMode": "VIP"}]} if address else {}
+        self.api.set_status(SERVICE, service, (service.get("status") or {}) | {"loadBalancer": balancer})
+
+    async def _serve(self, key: Key, service: Obj, address: str) -> None:
+        if not self._carry:
+            return
+        proxies = self._proxies.setdefault(key, {})
+        wanted = {p["port"]: p for p in service["spec"].get("ports", []) if p["protocol"] == "TCP"}
+        for port in set(proxies) - set(wanted):
+            await proxies.pop(port).close()
+        for port in wanted:
+            if port not in proxies:
+                proxy = Proxy(lambda port=port: self._endpoint(key, port))  # type: ignore[misc]
+                await proxy.listen(address, port)
+                proxies[port] = proxy
+
+    def _endpoint(self, key: Key, port: int) -> tuple[str, int] | None:
+        """Where a new connection goes: a pod that is ready, or any that runs where the Service says so."""
+        service = self.api.store.get(SERVICE, *key)
+        if service is None:
+            return None
+        entry = next((p for p in service["spec"]["ports"] if p["port"] == port), None)
+        if entry is None:
+            return None
+        for pod in endpoints(service, self.api.store.each(POD, key[0])):
+            if number := target_port(entry, pod):
+                return pod["status"]["podIP"], number
+        return None
+
+    async def _stop(self, key: Key) -> None:
+        for proxy in self._proxies.pop(key, {}).values():
+            await proxy.close()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(self._stop(key) for key in list(self._proxies)))
+
+
+def address_of(service: Obj) -> str:
+    ingress = (service.get("status") or {}).get("loadBalancer", {}).get("ingress") or [{}]
+    return str(ingress[0].get("ip", ""))
+
+
+def endpoints(service: Obj, pods: list[Obj]) -> list[Obj]:
+    selector = service["spec"].get("selector")
+    if not selector:
+        return []
+    all_of_them = service["spec"].get("publishNotReadyAddresses", False)
+    found = []
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if any(labels.get(k) != v for k, v in selector.items()) or not pod.get("status", {}).get("podIP"):
+            continue
+        if pod["status"].get("phase") in ("Failed", "Succeeded"):
+            continue
+        if all_of_them or _ready(pod):
+            found.append(pod)
+    return sorted(found, key=lambda p: "deletionTimestamp" in p["metadata"])
+
+
+def _ready(pod: Obj) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", []))
+
+
+def target_port(entry: Obj, pod: Obj) -> int | None:
+    target = entry.get("targetPort", entry["port"])
+    if isinstance(target, int) or str(target).isdigit():
+        return int(target)
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports", []):
+            if port.get("name") == target:
+                return int(port["containerPort"])
+    return None

@@ -1,0 +1,205 @@
+"""StatefulSets: numbered pods, one after the other, and never two under one name."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.controllers.base import Controller
+from devcluster.errors import ApiError
+from devcluster.events import Recorder
+from devcluster.resources import POD, PVC, STATEFUL_SET, Obj
+from devcluster.store import Change, clone
+
+Key = tuple[str, str]
+LONGEST_BACKOFF_SECONDS = 64.0
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class StatefulSetController(Controller[Key]):
+    def __init__(self, api: Api):
+        super().__init__(api)
+        self._events = Recorder(api, "statefulset-controller")
+        self._failures: dict[str, int] = {}
+        """Creations refused in a row, by uid of the set."""
+
+    def keys(self, change: Change) -> Iterable[Key]:
+        meta = change.obj["metadata"]
+        if change.kind is STATEFUL_SET:
+            yield meta["namespace"], meta["name"]
+        elif change.kind is POD:
+            for ref in meta.get("ownerReferences", []):
+                if ref["kind"] == "StatefulSet" and ref.get("controller"):
+                    yield meta["namespace"], ref["name"]
+
+    async def reconcile(self, key: Key) -> float | None:
+        found = self.api.store.get(STATEFUL_SET, *key)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        again = self._advance(found)
+        self._write_status(found)
+        return again
+
+    def _pods(self, workload: Obj) -> dict[int, Obj]:
+        pods = {}
+        prefix = workload["metadata"]["name"] + "-"
+        for pod in self.api.store.each(POD, workload["metadata"]["namespace"]):
+            ordinal = pod["metadata"]["name"].removeprefix(prefix)
+            if ordinal.isdigit() and _controlled(pod, workload):
+                pods[int(ordinal)] = pod
+        return pods
+
+    def _advance(self, workload: Obj) -> float | None:
+        """One step: make, replace or remove at most one pod (all of them where the policy is Parallel)."""
+        spec, pods = workload["spec"], self._pods(workload)
+        in_order = spec["podManagementPolicy"] == "OrderedReady"
+        first = (spec.get("ordinals") or {}).get("start", 0)
+        wanted = range(first, first + spec["replicas"])
+        for ordinal in wanted:
+            pod = pods.get(ordinal)
+            if pod is None:
+                again = self._create(workload, ordinal)
+                if in_order or again is not None:
+                    return again
+            elif _going(pod):
+                if in_order:
+                    return None
+            elif (phase := pod["status"].get("phase")) in ("Failed", "Succeeded"):
+                self._replace_ended(workload, pod, phase)
+                if in_order:
+                    return None
+            elif in_order and not _ready(pod):
+                return None
+        for ordinal in sorted(set(pods) - set(wanted), reverse=True):
+            self._delete(workload, pods[ordinal])
+            if in_order:
+                return None
+        return self._roll(workload, pods, wanted)
+
+    def _roll(self, workload: Obj, pods: dict[int, Obj], wanted: range) -> None:
+        strategy = workload["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
+            return
+        partition = strategy.get("rollingUpdate", {}).get("partition", 0)
+        for ordinal in sorted((o for o in wanted if o >= partition), reverse=True):
+            pod = pods.get(ordinal)
+            if pod is None or _going(pod):
+                return
+            if pod["metadata"].get("labels", {}).get("controller-revision-hash") != revision(workload):
+                self._delete(workload, pod)
+                return
+            if not _ready(pod):
+                return
+
+    def _replace_ended(self, workload: Obj, pod: Obj, phase: str) -> None:
+        meta = workload["metadata"]
+        word = "failed" if phase == "Failed" else "terminated"
+        level = "Warning" if phase == "Failed" else "Normal"
+        message = f"StatefulSet {meta['namespace']}/{meta['name']} is recreating {word} Pod {pod['metadata']['name']}"
+        self._events.event(STATEFUL_SET, workload, level, f"Recreating{word.title()}Pod", message)
+        self._delete(workload, pod)
+
+    def _delete(self, workload: Obj, pod: Obj) -> None:
+        if _going(pod):
+            return
+        self.api.try_delete(POD, pod)
+        message = f"delete Pod {pod['metadata']['name']} in StatefulSet {workload['metadata']['name']} successful"
+        self._events.event(STATEFUL_SET, workload, "Normal", "SuccessfulDelete", message)
+
+    def _create(self, workload: Obj, ordinal: int) -> float | None:
+        meta = workload["metadata"]
+        pod = new_pod(workload, ordinal)
+        name = pod["metadata"]["name"]
+        try:
+            self._claims(workload, ordinal)
+            self.api.create(POD, meta["namespace"], pod, Writer(CONTROLLER))
+        except ApiError as error:
+            message = f"Create Pod {name} in StatefulSet {meta['name']} failed error: {error.message}"
+            self._events.event(STATEFUL_SET, workload, "Warning", "FailedCreate", message)
+            failures = self._failures[meta["uid"]] = self._failures.get(meta["uid"], 0) + 1
+            return min(0.5 * 2**failures, LONGEST_BACKOFF_SECONDS)
+        self._failures.pop(meta["uid"], None)
+        message = f"create Pod {name} in StatefulSet {meta['name']} successful"
+        self._events.event(STATEFUL_SET, workload, "Normal", "SuccessfulCreate", message)
+        return None
+
+    def _claims(self, workload: Obj, ordinal: int) -> None:
+        meta = workload["metadata"]
+        for template in workload["spec"].get("volumeClaimTemplates", []):
+            name = f"{template['metadata']['name']}-{meta['name']}-{ordinal}"
+            if self.api.store.get(PVC, meta["namespace"], name) is None:
+                labels = (workload["spec"]["selector"].get("matchLabels") or {}) | template["metadata"].get("labels", {})
+                body = {"metadata": {"name": name, "labels": labels}, "spec": template["spec"]}
+                self.api.create(PVC, meta["namespace"], body, Writer(CONTROLLER))
+
+    def _write_status(self, workload: Obj) -> None:
+        pods = list(self._pods(workload).values())
+        update = revision(workload)
+        current = (workload.get("status") or {}).get("currentRevision") or update
+        updated = [p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == update]
+        if len(updated) == len(pods):
+            current = update
+        on_current = [p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == current]
+        ready = sum(_ready(p) for p in pods)
+        counts = {
+            "readyReplicas": ready,
+            "currentReplicas": len([p for p in on_current if not _going(p)]),
+            "updatedReplicas": len([p for p in updated if not _going(p)]),
+        }
+        status = {
+            "observedGeneration": workload["metadata"]["generation"],
+            "replicas": len(pods),
+            **{k: v for k, v in counts.items() if v},
+            "currentRevision": current,
+            "updateRevision": update,
+            "collisionCount": 0,
+            "availableReplicas": ready,
+        }
+        self.api.set_status(STATEFUL_SET, workload, status)
+
+
+def _controlled(pod: Obj, workload: Obj) -> bool:
+    refs = pod["metadata"].get("ownerReferences", [])
+    return any(r["uid"] == workload["metadata"]["uid"] and r.get("controller") for r in refs)
+
+
+def _going(pod: Obj) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def _ready(pod: Obj) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return not _going(pod) and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def revision(workload: Obj) -> str:
+    """A name for this version of the pod template."""
+    template = json.dumps(workload["spec"]["template"], sort_keys=True)
+    digest = hashlib.sha256(template.encode()).digest()
+    return f"{workload['metadata']['name']}-" + "".join(_SAFE[b % len(_SAFE)] for b in digest[:10])
+
+
+def new_pod(workload: Obj, ordinal: int) -> Obj:
+    """The pod of this number, from the template: labels, annotations and finalizers are copied."""
+    meta, spec = workload["metadata"], workload["spec"]
+    template = clone(spec["template"])
+    name = f"{meta['name']}-{ordinal}"
+    labels = (template["metadata"].get("labels") or {}) | {
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        "controller-revision-hash": revision(workload),
+        "statefulset.kubernetes.io/pod-name": name,
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": meta["name"], "uid": meta["uid"]}
+    owner |= {"controller": True, "blockOwnerDeletion": True}
+    kept = {k: template["metadata"][k] for k in ("annotations", "finalizers") if template["metadata"].get(k)}
+    pod_meta = {"name": name, "generateName": f"{meta['name']}-", "labels": labels, "ownerReferences": [owner], **kept}
+    pod_spec = template["spec"] | {"hostname": name}
+    if spec.get("serviceName"):
+        pod_spec["subdomain"] = spec["serviceName"]
+    claims = {t["metadata"]["name"] for t in spec.get("volumeClaimTemplates", [])}
+    volumes = [v for v in pod_spec.get("volumes", []) if v["name"] not in claims]
+    for claim in sorted(claims):
+        volumes.append({"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}})
+    if volumes:
+        pod_spec["volumes"] = volumes
+    return {"metadata": pod_meta, "spec": pod_spec}

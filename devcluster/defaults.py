@@ -1,0 +1,238 @@
+"""What the API server fills in before it stores an object, kind by kind."""
+
+import base64
+import random
+from collections.abc import Callable
+
+from devcluster.clock import now
+from devcluster.errors import bad_request
+from devcluster.quantity import canonical
+from devcluster.resources import Kind, Obj
+
+
+def fill(kind: Kind, obj: Obj) -> None:
+    """Complete a new or changed object in place."""
+    if default := _DEFAULTS.get(kind.kind):
+        default(obj)
+
+
+def pod_spec(spec: Obj) -> None:
+    for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
+        _container(container)
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    if account := spec.get("serviceAccountName"):
+        spec.setdefault("serviceAccount", account)
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    for volume in spec.get("volumes", []):
+        _volume(volume)
+
+
+def _container(container: Obj) -> None:
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    tag = container.get("image", "").rpartition("/")[2]
+    latest = ":" not in tag and "@" not in tag or tag.endswith(":latest")
+    container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
+    for port in container.get("ports", []):
+        port.setdefault("protocol", "TCP")
+    for env in container.get("env", []):
+        if ref := (env.get("valueFrom") or {}).get("fieldRef"):
+            ref.setdefault("apiVersion", "v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(name):
+            _probe(probe)
+    resources = container["resources"]
+    for part in ("limits", "requests"):
+        if part in resources:
+            resources[part] = {k: _quantity(v) for k, v in resources[part].items()}
+
+
+def _probe(probe: Obj) -> None:
+    defaults = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+    for key, value in defaults.items():
+        probe.setdefault(key, value)
+    if http := probe.get("httpGet"):
+        http.setdefault("path", "/")
+        http.setdefault("scheme", "HTTP")
+
+
+def _volume(volume: Obj) -> None:
+    sources = {"secret", "configMap", "projected", "downwardAPI"} & set(volume)
+    for source in sources:
+        volume[source].setdefault("defaultMode", 420)
+    if set(volume) == {"name"}:
+        volume["emptyDir"] = {}
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+
+
+def _quantity(value: object) -> str:
+    try:
+        return canonical(str(value))
+    except ValueError as error:
+        raise ValueError(str(error)) from error
+
+
+def _limits_become_requests(spec: Obj) -> None:
+    for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
+        resources = container["resources"]
+        for name, value in resources.get("limits", {}).items():
+            resources.setdefault("requests", {}).setdefault(name, value)
+
+
+def _pod(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    pod_spec(spec)
+    _limits_become_requests(spec)
+    spec.setdefault("enableServiceLinks", True)
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _template(obj: Obj) -> Obj:
+    spec: Obj = obj.setdefault("spec", {})
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    pod_spec(template.setdefault("spec", {}))
+    return spec
+
+
+def _stateful_set(obj: Obj) -> None:
+    spec = _template(obj)
+    spec.setdefault("replicas", 1)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    policy.setdefault("whenDeleted", "Retain")
+    policy.setdefault("whenScaled", "Retain")
+    status = obj.setdefault("status", {})
+    status.setdefault("replicas", 0)
+    status.setdefault("availableReplicas", 0)
+
+
+def _deployment(obj: Obj) -> None:
+    spec = _template(obj)
+    spec.setdefault("replicas", 1)
+    strategy = spec.setdefault("strategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    obj.setdefault("status", {})
+
+
+def _job(obj: Obj) -> None:
+    spec = _template(obj)
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    obj.setdefault("status", {})
+
+
+def _service(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    kind = spec.setdefault("type", "ClusterIP")
+    for port in spec.get("ports", []):
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    if kind == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if kind in ("LoadBalancer", "NodePort"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = f"10.{random.randint(96, 111)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+
+def _claim(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+    if "deletionTimestamp" not in obj["metadata"] and "resourceVersion" not in obj["metadata"]:
+        _finalizer(obj, "kubernetes.io/pvc-protection")
+
+
+def _volume_object(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    status = obj.setdefault("status", {})
+    if "phase" not in status:
+        status |= {"phase": "Pending", "lastPhaseTransitionTime": now()}
+        _finalizer(obj, "kubernetes.io/pv-protection")
+
+
+def _finalizer(obj: Obj, name: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if name not in finalizers:
+        finalizers.append(name)
+
+
+def _storage_class(obj: Obj) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def _secret(obj: Obj) -> None:
+    for key, value in obj.pop("stringData", {}).items():
+        obj.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
+    for value in (obj.get("data") or {}).values():
+        try:
+            base64.b64decode(value or "", validate=True)
+        except ValueError as error:
+            raise bad_request(
+                'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0'
+            ) from error
+    obj.setdefault("type", "Opaque")
+
+
+def _namespace(obj: Obj) -> None:
+    meta = obj["metadata"]
+    if "name" in meta:
+        meta.setdefault("labels", {})["kubernetes.io/metadata.name"] = meta["name"]
+    if "deletionTimestamp" not in meta:
+        obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    obj.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _quota(obj: Obj) -> None:
+    hard = obj.setdefault("spec", {}).get("hard", {})
+    for key, value in hard.items():
+        hard[key] = _quantity(value)
+    obj.setdefault("status", {})
+
+
+def _node(obj: Obj) -> None:
+    obj.setdefault("spec", {})
+    obj.setdefault("status", {})
+
+
+_DEFAULTS: dict[str, Callable[[Obj], None]] = {
+    "Pod": _pod,
+    "StatefulSet": _stateful_set,
+    "Deployment": _deployment,
+    "Job": _job,
+    "Service": _service,
+    "PersistentVolumeClaim": _claim,
+    "PersistentVolume": _volume_object,
+    "StorageClass": _storage_class,
+    "Secret": _secret,
+    "Namespace": _namespace,
+    "Node": _node,
+    "ResourceQuota": _quota,
+}

@@ -1,0 +1,71 @@
+"""What a client asks before it asks for objects: versions, groups, resources, and the least of OpenAPI."""
+
+from aiohttp import web
+
+from devcluster import resources
+from devcluster.errors import no_such_resource
+from devcluster.views import dump
+
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2",
+    "gitCommit": "devcluster",
+    "gitTreeState": "",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "go1.26.10",
+    "compiler": "gc",
+    "platform": "linux/amd64",
+}
+
+
+def answer(path: str, host: str) -> web.Response:
+    """Discovery for a path that names no object."""
+    parts = [p for p in path.split("/") if p]
+    if parts == ["api"]:
+        address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
+        return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": address})
+    if parts == ["apis"]:
+        return _json(resources.group_list())
+    if parts == ["api", "v1"]:
+        return _json(resources.resource_list(""))
+    if parts[:1] == ["apis"] and len(parts) in (2, 3) and parts[1] in resources.groups():
+        if len(parts) == 2:
+            found = next(g for g in resources.group_list()["groups"] if g["name"] == parts[1])
+            return _json({"kind": "APIGroup", "apiVersion": "v1", **found})
+        if parts[2] == "v1":
+            return _json(resources.resource_list(parts[1]))
+    if parts[:2] == ["openapi", "v3"]:
+        return _openapi(parts[2:])
+    if parts[:2] == ["api", "v1"] or (parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in resources.groups()):
+        raise no_such_resource()
+    return web.Response(text="404 page not found\n", status=404)
+
+
+def _openapi(parts: list[str]) -> web.Response:
+    """Enough for kubectl to see that the server validates fields itself."""
+    if not parts:
+        roots = ["api/v1", *(f"apis/{g}/v1" for g in resources.groups())]
+        return _json({"paths": {r: {"serverRelativeURL": f"/openapi/v3/{r}"} for r in roots}})
+    group = "" if parts[0] == "api" else parts[1]
+    paths = {}
+    for kind in resources.KINDS:
+        if kind.group == group:
+            scope = "/namespaces/{namespace}" if kind.namespaced else ""
+            gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+            patch = {
+                "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
+                "x-kubernetes-group-version-kind": gvk,
+                "x-kubernetes-action": "patch",
+            }
+            paths[f"/{'/'.join(parts)}{scope}/{kind.plural}/{{name}}"] = {"patch": patch}
+    info = {"title": "Kubernetes", "version": "v1.36.2"}
+    return _json({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}})
+
+
+def _json(body: resources.Obj) -> web.Response:
+    return web.Response(body=dump(body), content_type="application/json")

@@ -1,0 +1,73 @@
+"""Kubernetes events, told as each component tells them: repeats are counted, not written again."""
+
+import time
+
+from devcluster.api import Api, Writer
+from devcluster.clock import age_seconds, now, now_micro
+from devcluster.errors import ApiError
+from devcluster.resources import EVENT, Kind, Obj
+
+LIFETIME_SECONDS = 3600
+KNOWN = 4096
+"""Events remembered for counting their repeats."""
+
+
+def reference(kind: Kind, obj: Obj, field_path: str = "") -> Obj:
+    meta = obj["metadata"]
+    ref: Obj = {"kind": kind.kind, "name": meta["name"], "uid": meta["uid"], "apiVersion": kind.api_version}
+    if "namespace" in meta:
+        ref["namespace"] = meta["namespace"]
+    if "resourceVersion" in meta:
+        ref["resourceVersion"] = meta["resourceVersion"]
+    return ref | ({"fieldPath": field_path} if field_path else {})
+
+
+class Recorder:
+    def __init__(self, api: Api, component: str, host: str = ""):
+        self._api, self._component, self._host = api, component, host
+        self._known: dict[tuple[str, str, str, str], str] = {}
+
+    def event(self, kind: Kind, obj: Obj, level: str, reason: str, message: str, field_path: str = "") -> None:
+        """One event, or one more of the same."""
+        ref = reference(kind, obj, field_path)
+        namespace = ref.get("namespace", "default")
+        key = (ref["uid"], field_path, reason, message)
+        if (name := self._known.get(key)) and (old := self._api.store.get(EVENT, namespace, name)):
+            self._again(namespace, old)
+            return
+        body: Obj = {"metadata": {"name": f"{ref['name']}.{time.time_ns():x}"}, "involvedObject": ref}
+        body |= {"reason": reason, "message": message[:1024], "type": level, "eventTime": None, "count": 1}
+        body |= {"firstTimestamp": now(), "lastTimestamp": now()}
+        body["source"] = {"component": self._component} | ({"host": self._host} if self._host else {})
+        body |= {"reportingComponent": self._component, "reportingInstance": self._host}
+        self._known[key] = body["metadata"]["name"]
+        if len(self._known) > KNOWN:
+            del self._known[next(iter(self._known))]
+        self._create(namespace, body)
+
+    def scheduling(self, kind: Kind, obj: Obj, level: str, reason: str, message: str, action: str) -> None:
+        """The scheduler's kind of event: eventTime alone, no count."""
+        ref = reference(kind, obj)
+        body: Obj = {"metadata": {"name": f"{ref['name']}.{time.time_ns():x}"}, "involvedObject": ref}
+        body |= {"reason": reason, "message": message[:1024], "type": level, "source": {}}
+        body |= {"firstTimestamp": None, "lastTimestamp": None, "eventTime": now_micro(), "action": action}
+        body |= {"reportingComponent": self._component, "reportingInstance": self._host}
+        self._create(ref.get("namespace", "default"), body)
+
+    def _again(self, namespace: str, old: Obj) -> None:
+        more = {"count": old["count"] + 1, "lastTimestamp": now()}
+        writer = Writer(self._component)
+        self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, writer)
+
+    def _create(self, namespace: str, body: Obj) -> None:
+        try:
+            self._api.create(EVENT, namespace, body, Writer(self._component))
+        except ApiError:
+            pass  # its namespace went away: nobody is left to read it
+
+
+def expire(api: Api) -> None:
+    """Forget events after an hour, as the API server does."""
+    for event in api.store.each(EVENT):
+        if age_seconds(event["metadata"]["creationTimestamp"]) > LIFETIME_SECONDS:
+            api.try_delete(EVENT, event)

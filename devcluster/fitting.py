@@ -1,0 +1,69 @@
+"""Does a pod's wish fit a node: selectors, affinity terms, taints. Pure."""
+
+from devcluster.resources import Obj
+
+
+def _int(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _expression_fits(expression: Obj, values: dict[str, str]) -> bool:
+    key, operator, wanted = expression["key"], expression["operator"], expression.get("values") or []
+    if operator == "Exists":
+        return key in values
+    if operator == "DoesNotExist":
+        return key not in values
+    if operator == "In":
+        return values.get(key) in wanted
+    if operator == "NotIn":
+        return values.get(key) not in wanted
+    if operator in ("Gt", "Lt") and key in values and len(wanted) == 1:
+        # Both sides are read as integers; what is none ("40.5") never matches.
+        have, bound = _int(values[key]), _int(str(wanted[0]))
+        if have is None or bound is None:
+            return False
+        return have > bound if operator == "Gt" else have < bound
+    return False
+
+
+def term_fits(term: Obj, node: Obj) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    name = {"metadata.name": node["metadata"]["name"]}
+    return all(_expression_fits(e, labels) for e in expressions) and all(_expression_fits(f, name) for f in fields)
+
+
+def _node_affinity(spec: Obj) -> Obj:
+    return (spec.get("affinity") or {}).get("nodeAffinity") or {}
+
+
+def selector_fits(spec: Obj, node: Obj) -> bool:
+    """nodeSelector and required node affinity."""
+    labels = node["metadata"].get("labels") or {}
+    if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
+        return False
+    required = _node_affinity(spec).get("requiredDuringSchedulingIgnoredDuringExecution")
+    return required is None or any(term_fits(t, node) for t in required.get("nodeSelectorTerms", []))
+
+
+def preference(spec: Obj, node: Obj) -> int:
+    """The sum of the weights of the preferred terms that the node meets."""
+    wishes = _node_affinity(spec).get("preferredDuringSchedulingIgnoredDuringExecution") or []
+    return sum(w["weight"] for w in wishes if term_fits(w["preference"], node))
+
+
+def tolerated(taint: Obj, spec: Obj) -> bool:
+    for toleration in spec.get("tolerations") or []:
+        if toleration.get("effect") not in (None, "", taint["effect"]):
+            continue
+        key, operator = toleration.get("key"), toleration.get("operator", "Equal")
+        if not key and operator == "Exists":
+            return True
+        if key == taint["key"] and (operator == "Exists" or toleration.get("value", "") == taint.get("value", "")):
+            return True
+    return False

@@ -1,0 +1,70 @@
+"""What the workers of one machine share: addresses, images, disks, logs and the runtime."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from devcluster.api import Api
+from devcluster.kubelet.config import Lookup
+from devcluster.kubelet.disks import Disks
+from devcluster.kubelet.images import Images
+from devcluster.kubelet.logs import PodLogs
+from devcluster.kubelet.runtime import Runtime
+from devcluster.kubelet.users import host_uid
+from devcluster.kubelet.volumes import PodVolumes
+from devcluster.network import PODS, Addresses
+from devcluster.nodes import is_ready
+from devcluster.resources import POD, Obj
+
+
+class Host:
+    def __init__(
+        self, *, api: Api, state: Path, runtime: Runtime, images: Images, disks: Disks, ready_seconds: float
+    ):
+        self._api, self._state = api, state
+        self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
+        self._disks = disks
+        self.logs = PodLogs(state / "logs", self._over)
+        self._addresses = Addresses(*PODS)
+        self._taken: set[str] = set()
+        self._addresses_of: dict[str, str] = {}
+
+    def _over(self, pod: Obj) -> bool:
+        meta = pod["metadata"]
+        found = self._api.store.get(POD, meta["namespace"], meta["name"])
+        if found is None or found["metadata"]["uid"] != meta["uid"]:
+            return True
+        return found.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+    def take_address(self, pod: Obj) -> str:
+        address = self._addresses.take(self._taken)
+        self._taken.add(address)
+        self._addresses_of[pod["metadata"]["uid"]] = address
+        return address
+
+    def volumes(self, pod: Obj, lookup: Lookup) -> PodVolumes:
+        uid = pod["metadata"]["uid"]
+        owner = host_uid(pod) if os.geteuid() == 0 else None
+        return PodVolumes(pod, self._state / "run" / uid, self._state / "scratch" / uid, lookup, owner)
+
+    async def mount_disk(self, volume: str, size: str) -> Path:
+        return await asyncio.to_thread(self._disks.mount, volume, size)
+
+    def reachable(self, pod: Obj) -> bool:
+        return is_ready(self._api, pod["spec"]["nodeName"])
+
+    async def until_reachable(self, pod: Obj) -> None:
+        while not self.reachable(pod):
+            await asyncio.sleep(0.2)
+
+    def clear(self, pod: Obj) -> None:
+        """Remove what was written for a pod, once the pod is gone."""
+        meta = pod["metadata"]
+        uid = meta["uid"]
+        found = self._api.store.get(POD, meta["namespace"], meta["name"])
+        if found is not None and found["metadata"]["uid"] == uid:
+            return
+        self._taken.discard(self._addresses_of.pop(uid, ""))
+        for part in ("run", "scratch", "logs"):
+            shutil.rmtree(self._state / part / uid, ignore_errors=True)

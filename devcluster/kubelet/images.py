@@ -1,0 +1,74 @@
+"""Pulling: a reference is in the node file's table and takes its time, or fails as a registry would let it."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from devcluster.nodes import Image
+
+_REFERENCE = re.compile(
+    r"^(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+    r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$"
+)
+
+
+class PullError(Exception):
+    pass
+
+
+class InvalidName(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Pulled:
+    image: Image
+    seconds: float
+    """0 where the node had it."""
+
+
+class Images:
+    """`errors` are faults by reference; a table of None knows every reference."""
+
+    def __init__(self, table: dict[str, Image] | None, errors: dict[str, str]):
+        self._table, self._errors = table, errors
+        self._present: set[tuple[str, str]] = set()
+
+    def present(self, node: str, reference: str) -> bool:
+        return (node, reference) in self._present
+
+    @staticmethod
+    def check(reference: str) -> None:
+        if not _REFERENCE.match(reference):
+            raise InvalidName(reference)
+
+    def find(self, reference: str) -> Image | None:
+        if self._table is None:
+            return Image()
+        return self._table.get(reference)
+
+    async def pull(self, node: str, reference: str) -> Pulled:
+        if error := self._errors.get(reference):
+            raise PullError(error)
+        image = self.find(reference)
+        if image is None:
+            full = normalized(reference)
+            raise PullError(
+                f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}": failed to resolve'
+                f' reference "{full}": {full}: not found'
+            )
+        await asyncio.sleep(image.pull_seconds)
+        self._present.add((node, reference))
+        return Pulled(image, image.pull_seconds)
+
+
+def normalized(reference: str) -> str:
+    """As containerd spells it."""
+    first, _, rest = reference.partition("/")
+    name = reference
+    if not rest:
+        name = f"docker.io/library/{reference}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        name = f"docker.io/{reference}"
+    tail = name.rpartition("/")[2]
+    return name if ":" in tail or "@" in tail else f"{name}:latest"

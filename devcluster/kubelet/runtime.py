@@ -1,0 +1,77 @@
+"""What the kubelet needs of whatever runs containers; played pods and process pods both provide it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from devcluster.nodes import Image
+from devcluster.resources import Obj
+
+
+class CannotRun(Exception):
+    """The container cannot be made; the kubelet reports it and tries again."""
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(message)
+        self.reason, self.message = reason, message
+
+
+@dataclass(frozen=True)
+class Mount:
+    """`source` is a folder or file of this machine, or None for memory of `size_bytes`."""
+
+    target: str
+    source: Path | None
+    read_only: bool = False
+    size_bytes: int = 0
+    disk: bool = False
+    """A volume whose files keep the image's uid on disk, whichever pod mounts it."""
+
+
+@dataclass(frozen=True)
+class ContainerPlan:
+    """All that it takes to start one container once."""
+
+    pod_uid: str
+    name: str
+    hostname: str
+    address: str
+    image: Image
+    command: list[str]
+    env: Mapping[str, str]
+    working_dir: str
+    uid: int
+    gid: int
+    groups: list[int]
+    memory_bytes: int
+    log: Path
+    mounts: list[Mount] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Exit:
+    code: int
+    reason: str
+    message: str = ""
+
+
+class Container(Protocol):
+    id: str
+
+    async def wait(self) -> Exit: ...
+
+    async def stop(self, grace_seconds: float) -> None: ...
+
+
+class Runtime(Protocol):
+    real: bool
+    """Whether processes run, so that probes, volumes and images are of consequence."""
+
+    async def start(self, plan: ContainerPlan) -> Container: ...
+
+    async def forget(self, pod: Obj) -> None:
+        """Remove what is left of a pod that has ended."""
+
+    async def close(self) -> None:
+        """End everything at once, as a power loss would."""

@@ -1,0 +1,269 @@
+"""The node file: which nodes there are, what GPUs they carry and how those are shared, and which images can be pulled.
+
+```yaml
+nodes:
+  - name: a100            # a100-1, a100-2 … where count is over 1
+    count: 2
+    cpu: 64               # cores; memory and disk as quantities
+    memory: 512Gi
+    disk: 1Ti
+    pods: 110
+    labels: {zone: a}
+    taints: [{key: dedicated, value: gpu, effect: NoSchedule}]
+    unschedulable: false
+    gpus:
+      product: NVIDIA-A100-SXM4-80GB
+      count: 4            # physical cards
+      memory_mib: 81920
+      compute: "8.0"
+      family: ampere
+      sharing: none       # or time-slicing, mps (with replicas), mig (with profile and instances per card)
+      replicas: 4
+      profile: 1g.10gb
+      instances: 7
+images:                   # absent: every reference can be pulled (played pods only)
+  docker.io/local/jupyter:1:
+    root: /path           # a folder or venv; its bin is first on PATH
+    uid: 1000
+    gid: 1000
+    user: jovyan
+    home: /home/jovyan
+    pull_seconds: 2
+    size_mib: 900
+    command: [sleep, inf] # where the pod names none
+played:
+  start_seconds: 0.2      # from bound to Running
+  ready_seconds: 0.2      # from Running to Ready
+  stop_seconds: 0.1
+```
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devcluster.api import Api, Writer
+from devcluster.clock import now
+from devcluster.resources import NODE, Obj
+
+KUBELET = "kubelet"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+DEFAULT_NODES = """
+nodes:
+  - {name: a100, count: 2, cpu: 64, memory: 512Gi,
+     gpus: {product: NVIDIA-A100-SXM4-80GB, count: 4, memory_mib: 81920, compute: "8.0", family: ampere}}
+  - {name: t4, cpu: 32, memory: 256Gi,
+     gpus: {product: Tesla-T4, count: 4, memory_mib: 15360, compute: "7.5", family: turing,
+            sharing: time-slicing, replicas: 4}}
+  - {name: a100-mig, cpu: 64, memory: 512Gi,
+     gpus: {product: NVIDIA-A100-SXM4-80GB, count: 2, memory_mib: 81920, compute: "8.0", family: ampere,
+            sharing: mig, profile: 1g.10gb, instances: 7}}
+  - {name: cpu, cpu: 32, memory: 128Gi}
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    root: Path | None = None
+    uid: int | None = 1000
+    gid: int = 1000
+    user: str = "jovyan"
+    home: str = "/home/jovyan"
+    pull_seconds: float = 0.0
+    size_mib: int = 512
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Played:
+    start_seconds: float = 0.2
+    ready_seconds: float = 0.2
+    stop_seconds: float = 0.1
+
+
+@dataclass(frozen=True)
+class NodeFile:
+    nodes: list[Obj]
+    images: dict[str, Image] | None
+    played: Played = field(default_factory=Played)
+
+
+def read(path: Path | None) -> NodeFile:
+    data: Obj = yaml.safe_load(path.read_text() if path else DEFAULT_NODES) or {}
+    images = data.get("images")
+    table = None if images is None else {ref: _image(entry or {}) for ref, entry in images.items()}
+    nodes = [node for entry in data.get("nodes", []) for node in _expand(entry)]
+    return NodeFile(nodes, table, Played(**data.get("played", {})))
+
+
+def _image(entry: Obj) -> Image:
+    root = Path(entry["root"]).resolve() if entry.get("root") else None
+    return Image(**{**entry, "root": root, "command": tuple(entry.get("command", ()))})
+
+
+def _expand(entry: Obj) -> list[Obj]:
+    count = entry.get("count", 1)
+    names = [entry["name"]] if count == 1 else [f"{entry['name']}-{n}" for n in range(1, count + 1)]
+    return [node_object(name, entry) for name in names]
+
+
+def node_object(name: str, entry: Obj) -> Obj:
+    resources = {
+        "cpu": str(entry.get("cpu", 16)),
+        "memory": str(entry.get("memory", "64Gi")),
+        "ephemeral-storage": str(entry.get("disk", "1Ti")),
+        "pods": str(entry.get("pods", 110)),
+    }
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
+    }
+    if gpus := entry.get("gpus"):
+        labels |= gpu_labels(gpus)
+        resources |= gpu_resources(gpus)
+    labels |= {k: str(v) for k, v in (entry.get("labels") or {}).items()}
+    spec: Obj = {"taints": entry["taints"]} if entry.get("taints") else {}
+    if entry.get("unschedulable"):
+        spec["unschedulable"] = True
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": _status(name, resources)}
+
+
+def gpu_resources(gpus: Obj) -> dict[str, str]:
+    """The extended resources that NVIDIA's device plugin registers."""
+    count, sharing = gpus["count"], gpus.get("sharing", "none")
+    if sharing == "mig":
+        return {f"nvidia.com/mig-{gpus['profile']}": str(count * gpus.get("instances", 7))}
+    if sharing in ("time-slicing", "mps"):
+        return {"nvidia.com/gpu": str(count * gpus.get("replicas", 4))}
+    return {"nvidia.com/gpu": str(count)}
+
+
+def gpu_labels(gpus: Obj) -> dict[str, str]:
+    """The labels that GPU Feature Discovery sets (k8s-device-plugin v0.20); every value is a string."""
+    sharing = gpus.get("sharing", "none")
+    shared = sharing in ("time-slicing", "mps")
+    mig = sharing == "mig"
+    major, _, minor = str(gpus.get("compute", "8.0")).partition(".")
+    product = gpus["product"].replace(" ", "-")
+    labels: dict[str, Any] = {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": product + ("-SHARED" if shared else ""),
+        "nvidia.com/gpu.memory": gpus["memory_mib"],
+        "nvidia.com/gpu.count": gpus["count"],
+        "nvidia.com/gpu.replicas": gpus.get("replicas", 4) if shared else 1,
+        "nvidia.com/gpu.sharing-strategy": sharing if shared else "none",
+        "nvidia.com/gpu.family": gpus.get("family", "ampere"),
+        "nvidia.com/gpu.machine": "devcluster",
+        "nvidia.com/gpu.mode": "compute",
+        "nvidia.com/gpu.compute.major": major,
+        "nvidia.com/gpu.compute.minor": minor or "0",
+        "nvidia.com/cuda.driver-version.major": 580,
+        "nvidia.com/cuda.driver-version.minor": 95,
+        "nvidia.com/cuda.driver-version.revision": "05",
+        "nvidia.com/cuda.driver-version.full": "580.95.05",
+        "nvidia.com/cuda.runtime-version.major": 13,
+        "nvidia.com/cuda.runtime-version.minor": 0,
+        "nvidia.com/cuda.runtime-version.full": "13.0",
+        "nvidia.com/mig.capable": "true" if gpus.get("mig_capable", major == "8" and minor == "0") else "false",
+        "nvidia.com/mig.strategy": "mixed" if mig else "single",
+        "nvidia.com/mps.capable": "true" if sharing == "mps" else "false",
+        "nvidia.com/vgpu.present": "false",
+    }
+    if mig:
+        labels |= _mig_labels(gpus, product)
+    return {k: str(v) for k, v in labels.items()}
+
+
+def _mig_labels(gpus: Obj, product: str) -> dict[str, Any]:
+    profile = gpus["profile"]
+    prefix = f"nvidia.com/mig-{profile}"
+    slices, _, memory = profile.partition("g.")
+    return {
+        f"{prefix}.count": gpus["count"] * gpus.get("instances", 7),
+        f"{prefix}.product": f"{product}-MIG-{profile}",
+        f"{prefix}.memory": int(memory.removesuffix("gb")) * 1024 - 512,
+        f"{prefix}.slices.gi": slices,
+        f"{prefix}.slices.ci": slices,
+        f"{prefix}.replicas": 1,
+        f"{prefix}.sharing-strategy": "none",
+    }
+
+
+def _status(name: str, resources: dict[str, str]) -> Obj:
+    info = {"kubeletVersion": "v1.36.2", "containerRuntimeVersion": "devcluster://1", "osImage": "devcluster"}
+    info |= {"kernelVersion": "", "architecture": "amd64", "operatingSystem": "linux", "kubeProxyVersion": ""}
+    info |= {"bootID": "", "machineID": "", "systemUUID": ""}
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}]
+    return {
+        "capacity": resources,
+        "allocatable": resources,
+        "conditions": _conditions(True),
+        "addresses": addresses,
+        "nodeInfo": info,
+    }
+
+
+def _conditions(ready: bool) -> list[Obj]:
+    quiet = {
+        "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    }
+    at = now()
+    times = {"lastHeartbeatTime": at, "lastTransitionTime": at}
+    if not ready:
+        lost = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+        return [{"type": t, **lost, **times} for t in (*quiet, "Ready")]
+    found = [{"type": t, "status": "False", "reason": r, "message": m, **times} for t, (r, m) in quiet.items()]
+    word = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return [*found, {"type": "Ready", "status": "True", **word, **times}]
+
+
+def register(api: Api, nodes: list[Obj]) -> None:
+    """Make the nodes be as the file says; nodes that it no longer names go."""
+    writer = Writer(KUBELET)
+    for node in nodes:
+        name = node["metadata"]["name"]
+        if api.store.get(NODE, "", name) is None:
+            api.create(NODE, "", node, writer)
+            continue
+
+        def change(old: Obj, node: Obj = node) -> Obj:
+            old["metadata"].setdefault("labels", {}).update(node["metadata"]["labels"])
+            return old
+
+        api.update(NODE, "", name, change, writer)
+        api.set_status(NODE, api.get(NODE, "", name), node["status"], KUBELET)
+    named = {n["metadata"]["name"] for n in nodes}
+    for old in api.store.each(NODE):
+        if old["metadata"]["name"] not in named:
+            api.try_delete(NODE, old)
+
+
+def set_ready(api: Api, name: str, ready: bool) -> None:
+    """A node goes silent, or speaks again: conditions and taints as the node controller sets them."""
+    node = api.get(NODE, "", name)
+    api.set_status(NODE, node, node["status"] | {"conditions": _conditions(ready)}, KUBELET)
+
+    def taint(old: Obj) -> Obj:
+        kept = [t for t in old["spec"].get("taints", []) if t["key"] != UNREACHABLE]
+        if not ready:
+            kept += [{"key": UNREACHABLE, "effect": e, "timeAdded": now()} for e in ("NoSchedule", "NoExecute")]
+        old["spec"]["taints"] = kept
+        if not kept:
+            del old["spec"]["taints"]
+        return old
+
+    api.update(NODE, "", name, taint, Writer("kube-controller-manager"))
+
+
+def is_ready(api: Api, name: str) -> bool:
+    node = api.store.get(NODE, "", name)
+    conditions = node["status"].get("conditions", []) if node else []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

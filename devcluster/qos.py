@@ -1,0 +1,30 @@
+"""A pod's quality of service class, and what it asks of a node."""
+
+from devcluster.quantity import milli
+from devcluster.resources import Obj
+
+
+def qos_class(spec: Obj) -> str:
+    limits_everywhere, anything = True, False
+    for container in spec["containers"]:
+        resources = container.get("resources", {})
+        limits, requests = resources.get("limits", {}), resources.get("requests", {})
+        for name in ("cpu", "memory"):
+            anything = anything or name in limits or name in requests
+            same = name in limits and milli(requests.get(name, limits[name])) == milli(limits[name])
+            limits_everywhere = limits_everywhere and same
+    if not anything:
+        return "BestEffort"
+    return "Guaranteed" if limits_everywhere else "Burstable"
+
+
+def requests(spec: Obj) -> dict[str, int]:
+    """Thousandths by resource, one pod slot included."""
+    total: dict[str, int] = {}
+    for container in spec["containers"]:
+        for name, value in container.get("resources", {}).get("requests", {}).items():
+            total[name] = total.get(name, 0) + milli(value)
+    for container in spec.get("initContainers", []):
+        for name, value in container.get("resources", {}).get("requests", {}).items():
+            total[name] = max(total.get(name, 0), milli(value))
+    return total | {"pods": 1000}

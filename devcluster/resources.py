@@ -1,0 +1,241 @@
+"""What the API serves: kinds, their scopes, names and subresources. One table; discovery and paths come from it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Obj = dict[str, Any]
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Kind:
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    in_all: bool = False
+    generation: bool = False
+    """Counts changes of its spec in metadata.generation."""
+    returns_deleted: bool = False
+    """A DELETE is answered with the object itself rather than with a Status."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_kind(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return tuple(v for v in VERBS if v != "deletecollection") if self.plural == "namespaces" else VERBS
+
+    @property
+    def list_kind(self) -> str:
+        return self.kind + "List"
+
+
+def _core(kind: str, plural: str, *short: str, **options: Any) -> Kind:
+    return Kind("", "v1", kind, plural, short=short, **options)
+
+
+POD = _core(
+    "Pod",
+    "pods",
+    "po",
+    subresources=("status", "log", "binding", "eviction"),
+    in_all=True,
+    generation=True,
+    returns_deleted=True,
+)
+NAMESPACE = _core("Namespace", "namespaces", "ns", namespaced=False, subresources=("finalize", "status"))
+NODE = _core("Node", "nodes", "no", namespaced=False, subresources=("status",))
+SERVICE = _core(
+    "Service", "services", "svc", subresources=("status",), in_all=True, returns_deleted=True
+)
+SERVICE_ACCOUNT = _core(
+    "ServiceAccount", "serviceaccounts", "sa", subresources=("token",), returns_deleted=True
+)
+CONFIG_MAP = _core("ConfigMap", "configmaps", "cm")
+SECRET = _core("Secret", "secrets")
+EVENT = _core("Event", "events", "ev")
+PVC = _core(
+    "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", subresources=("status",), returns_deleted=True
+)
+PV = _core(
+    "PersistentVolume",
+    "persistentvolumes",
+    "pv",
+    namespaced=False,
+    subresources=("status",),
+    returns_deleted=True,
+)
+RESOURCE_QUOTA = _core(
+    "ResourceQuota", "resourcequotas", "quota", subresources=("status",), returns_deleted=True
+)
+LIMIT_RANGE = _core("LimitRange", "limitranges", "limits")
+STATEFUL_SET = Kind(
+    "apps",
+    "v1",
+    "StatefulSet",
+    "statefulsets",
+    short=("sts",),
+    subresources=("scale", "status"),
+    in_all=True,
+    generation=True,
+)
+DEPLOYMENT = Kind(
+    "apps",
+    "v1",
+    "Deployment",
+    "deployments",
+    short=("deploy",),
+    subresources=("scale", "status"),
+    in_all=True,
+    generation=True,
+)
+REPLICA_SET = Kind(
+    "apps",
+    "v1",
+    "ReplicaSet",
+    "replicasets",
+    short=("rs",),
+    subresources=("scale", "status"),
+    in_all=True,
+    generation=True,
+)
+DAEMON_SET = Kind(
+    "apps",
+    "v1",
+    "DaemonSet",
+    "daemonsets",
+    short=("ds",),
+    subresources=("status",),
+    in_all=True,
+    generation=True,
+)
+JOB = Kind("batch", "v1", "Job", "jobs", subresources=("status",), in_all=True, generation=True)
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",))
+
+KINDS: tuple[Kind, ...] = (
+    CONFIG_MAP,
+    EVENT,
+    LIMIT_RANGE,
+    NAMESPACE,
+    NODE,
+    PVC,
+    PV,
+    POD,
+    RESOURCE_QUOTA,
+    SECRET,
+    SERVICE_ACCOUNT,
+    SERVICE,
+    DAEMON_SET,
+    DEPLOYMENT,
+    REPLICA_SET,
+    STATEFUL_SET,
+    JOB,
+    STORAGE_CLASS,
+    Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
+    Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False),
+    Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True),
+    Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), generation=True),
+    Kind(
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        short=("pdb",),
+        subresources=("status",),
+        generation=True,
+    ),
+    Kind("coordination.k8s.io", "v1", "Lease", "leases"),
+    Kind("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+    Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
+    Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False),
+    Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)),
+    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
+)
+
+ALIASES = {("events.k8s.io", "events"): EVENT}
+"""Paths that serve another group's objects."""
+
+_BY_PATH = {(k.group, k.plural): k for k in KINDS} | ALIASES
+_BY_KIND = {(k.api_version, k.kind): k for k in KINDS}
+
+
+def kind_at(group: str, version: str, plural: str) -> Kind | None:
+    return _BY_PATH.get((group, plural)) if version == "v1" else None
+
+
+def kind_of(api_version: str, kind: str) -> Kind | None:
+    return _BY_KIND.get((api_version, kind))
+
+
+def groups() -> list[str]:
+    """API groups in discovery's order, the core group left out."""
+    seen = dict.fromkeys(k.group for k in KINDS if k.group)
+    return [*seen, "events.k8s.io", "authorization.k8s.io"]
+
+
+def _resource(kind: Kind) -> Iterator[Obj]:
+    singular = kind.kind.lower()
+    entry: Obj = {"name": kind.plural, "singularName": singular, "namespaced": kind.namespaced}
+    entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
+    if kind.short:
+        entry["shortNames"] = list(kind.short)
+    if kind.in_all:
+        entry["categories"] = ["all"]
+    yield entry
+    for sub in kind.subresources:
+        part: Obj = {"name": f"{kind.plural}/{sub}", "singularName": "", "namespaced": kind.namespaced}
+        yield part | _SUBRESOURCES.get(sub, {"kind": kind.kind, "verbs": ["get", "patch", "update"]})
+
+
+_SUBRESOURCES: dict[str, Obj] = {
+    "log": {"kind": "Pod", "verbs": ["get"]},
+    "binding": {"kind": "Binding", "verbs": ["create"]},
+    "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
+    "finalize": {"kind": "Namespace", "verbs": ["update"]},
+    "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]},
+    "token": {
+        "group": "authentication.k8s.io",
+        "version": "v1",
+        "kind": "TokenRequest",
+        "verbs": ["create"],
+    },
+}
+
+
+def resource_list(group: str) -> Obj:
+    """Discovery of one group version."""
+    found = [entry for k in KINDS if k.group == group for entry in _resource(k)]
+    if group == "events.k8s.io":
+        found = list(_resource(EVENT))
+    if group == "authorization.k8s.io":
+        review = {"kind": "SelfSubjectAccessReview", "verbs": ["create"], "namespaced": False}
+        found = [{"name": "selfsubjectaccessreviews", "singularName": "selfsubjectaccessreview", **review}]
+    found.sort(key=lambda r: str(r["name"]))
+    body: Obj = {"kind": "APIResourceList"}
+    if group:
+        body["apiVersion"] = "v1"
+    return body | {"groupVersion": f"{group}/v1" if group else "v1", "resources": found}
+
+
+def group_list() -> Obj:
+    entries = []
+    for group in groups():
+        version = {"groupVersion": f"{group}/v1", "version": "v1"}
+        entries.append({"name": group, "versions": [version], "preferredVersion": version})
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": entries}

@@ -1,0 +1,368 @@
+"""What the API server refuses, with its words: 400 for what it cannot read, 422 for what makes no sense."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from devcluster.errors import (
+    ApiError,
+    Cause,
+    bad_request,
+    duplicate,
+    field_not_found,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    not_supported,
+    required,
+)
+from devcluster.quantity import MALFORMED, canonical, milli
+from devcluster.resources import Kind, Obj
+from devcluster.selectors import match_labels
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+NOT_A_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end"
+    " with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
+    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+NOT_A_SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start"
+    " and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
+    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+NOT_A_LABEL_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start"
+    " and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for"
+    " validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+NOT_A_KEY = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',"
+    "  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+POD_SPEC_IS_FIXED = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+STATEFUL_SPEC_IS_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
+    " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+CLAIM_SPEC_IS_FIXED = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+_MEMBERS: dict[str, frozenset[str]] = {
+    "ConfigMap": frozenset({"data", "binaryData", "immutable"}),
+    "Secret": frozenset({"data", "stringData", "type", "immutable"}),
+    "ServiceAccount": frozenset({"secrets", "imagePullSecrets", "automountServiceAccountToken"}),
+}
+_USUAL = frozenset({"spec", "status"})
+_LOOSE = frozenset(
+    {"Event", "StorageClass", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "RuntimeClass", "PriorityClass"}
+)
+
+
+def unknown_members(kind: Kind, obj: Obj) -> list[str]:
+    """Top-level members that the kind does not have."""
+    if kind.kind in _LOOSE:
+        return []
+    known = _MEMBERS.get(kind.kind, _USUAL) | {"apiVersion", "kind", "metadata"}
+    return sorted(set(obj) - known)
+
+
+def decode(kind: Kind, obj: Any) -> None:
+    """Refuse what Go could not decode into the kind."""
+    if not isinstance(obj, dict):
+        raise bad_request("the object provided is unrecognized (must be of type Object)")
+    body_kind, body_version = obj.get("kind", kind.kind), obj.get("apiVersion", kind.api_version)
+    if body_kind != kind.kind or body_version not in (kind.api_version, "events.k8s.io/v1"):
+        core = f"core.{kind.kind}" if not kind.group else f"{kind.group.split('.')[0]}.{kind.kind}"
+        group = body_version.rpartition("/")[0].split(".")[0]
+        source = f"{group or 'v1'}.{body_kind}" if not group else f"v1.{body_kind}"
+        raise bad_request(
+            f'{body_kind} in version "{body_version.rpartition("/")[2]}" cannot be handled as a {kind.kind}:'
+            f" converting ({source}) to ({core}): unknown conversion"
+        )
+    if not isinstance(obj.setdefault("metadata", {}), dict):
+        raise _undecodable(kind, "json: cannot unmarshal string into Go struct field .metadata of type v1.ObjectMeta")
+    _strings(kind, obj["metadata"], ("labels", "annotations"), "ObjectMeta.metadata")
+    if kind.kind in ("ConfigMap", "Secret"):
+        _strings(kind, obj, ("data", "stringData"), kind.kind)
+    try:
+        _quantities(obj.get("spec"))
+    except ValueError as error:
+        raise _undecodable(kind, MALFORMED) from error
+
+
+def _undecodable(kind: Kind, why: str) -> ApiError:
+    return bad_request(f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: {why}')
+
+
+def _strings(kind: Kind, holder: Obj, names: tuple[str, ...], owner: str) -> None:
+    go = {int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
+    for name in names:
+        for value in (holder.get(name) or {}).values():
+            if not isinstance(value, str):
+                what = go.get(type(value), "null")
+                why = f"json: cannot unmarshal {what} into Go struct field {owner}.{name} of type string"
+                raise _undecodable(kind, why)
+
+
+def _quantities(value: Any) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _quantities(item)
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            if key in ("limits", "requests", "hard", "capacity") and isinstance(child, dict):
+                for quantity in child.values():
+                    canonical(quantity)
+            else:
+                _quantities(child)
+
+
+def validate(kind: Kind, new: Obj, old: Obj | None) -> None:
+    """Refuse (422) what breaks the kind's rules; `old` is what it replaces."""
+    causes = [*_metadata(kind, new)]
+    if check := _CHECKS.get(kind.kind):
+        causes += check(new)
+    if old is not None and (check_change := _CHANGES.get(kind.kind)):
+        causes += check_change(new, old)
+    if causes:
+        raise invalid(kind, new["metadata"].get("name", ""), causes)
+
+
+def _metadata(kind: Kind, obj: Obj) -> Iterator[Cause]:
+    meta = obj["metadata"]
+    name = meta.get("name", "")
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    elif kind.kind in ("Namespace", "Service"):
+        if not _LABEL.fullmatch(name) or len(name) > 63:
+            yield invalid_value("metadata.name", name, NOT_A_LABEL)
+    elif kind.group != "rbac.authorization.k8s.io" and (not _SUBDOMAIN.fullmatch(name) or len(name) > 253):
+        yield invalid_value("metadata.name", name, NOT_A_SUBDOMAIN)
+    yield from _labels("metadata.labels", meta.get("labels"))
+
+
+def _labels(field: str, labels: Obj | None) -> Iterator[Cause]:
+    for value in (labels or {}).values():
+        if not _LABEL_VALUE.fullmatch(value):
+            yield invalid_value(field, value, NOT_A_LABEL_VALUE)
+        elif len(value) > 63:
+            yield invalid_value(field, value, "must be no more than 63 bytes")
+
+
+def _config(obj: Obj) -> Iterator[Cause]:
+    for key in obj.get("data") or {}:
+        if not _KEY.fullmatch(key):
+            yield invalid_value(f"data[{key}]", key, NOT_A_KEY)
+
+
+def _config_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    if not old.get("immutable"):
+        return
+    for name in ("data", "binaryData"):
+        if new.get(name) != old.get(name):
+            yield forbidden_field(name, "field is immutable when `immutable` is set")
+
+
+def _pod(obj: Obj) -> Iterator[Cause]:
+    yield from pod_spec(obj["spec"], "spec", limits_are_requests=True)
+
+
+def pod_spec(spec: Obj, at: str, limits_are_requests: bool = False) -> Iterator[Cause]:
+    volumes = [v.get("name", "") for v in spec.get("volumes", [])]
+    for n, name in enumerate(volumes):
+        if name in volumes[:n]:
+            yield duplicate(f"{at}.volumes[{n}].name", name)
+    if not spec.get("containers"):
+        yield required(f"{at}.containers")
+    names: set[str] = set()
+    for n, container in enumerate(spec.get("containers", [])):
+        yield from _container(container, f"{at}.containers[{n}]", volumes, names)
+    if spec.get("restartPolicy") not in ("Always", "OnFailure", "Never"):
+        yield not_supported(f"{at}.restartPolicy", spec.get("restartPolicy"), ["Always", "OnFailure", "Never"])
+
+
+def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> Iterator[Cause]:
+    name = container.get("name", "")
+    if not name:
+        yield required(f"{at}.name")
+    elif not _LABEL.fullmatch(name):
+        yield invalid_value(f"{at}.name", name, NOT_A_LABEL)
+    if name in names:
+        yield duplicate(f"{at}.name", name)
+    names.add(name)
+    if not container.get("image"):
+        yield required(f"{at}.image")
+    for n, port in enumerate(container.get("ports", [])):
+        if not 1 <= int(port.get("containerPort", 0)) <= 65535:
+            detail = "must be between 1 and 65535, inclusive"
+            yield invalid_value(f"{at}.ports[{n}].containerPort", port.get("containerPort"), detail)
+    for n, env in enumerate(container.get("env", [])):
+        detail = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+        if not env.get("name"):
+            yield required(f"{at}.env[{n}].name")
+        elif "=" in env["name"] or not env["name"].isprintable() or not env["name"].isascii():
+            yield invalid_value(f"{at}.env[{n}].name", env["name"], detail)
+    paths: set[str] = set()
+    for n, mount in enumerate(container.get("volumeMounts", [])):
+        if mount.get("name") not in volumes:
+            yield field_not_found(f"{at}.volumeMounts[{n}].name", mount.get("name"))
+        path = mount.get("mountPath", "")
+        if path in paths:
+            yield invalid_value(f"{at}.volumeMounts[{n}].mountPath", path, "must be unique")
+        paths.add(path)
+    yield from _resources(container.get("resources", {}), f"{at}.resources")
+
+
+def _resources(resources: Obj, at: str) -> Iterator[Cause]:
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    for part, values in (("limits", limits), ("requests", requests)):
+        for name, value in values.items():
+            if "/" in name and milli(value) % 1000:
+                yield invalid_value(f"{at}.{part}[{name}]", value, "must be an integer")
+    for name, value in requests.items():
+        if "/" in name and name not in limits:
+            yield required(f"{at}.limits", "Limit must be set for non overcommitable resources")
+        elif name in limits and milli(value) > milli(limits[name]):
+            detail = f"must be less than or equal to {name} limit of {limits[name]}"
+            yield invalid_value(f"{at}.requests", value, detail)
+        elif "/" in name and milli(value) != milli(limits[name]):
+            yield invalid_value(f"{at}.requests", value, f"must be equal to {name} limit of {limits[name]}")
+
+
+def _pod_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    def fixed(spec: Obj) -> Obj:
+        free = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName")
+        kept = {k: v for k, v in spec.items() if k not in free}
+        containers = [{k: v for k, v in c.items() if k != "image"} for c in spec["containers"]]
+        return kept | {"containers": containers}
+
+    if fixed(new["spec"]) != fixed(old["spec"]):
+        yield forbidden_field("spec", POD_SPEC_IS_FIXED)
+
+
+def _workload(obj: Obj) -> Iterator[Cause]:
+    spec = obj["spec"]
+    template = spec["template"]
+    labels = template["metadata"].get("labels") or {}
+    if not spec.get("selector"):
+        yield required("spec.selector")
+    elif not match_labels(spec["selector"], labels):
+        detail = "`selector` does not match template `labels`"
+        yield invalid_value("spec.template.metadata.labels", labels, detail)
+    if template["spec"].get("restartPolicy") != "Always":
+        field = "spec.template.spec.restartPolicy"
+        yield not_supported(field, template["spec"].get("restartPolicy"), ["Always"])
+    yield from _labels("spec.template.labels", labels)
+    yield from pod_spec(template["spec"], "spec.template.spec")
+
+
+def _stateful_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    free = (
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    )
+    kept = [{k: v for k, v in o["spec"].items() if k not in free} for o in (new, old)]
+    if kept[0] != kept[1]:
+        yield forbidden_field("spec", STATEFUL_SPEC_IS_FIXED)
+
+
+def _selector_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    if new["spec"].get("selector") != old["spec"].get("selector"):
+        yield invalid_value("spec.selector", new["spec"].get("selector"), "field is immutable")
+
+
+def _job(obj: Obj) -> Iterator[Cause]:
+    spec = obj["spec"]["template"]["spec"]
+    if spec.get("restartPolicy") not in ("OnFailure", "Never"):
+        field = "spec.template.spec.restartPolicy"
+        yield Cause(
+            "FieldValueRequired", field, 'Required value: valid values: "OnFailure", "Never"'
+        ) if "restartPolicy" not in spec else not_supported(field, spec["restartPolicy"], ["OnFailure", "Never"])
+    yield from pod_spec(spec, "spec.template.spec")
+
+
+def _service(obj: Obj) -> Iterator[Cause]:
+    spec = obj["spec"]
+    ports = spec.get("ports") or []
+    if not ports and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
+        yield required("spec.ports")
+    for n, port in enumerate(ports):
+        if len(ports) > 1 and not port.get("name"):
+            yield required(f"spec.ports[{n}].name")
+        if not 1 <= int(port.get("port") or 0) <= 65535:
+            yield invalid_value(f"spec.ports[{n}].port", port.get("port"), "must be between 1 and 65535, inclusive")
+        if "nodePort" in port and not 30000 <= port["nodePort"] <= 32767:
+            detail = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+            yield invalid_value(f"spec.ports[{n}].nodePort", port["nodePort"], detail)
+
+
+def _service_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    if new["spec"].get("clusterIP") != old["spec"].get("clusterIP"):
+        yield invalid_value("spec.clusterIPs[0]", [new["spec"].get("clusterIP")], "may not change once set")
+
+
+def _claim(obj: Obj) -> Iterator[Cause]:
+    spec = obj["spec"]
+    modes = spec.get("accessModes") or []
+    if not modes:
+        yield required("spec.accessModes", "at least 1 access mode is required")
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        yield forbidden_field("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
+    size = (spec.get("resources") or {}).get("requests", {}).get("storage")
+    if size is None:
+        yield required("spec.resources[storage]")
+    elif milli(size) <= 0:
+        yield invalid_value("spec.resources[storage]", size, "must be greater than zero")
+
+
+def _claim_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    def fixed(obj: Obj, bound: bool) -> Obj:
+        free = ("resources", "volumeAttributesClassName") if bound else ()
+        return {k: v for k, v in obj["spec"].items() if k not in free}
+
+    bound = old["status"].get("phase") == "Bound"
+    binding = not old["spec"].get("volumeName") and new["spec"].get("volumeName")
+    if binding:
+        return
+    if fixed(new, bound) != fixed(old, bound):
+        yield forbidden_field("spec", CLAIM_SPEC_IS_FIXED)
+        return
+    size, had = new["spec"]["resources"]["requests"]["storage"], old["status"].get("capacity", {}).get("storage")
+    if had and milli(size) < milli(had):
+        yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
+
+
+_CHECKS: dict[str, Callable[[Obj], Iterator[Cause]]] = {
+    "ConfigMap": _config,
+    "Secret": _config,
+    "Pod": _pod,
+    "StatefulSet": _workload,
+    "Deployment": _workload,
+    "Job": _job,
+    "Service": _service,
+    "PersistentVolumeClaim": _claim,
+}
+_CHANGES: dict[str, Callable[[Obj, Obj], Iterator[Cause]]] = {
+    "ConfigMap": _config_change,
+    "Secret": _config_change,
+    "Pod": _pod_change,
+    "StatefulSet": _stateful_change,
+    "Deployment": _selector_change,
+    "Service": _service_change,
+    "PersistentVolumeClaim": _claim_change,
+}

@@ -1,0 +1,80 @@
+"""Watches: history from a resourceVersion on, then every change as it happens, seen through a selector."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from devcluster.resources import Kind, Obj
+from devcluster.selectors import Match
+from devcluster.store import Change, Store
+from devcluster.views import dump, typed
+
+BOOKMARK_SECONDS = 30
+BACKLOG = 20_000
+"""Changes that a slow reader may fall behind before its watch is ended."""
+
+Render = Callable[[Kind, Obj], Obj]
+
+
+class Watch:
+    """One client's view of one kind; iterate `first()` and then `next()`."""
+
+    def __init__(self, store: Store, kind: Kind, namespace: str, match: Match, render: Render = typed):
+        self._store, self._kind, self._namespace, self._match = store, kind, namespace, match
+        self._render = render
+        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        self._stop: Callable[[], None] | None = None
+        self.overrun = False
+
+    def __enter__(self) -> "Watch":
+        self._stop = self._store.listen(self._heard)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stop:
+            self._stop()
+
+    def _heard(self, change: Change) -> None:
+        if change.kind is self._kind and self._here(change.obj):
+            self._changes.put_nowait(change)
+            self.overrun = self._changes.qsize() > BACKLOG
+
+    def _here(self, obj: Obj) -> bool:
+        return not self._namespace or obj["metadata"].get("namespace") == self._namespace
+
+    def first(self, rv: int, initial: bool) -> Iterator[bytes]:
+        """What is there now (as ADDED), or what happened since `rv`."""
+        if initial:
+            for obj in self._store.all(self._kind, self._namespace):
+                if self._match(obj):
+                    yield dump({"type": "ADDED", "object": self._render(self._kind, obj)})
+            return
+        for change in self._store.since(rv):
+            if change.kind is self._kind and self._here(change.obj) and (line := self._seen(change)):
+                yield line
+
+    async def next(self) -> bytes | None:
+        """The next change that this client is to see; None for one that it is not."""
+        return self._seen(await self._changes.get())
+
+    def _seen(self, change: Change) -> bytes | None:
+        now = change.type != "DELETED" and self._match(change.obj)
+        before = change.old is not None and self._match(change.old)
+        if now:
+            return self._line("MODIFIED" if before else "ADDED", change.obj)
+        if not before or change.old is None:
+            return None
+        last = change.obj
+        if change.type != "DELETED":
+            meta = {**change.old["metadata"], "resourceVersion": str(change.rv)}
+            last = {**change.old, "metadata": meta}
+        return self._line("DELETED", last)
+
+    def _line(self, kind: str, obj: Obj) -> bytes:
+        return dump({"type": kind, "object": self._render(self._kind, obj)})
+
+    def bookmark(self, initial_events_end: bool = False) -> bytes:
+        meta: Obj = {"resourceVersion": str(self._store.rv)}
+        if initial_events_end:
+            meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
+        return dump({"type": "BOOKMARK", "object": obj})
