@@ -177,8 +177,14 @@ CAUSES = (
     ),
     Cause(
         "settings_missing",
-        r'(?P<kind>secret|configmap) "(?P<name>[^"]*)" not found|couldn\'t find key (?P<key>\S+) in (?P<where>\S+)',
-        _("A part of its settings is missing in the cluster (%(kind)s %(name)s%(key)s)."),
+        r'(?P<kind>secret|configmap) "(?P<name>[^"]*)" not found',
+        _("A part of its settings is missing in the cluster: the %(kind)s %(name)s."),
+        _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
+    ),
+    Cause(
+        "settings_key_missing",
+        r"couldn't find key (?P<key>\S+) in (?P<kind>\S+)",
+        _("A part of its settings is missing in the cluster: %(key)s in its %(kind)s."),
         _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
     ),
     Cause(
