@@ -60,6 +60,11 @@ def may_manage(actor: Actor, workspace: Workspace) -> bool:
 
 def require_manage(actor: Actor, workspace: Workspace) -> None:
     actor.require(Scope.WORKSPACES)
+    require_log(actor, workspace)
+
+
+def require_log(actor: Actor, workspace: Workspace) -> None:
+    """Who may read its log: the same people, and a token that only reads will do."""
     if not may_manage(actor, workspace):
         raise NotAllowed(
             "not_yours",

@@ -1,0 +1,262 @@
+"""REST for workspaces: thin, every rule lives in the use case that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import django_filters
+from django.db.models import Q, QuerySet
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.access import Actor, tenant_by_slug
+from accounts.models import Scope
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.serializers import StrictSerializer
+from accounts.rest.shapes import NoBody
+from accounts.rest.views import ListView, checked
+
+from . import access, lifecycle
+from .estimate import alternatives, estimate
+from .launch import check, launch
+from .logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
+from .models import Event, Image, Phase, Workspace
+from .representation import event_json, with_related, workspace_json, workspaces_json
+from .serializers import (
+    ChangeBody,
+    EstimateShape,
+    EventShape,
+    ImageShape,
+    LaunchBody,
+    WorkspaceShape,
+    spec_of,
+)
+
+LONGEST_FOLLOW_SECONDS = 600
+
+
+def answer(actor: Actor, workspace_id: UUID, status: int) -> Response:
+    """The workspace as it is now."""
+    workspace = access.get(actor, workspace_id)
+    return Response(workspace_json(workspace, actor), status=status)
+
+
+class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
+    tenant = django_filters.CharFilter(field_name="tenant__slug")
+    owner = django_filters.CharFilter(field_name="owner__username")
+    pool = django_filters.CharFilter(field_name="pool__slug")
+    phase = django_filters.MultipleChoiceFilter(choices=Phase.choices)
+    search = django_filters.CharFilter(method="having", label="Part of its name, image or node.")
+
+    def having(self, rows: QuerySet[Workspace], name: str, text: str) -> QuerySet[Workspace]:
+        return rows.filter(
+            Q(name__icontains=text) | Q(image__slug__icontains=text) | Q(node__icontains=text)
+        )
+
+
+class WorkspacesView(ListView):
+    write_scope = Scope.WORKSPACES
+    serializer_class = WorkspaceShape
+    queryset = Workspace.objects.none()
+    filterset_class = WorkspaceFilter
+
+    def get_queryset(self) -> QuerySet[Workspace]:
+        return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
+
+    @extend_schema(summary="Workspaces that you may see", responses=answers({200: WorkspaceShape(many=True)}))
+    def get(self, request: Request) -> Response:
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(workspaces_json(rows or [], actor_of(request)))
+
+    @extend_schema(
+        summary="Launch a workspace",
+        request=LaunchBody,
+        responses=answers({201: WorkspaceShape}, 404, 409, 422, 429, 501),
+    )
+    def post(self, request: Request) -> Response:
+        actor = actor_of(request)
+        body = checked(LaunchBody, request)
+        access.require_launch(actor, tenant_by_slug(actor, body["tenant"]))
+        workspace = launch(actor, spec_of(body))
+        return answer(actor, workspace.pk, 201)
+
+
+class WorkspaceView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(summary="One workspace", responses=answers({200: WorkspaceShape}, 404))
+    def get(self, request: Request, id: UUID) -> Response:
+        return answer(actor_of(request), id, 200)
+
+    @extend_schema(
+        summary="Change a workspace",
+        request=ChangeBody,
+        responses=answers({200: WorkspaceShape}, 404, 409, 422),
+    )
+    def patch(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_own(actor, workspace)
+        body = checked(ChangeBody, request)
+        if "name" in body:
+            lifecycle.rename(actor, workspace, body["name"])
+        return answer(actor, id, 200)
+
+    @extend_schema(
+        summary="Delete a workspace",
+        parameters=[OpenApiParameter("delete_disk", bool, description="Its files too. They stay otherwise.")],
+        responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        delete_disk = DeleteQuery.of(request)["delete_disk"]
+        changed = lifecycle.delete(actor, workspace, delete_disk=delete_disk)
+        return answer(actor, id, 202 if changed else 200)
+
+
+class Query(StrictSerializer):
+    """Query parameters, checked like a body; other parameters are let be."""
+
+    @classmethod
+    def of(cls, request: Request) -> dict[str, Any]:
+        names = cls().fields
+        query = cls(data={name: text for name, text in request.query_params.items() if name in names})
+        query.is_valid(raise_exception=True)
+        return dict(query.validated_data)
+
+
+class DeleteQuery(Query):
+    delete_disk = serializers.BooleanField(default=False)
+
+
+class EventQuery(Query):
+    after = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class LogQuery(Query):
+    container = serializers.CharField(default="", max_length=63, allow_blank=True)
+    tail = serializers.IntegerField(default=DEFAULT_TAIL, min_value=0, max_value=LONGEST_TAIL)
+    follow = serializers.BooleanField(default=False)
+
+
+class ActionView(APIView):
+    """Start, stop, restart: 202 when something will happen, 200 when it is so already."""
+
+    write_scope = Scope.WORKSPACES
+    action: Callable[[Actor, Workspace], bool]
+
+    @extend_schema(
+        request=NoBody, responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422, 429)
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        checked(NoBody, request)
+        changed = type(self).action(actor, workspace)
+        return answer(actor, id, 202 if changed else 200)
+
+
+@extend_schema(summary="Start a stopped or failed workspace")
+class StartView(ActionView):
+    action = staticmethod(lifecycle.start)
+
+
+@extend_schema(summary="Stop a workspace; its files stay")
+class StopView(ActionView):
+    action = staticmethod(lifecycle.stop)
+
+
+@extend_schema(summary="Restart a workspace on the same units")
+class RestartView(ActionView):
+    action = staticmethod(lifecycle.restart)
+
+
+class EventsView(ListView):
+    serializer_class = EventShape
+    queryset = Event.objects.none()
+    filter_backends = ()
+    keyset = ("number", "id")
+
+    @extend_schema(
+        summary="The story of a workspace, oldest first",
+        parameters=[OpenApiParameter("after", int, description="Only events with a larger id.")],
+        responses=answers({200: EventShape(many=True)}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        workspace = access.get(actor_of(request), id)
+        events = Event.objects.filter(workspace=workspace, number__gt=EventQuery.of(request)["after"])
+        page = self.paginate_queryset(events)
+        return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class WhateverAccepted(DefaultContentNegotiation):
+    """Text is sent to who asks for text, JSON or anything; refusals are JSON."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class LogsView(APIView):
+    content_negotiation_class = WhateverAccepted
+
+    @extend_schema(
+        summary="The log of a workspace's container, as text",
+        parameters=[
+            OpenApiParameter("container", str, description="A workspace has one: leave it out."),
+            OpenApiParameter("tail", int, description="How many of the last lines."),
+            OpenApiParameter("follow", bool, description="Go on with what comes, for ten minutes at most."),
+        ],
+        responses=answers({(200, "text/plain"): OpenApiTypes.STR}, 404, 409, 422, 429),  # type: ignore[dict-item]
+    )
+    def get(self, request: Request, id: UUID) -> StreamingHttpResponse:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_log(actor, workspace)
+        log = open_log(workspace, **LogQuery.of(request), longest_seconds=LONGEST_FOLLOW_SECONDS)
+        return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
+
+
+class ImagesView(ListView):
+    serializer_class = ImageShape
+    queryset = Image.objects.filter(is_active=True)
+    filter_backends = ()
+    keyset = ("slug", "id")
+
+    @extend_schema(summary="Images to launch with", responses=answers({200: ImageShape(many=True)}))
+    def get(self, request: Request) -> Response:
+        return self.page()
+
+
+class EstimateView(APIView):
+    write_scope = Scope.READ
+
+    @extend_schema(
+        summary="Would this launch start now? Writes nothing",
+        request=LaunchBody,
+        responses=answers({200: EstimateShape}, 404, 422, 501),
+    )
+    def post(self, request: Request) -> Response:
+        actor = actor_of(request)
+        body = checked(LaunchBody, request)
+        tenant = tenant_by_slug(actor, body["tenant"])
+        _image, size = check(tenant, spec_of(body))
+        outlook = estimate(tenant, size)
+        kept = {name: request.data[name] for name in ("tenant", "name", "image", "disk_mib") if name in request.data}
+        others = [] if outlook["starts_now"] else alternatives(tenant, size)
+        return Response(
+            {
+                **outlook,
+                "estimated_start": None,
+                "alternatives": [{**kept, "flavor": flavor.slug} for flavor in others],
+            }
+        )

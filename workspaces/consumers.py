@@ -1,0 +1,298 @@
+"""Websockets: every change of what a person may see, as it is committed.
+
+A message only wakes: what is sent is read from the rows, so that a lost or doubled message harms nothing. Groups are
+joined before the first read, so that nothing falls between. One sender per socket: what changes while a slow client
+takes its time is told once, in its last state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.utils.translation import gettext as _
+
+from accounts import tickets, tokens
+from accounts.access import Actor, not_there, visible_tenants
+from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
+from accounts.models import APIToken, Scope, User
+
+from . import access, logs
+from .models import Event, Workspace
+from .representation import Json, event_json, with_related, workspace_json, workspaces_json
+
+logger = logging.getLogger(__name__)
+
+NOT_SIGNED_IN = 4401
+NOT_THERE = 4404
+TICKET_EXPIRED = 4408
+FAILED = 1011
+
+PING_SECONDS = 20
+SNAPSHOT_LIMIT = 500
+EVENTS_AT_ONCE = 500
+LOG_RETRY_SECONDS = 2
+
+
+class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """What all sockets share: who it is, a ping, one sender, and an end when the person loses access."""
+
+    actor: Actor
+
+    async def connect(self) -> None:
+        await self.accept()  # a refusal needs an open socket to carry its code
+        self._joined: set[str] = set()
+        self._wake = asyncio.Event()
+        self._recheck = False
+        self._jobs = [asyncio.create_task(self._live())]
+
+    async def disconnect(self, code: int) -> None:
+        for job in self._jobs:
+            job.cancel()
+        for group in self._joined:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def _live(self) -> None:
+        """The socket's whole life after the handshake; a refusal anywhere ends it with the code that says why."""
+        try:
+            self.actor = await database_sync_to_async(who)(self.scope)
+            self.start(self._ping())
+            await self._join()
+            while True:
+                await self.tell()
+                await self._wake.wait()
+                self._wake.clear()
+                if self._recheck:
+                    self._recheck = False
+                    self.actor = await database_sync_to_async(still)(self.actor)
+                    await self._join()
+        except NotSignedIn as refusal:
+            await self.close(TICKET_EXPIRED if refusal.code == "ticket_expired" else NOT_SIGNED_IN)
+        except (NotThere, NotAllowed):
+            await self.close(NOT_THERE)
+        except Exception:
+            logger.exception("a websocket failed; its client comes back")
+            await self.close(FAILED)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Something beside telling, ended with the socket."""
+        self._jobs.append(asyncio.create_task(work))
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(PING_SECONDS)
+            await self.send_json({"type": "ping"})
+
+    async def _join(self) -> None:
+        wanted = {f"user.{self.actor.user.pk}"} | await database_sync_to_async(self.groups_to_hear)()
+        for group in wanted - self._joined:
+            await self.channel_layer.group_add(group, self.channel_name)
+        for group in self._joined - wanted:
+            await self.channel_layer.group_discard(group, self.channel_name)
+        self._joined = wanted
+
+    def groups_to_hear(self) -> set[str]:
+        """What wakes this socket, besides its person's own group. Synchronous; raises NotThere."""
+        raise NotImplementedError
+
+    async def tell(self) -> None:
+        """Read the rows and send what the client does not have yet."""
+        raise NotImplementedError
+
+    # --- Messages of the channel layer: each only wakes the teller
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def workspace_changed(self, message: Json) -> None:
+        self.wake()
+
+    async def resync(self, message: Json) -> None:
+        self.wake()
+
+    async def access_changed(self, message: Json) -> None:
+        """The person was deactivated, or their tenants changed: what they may is asked anew first."""
+        self._recheck = True
+        self.wake()
+
+
+def who(scope: Json) -> Actor:
+    """The person of a ticket or of the session's cookie; NotSignedIn says which of the two failed."""
+    ticket = query(scope).get("token")
+    if ticket is not None:
+        actor = tickets.redeem(ticket)
+        actor.require(Scope.READ)
+        return actor
+    user = scope.get("user")
+    if not isinstance(getattr(user, "pk", None), UUID):
+        raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+    return still(Actor(User.objects.get(pk=user.pk)))  # type: ignore[union-attr]
+
+
+def still(actor: Actor) -> Actor:
+    """The same actor as the rows are now; NotSignedIn when they may no longer come in."""
+    user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
+    token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
+    if user is None or (actor.token and (token is None or not tokens.is_usable(token))):
+        raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+    return Actor(user, token)
+
+
+def query(scope: Json) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(scope["query_string"].decode()).items()}
+
+
+class Nowhere(Live):
+    """An address that nobody listens at."""
+
+    def groups_to_hear(self) -> set[str]:
+        raise not_there()
+
+
+class WorkspaceList(Live):
+    """All that the person may see: a snapshot, then each that changes."""
+
+    async def connect(self) -> None:
+        self.changed: set[str] | None = None  # None: all, as a snapshot
+        await super().connect()
+
+    def groups_to_hear(self) -> set[str]:
+        tenants = set(visible_tenants(self.actor).values_list("pk", flat=True))
+        if self.actor.user.is_staff and not (self.actor.token and self.actor.token.tenant_id):
+            return {"staff"}
+        return {f"tenant.{tenant}" for tenant in tenants}
+
+    async def tell(self) -> None:
+        changed, self.changed = self.changed, set()
+        if changed is None:
+            await self.send_json(await database_sync_to_async(self.snapshot)())
+        elif changed:
+            for workspace in await database_sync_to_async(self.read)(changed):
+                await self.send_json({"type": "workspace", "workspace": workspace})
+
+    def snapshot(self) -> Json:
+        rows = with_related(access.visible(self.actor)).filter(deleted_at__isnull=True)
+        workspaces = workspaces_json(rows[: SNAPSHOT_LIMIT + 1], self.actor)
+        return {
+            "type": "snapshot",
+            "workspaces": workspaces[:SNAPSHOT_LIMIT],
+            "truncated": len(workspaces) > SNAPSHOT_LIMIT,
+        }
+
+    def read(self, ids: set[str]) -> list[Json]:
+        return workspaces_json(with_related(access.visible(self.actor)).filter(pk__in=ids), self.actor)
+
+    async def workspace_changed(self, message: Json) -> None:
+        if self.changed is not None:
+            self.changed.add(message["id"])
+        self.wake()
+
+    async def resync(self, message: Json) -> None:
+        self.changed = None
+        self.wake()
+
+    async def access_changed(self, message: Json) -> None:
+        self.changed = None
+        await super().access_changed(message)
+
+
+class OneWorkspace(Live):
+    """One workspace and its story: every event after `?after=N`, in order, none twice."""
+
+    async def connect(self) -> None:
+        after = query(self.scope).get("after", "")
+        self.after = int(after) if after.isdecimal() and len(after) < 10 else 0
+        self.told: Json | None = None
+        await super().connect()
+
+    @property
+    def workspace_id(self) -> UUID:
+        workspace_id: UUID = self.scope["url_route"]["kwargs"]["workspace_id"]
+        return workspace_id
+
+    def groups_to_hear(self) -> set[str]:
+        access.get(self.actor, self.workspace_id)
+        return {f"workspace.{self.workspace_id}"}
+
+    async def tell(self) -> None:
+        while True:
+            workspace, events = await database_sync_to_async(self.read)()
+            for event in events:
+                await self.send_json({"type": "event", "event": event})
+                self.after = event["id"]
+            if len(events) < EVENTS_AT_ONCE:
+                break
+        if workspace != self.told:
+            await self.send_json({"type": "workspace", "workspace": workspace})
+            self.told = workspace
+
+    def read(self) -> tuple[Json, list[Json]]:
+        """The row first: a client never hears of a state whose events it has not been told."""
+        workspace = access.get(self.actor, self.workspace_id)
+        described = workspace_json(workspace, self.actor)
+        events = Event.objects.filter(workspace=workspace, number__gt=self.after).order_by("number")
+        return described, [event_json(event) for event in events[:EVENTS_AT_ONCE]]
+
+
+class WorkspaceLog(Live):
+    """The log, followed over restarts: `start` before its last lines are told anew, `note` when there is none."""
+
+    log: logs.Log | None = None
+
+    @property
+    def workspace_id(self) -> UUID:
+        workspace_id: UUID = self.scope["url_route"]["kwargs"]["workspace_id"]
+        return workspace_id
+
+    def groups_to_hear(self) -> set[str]:
+        self.readable()
+        return {f"workspace.{self.workspace_id}"}
+
+    def readable(self) -> Workspace:
+        workspace = access.get(self.actor, self.workspace_id)
+        if not access.may_manage(self.actor, workspace):
+            raise not_there()
+        return workspace
+
+    def open(self) -> logs.Log:
+        return logs.open_log(self.readable(), follow=True)
+
+    async def tell(self) -> None:
+        try:
+            self.log = await database_sync_to_async(self.open)()
+        except (NotThere, NotSignedIn):
+            raise
+        except Refusal as refusal:
+            await self.send_json({"type": "note", "message": refusal.message, "hint": refusal.hint})
+            if refusal.retry_after_seconds is None:
+                return  # the workspace's next change wakes
+        else:
+            await self.send_json({"type": "start"})
+            async with aclosing(aiter(self.log)) as lines:
+                async for line in lines:
+                    await self.send_json({"type": "line", "line": line.rstrip("\n")})
+        self.start(self._wake_later())
+
+    async def _wake_later(self) -> None:
+        """The container may have been started anew in its place, or the cluster be back."""
+        await asyncio.sleep(LOG_RETRY_SECONDS)
+        self.wake()
+
+    async def access_changed(self, message: Json) -> None:
+        await super().access_changed(message)
+        await self._end_reading()
+
+    async def disconnect(self, code: int) -> None:
+        await super().disconnect(code)
+        await self._end_reading()
+
+    async def _end_reading(self) -> None:
+        if self.log is not None:
+            self.log.close()

@@ -1,0 +1,51 @@
+"""Would it start now? And if not, what would: the answer beside the launch form and of `POST estimate/`."""
+
+from __future__ import annotations
+
+from accounts.models import Tenant
+from quotas.models import Flavor
+from quotas.queries import Outlook, outlook
+
+from .sizing import Size
+
+MOST_ALTERNATIVES = 3
+
+
+def estimate(tenant: Tenant, size: Size) -> Outlook:
+    """What the queue would say to this size. Writes nothing."""
+    return outlook(
+        tenant=tenant,
+        pool=size.pool,
+        units=size.units,
+        cpu_millicores=size.requested_cpu_millicores,
+        memory_mib=size.requested_memory_mib,
+    )
+
+
+def alternatives(tenant: Tenant, size: Size) -> list[Flavor]:
+    """Ready-made sizes that would start now instead; those with GPUs first if GPUs were asked for."""
+    flavors = Flavor.objects.select_related("pool__cluster").exclude(pk=size.flavor.pk if size.flavor else None)
+    wants_gpus = size.units > 0
+    ranked = sorted(flavors, key=lambda flavor: ((flavor.units > 0) != wants_gpus, distance(flavor, size)))
+    found: list[Flavor] = []
+    for flavor in ranked:
+        if estimate(tenant, size_of(flavor))["starts_now"]:
+            found.append(flavor)
+        if len(found) == MOST_ALTERNATIVES:
+            break
+    return found
+
+
+def distance(flavor: Flavor, size: Size) -> float:
+    """How different in GPUs."""
+    return abs(float(flavor.pool.gpus(flavor.units)) - float(size.pool.gpus(size.units)))
+
+
+def size_of(flavor: Flavor) -> Size:
+    return Size(
+        pool=flavor.pool,
+        flavor=flavor,
+        units=flavor.units,
+        cpu_millicores=flavor.cpu_millicores,
+        memory_mib=flavor.memory_mib,
+    )

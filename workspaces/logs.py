@@ -1,0 +1,122 @@
+"""A workspace's log as it is written, straight from its container: the only read of ours that asks the cluster.
+
+Each reader holds a thread while it waits for the next line, so readers are counted and refused beyond a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from django.utils.translation import gettext as _
+
+from accounts.errors import Conflict, Invalid, Refusal, TooMany
+from clusters.connections import api_for
+from clusters.errors import ClusterError, ClusterRefused
+from clusters.transport import Lines
+
+from .models import Phase, Workspace
+from .story import hint, sentence
+
+CONTAINER_NAME = "workspace"  # as pod.py names it
+DEFAULT_TAIL = 500
+LONGEST_TAIL = 10_000
+MOST_READERS = 64
+
+_threads = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="log")
+_places = threading.BoundedSemaphore(MOST_READERS)
+
+
+class ClusterAway(Refusal):
+    status = 503
+
+
+class Log:
+    """An open log: lines with their line feed. Closing it, from anywhere, ends who reads it."""
+
+    def __init__(self, lines: Lines, longest_seconds: float | None) -> None:
+        self._lines = lines
+        self._longest_seconds = longest_seconds
+        self._closing = threading.Lock()
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        loop = asyncio.get_running_loop()
+        if self._longest_seconds is not None:
+            loop.call_later(self._longest_seconds, self.close)
+        try:
+            while (line := await loop.run_in_executor(_threads, _next, self._lines)) is not None:
+                yield line + "\n"
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._lines.close()
+        _places.release()
+
+
+def _next(lines: Iterator[str]) -> str | None:
+    """The next line; None at the end, also when the cluster went silent or away."""
+    try:
+        return next(lines, None)
+    except ClusterError:
+        return None
+
+
+def open_log(
+    workspace: Workspace, *, container: str = "", tail: int = DEFAULT_TAIL, follow: bool = False
+) -> Log:
+    """Ask the cluster for the log. Blocks for that request; raises a Refusal that says why there is none."""
+    if container not in ("", CONTAINER_NAME):
+        text = _("A workspace has one container: “%(name)s”.") % {"name": CONTAINER_NAME}
+        raise Invalid("no_such_container", text, _("Leave it out."), fields={"container": [text]})
+    if not 0 <= tail <= LONGEST_TAIL:
+        text = _("Ask for 0 to %(most)d lines.") % {"most": LONGEST_TAIL}
+        raise Invalid("invalid_tail", text, _("Follow the log to see what comes."), fields={"tail": [text]})
+    if workspace.phase in (Phase.WAITING, Phase.STOPPED):
+        raise _no_log(workspace)
+    if not _places.acquire(blocking=False):
+        raise TooMany(
+            "too_many_log_readers",
+            _("Too many people read logs at the moment."),
+            _("Try again in a minute."),
+            retry_after_seconds=60,
+        )
+    try:
+        return Log(_ask(workspace, tail, follow), longest_seconds)
+    except BaseException:
+        _places.release()
+        raise
+
+
+def _ask(workspace: Workspace, tail: int, follow: bool) -> Lines:
+    try:
+        return api_for(workspace.pool.cluster).logs(
+            workspace.tenant.namespace,
+            f"{workspace.object_name}-0",
+            container=CONTAINER_NAME,
+            tail_lines=tail,
+            follow=follow,
+        )
+    except ClusterError as error:
+        if isinstance(error, ClusterRefused) and error.status in (400, 404):  # 400: not started yet
+            raise _no_log(workspace) from None
+        raise ClusterAway(
+            "cluster_unavailable",
+            _("The cluster does not answer at the moment."),
+            _("Nothing is lost: try again in a minute."),
+            retry_after_seconds=60,
+        ) from None
+
+
+def _no_log(workspace: Workspace) -> Conflict:
+    """There is no container to read from; what the workspace does instead says when there will be."""
+    doing = sentence(workspace.message_code, workspace.message_data)
+    advice = hint(workspace.message_code, workspace.message_data)
+    return Conflict("no_log_yet", _("There is no log at the moment. %(doing)s") % {"doing": doing}, advice)

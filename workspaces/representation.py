@@ -1,0 +1,193 @@
+"""A workspace and its events as the API, the websockets and the pages show them. From rows alone, never the cluster.
+
+What opens a workspace (the Jupyter link, the SSH endpoint, its environment) is for its own person alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.db.models import QuerySet
+
+from accounts.access import Actor
+from accounts.secrets import decrypt
+from quotas.queries import Queue, queues_of
+
+from . import story
+from .access import is_own
+from .models import STEPS, Event, Phase, Step, Workspace
+
+RELATED = ("tenant", "owner", "image", "pool", "flavor", "secret")
+Json = dict[str, Any]
+
+
+def with_related(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    """All that a workspace's JSON needs, in one query."""
+    return rows.select_related(*RELATED)
+
+
+def workspace_json(workspace: Workspace, actor: Actor) -> Json:
+    return workspaces_json([workspace], actor)[0]
+
+
+def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]:
+    """Many at once, with as many queries as for one. The rows come from `with_related`."""
+    workspaces = list(workspaces)
+    queues = queues_of(workspace.run for workspace in workspaces if workspace.run)
+    return [
+        _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None)
+        for workspace in workspaces
+    ]
+
+
+def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None) -> Json:
+    own = is_own(actor, workspace)
+    return {
+        "id": str(workspace.pk),
+        "tenant": workspace.tenant.slug,
+        "owner": workspace.owner.get_username(),
+        "name": workspace.name,
+        "image": workspace.image.slug,
+        "pool": workspace.pool.slug,
+        "flavor": workspace.flavor.slug if workspace.flavor else None,
+        "gpus": gpus(workspace),
+        "gpu_memory_mib": gpu_memory_mib(workspace),
+        "cpu": number(workspace.cpu_millicores / 1000),
+        "memory_mib": workspace.memory_mib,
+        "disk_mib": workspace.disk_mib,
+        "env": workspace.env if own else None,
+        "repository": workspace.repository if own else None,
+        "priority": workspace.priority,
+        "desired": workspace.desired,
+        "phase": workspace.phase,
+        "message": story.sentence(workspace.message_code, workspace.message_data),
+        "queue": queue_json(queue) if queue else None,
+        "progress": {
+            "step": workspace.step,
+            "index": step_index(workspace),
+            "total": len(STEPS),
+            "since": moment(workspace.step_since),
+        },
+        "endpoints": endpoints(workspace) if own else {"jupyter": None, "ssh": None},
+        "failure": failure_json(workspace.failure),
+        "volumes": [],
+        "node": workspace.node or None,
+        "created_at": moment(workspace.created_at),
+        "started_at": moment(workspace.started_at),
+        "ready_at": moment(workspace.ready_at),
+        "deleted_at": moment(workspace.deleted_at),
+        "stops_at": None,
+        "idle": {"since": None, "stops_at": None, "busy_by": []},
+        "last_event": workspace.last_event,
+    }
+
+
+def event_json(event: Event) -> Json:
+    return {
+        "id": event.number,
+        "run": str(event.run) if event.run else None,
+        "at": moment(event.at),
+        "step": event.step or None,
+        "level": event.level,
+        "code": event.code,
+        "message": story.sentence(event.code, event.data),
+        "hint": story.hint(event.code, event.data),
+        "data": event.data,
+    }
+
+
+def queue_json(queue: Queue) -> Json:
+    """The queue's answer with its times as text."""
+    return {**queue, "estimated_start": moment(queue["estimated_start"])}
+
+
+def failure_json(failure: Json | None) -> Json | None:
+    if failure is None:
+        return None
+    code, data = failure["code"], failure.get("data") or {}
+    return {
+        "code": code,
+        "message": story.sentence(code, data),
+        "hint": story.hint(code, data),
+        "at": failure["at"],
+        "post_mortem": None,
+    }
+
+
+# --- Endpoints
+
+
+def endpoints(workspace: Workspace) -> Json:
+    """How to get in; only while it is ready."""
+    if workspace.phase != Phase.READY or not workspace.host:
+        return {"jupyter": None, "ssh": None}
+    jupyter = ssh = None
+    if workspace.jupyter_port:
+        token = quote(decrypt(workspace.secret.jupyter_token), safe="")
+        jupyter = f"http://{_bracketed(workspace.host)}:{workspace.jupyter_port}/lab?token={token}"
+    if workspace.ssh_port:
+        ssh = ssh_endpoint(workspace, workspace.host, workspace.ssh_port)
+    return {"jupyter": jupyter, "ssh": ssh}
+
+
+def ssh_endpoint(workspace: Workspace, host: str, port: int) -> Json:
+    """The host key goes by the workspace's id: its address may have been another workspace's yesterday."""
+    user, alias = workspace.image.username, f"berth-{workspace.pk}"
+    config = [
+        f"Host {host_nickname(workspace.name)}",
+        f"    HostName {host}",
+        f"    Port {port}",
+        f"    User {user}",
+        f"    HostKeyAlias {alias}",
+    ]
+    with_port = "" if port == 22 else f"-p {port} "
+    return {
+        "host": host,
+        "port": port,
+        "user": user,
+        "command": f"ssh {with_port}-o HostKeyAlias={alias} {user}@{host}",
+        "config": "\n".join(config) + "\n",
+        "host_key_fingerprint": workspace.secret.host_key_fingerprint,
+        "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{_bracketed(host)}:{port}{workspace.image.home}",
+    }
+
+
+def host_nickname(name: str) -> str:
+    """The workspace's name as one word that ssh takes for a host."""
+    return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+# --- Figures
+
+
+def number(value: float) -> int | float:
+    """2 rather than 2.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def gpus(workspace: Workspace) -> int | float:
+    return number(round(float(workspace.pool.gpus(workspace.units)), 4))
+
+
+def gpu_memory_mib(workspace: Workspace) -> int | None:
+    memory_mib = workspace.pool.unit_memory_mib or workspace.pool.gpu_memory_mib
+    return memory_mib * workspace.units if memory_mib and workspace.units else None
+
+
+def step_index(workspace: Workspace) -> int:
+    return STEPS.index(Step(workspace.step)) + 1
+
+
+def moment(at: datetime | str | None) -> str | None:
+    """RFC 3339 in UTC."""
+    if isinstance(at, datetime):
+        return at.isoformat().replace("+00:00", "Z")
+    return at

@@ -1,0 +1,12 @@
+"""Websocket addresses."""
+
+from django.urls import path, re_path
+
+from . import consumers
+
+websocket_urlpatterns = [
+    path("ws/workspaces/", consumers.WorkspaceList.as_asgi()),
+    path("ws/workspaces/<uuid:workspace_id>/", consumers.OneWorkspace.as_asgi()),
+    path("ws/workspaces/<uuid:workspace_id>/logs/", consumers.WorkspaceLog.as_asgi()),
+    re_path("", consumers.Nowhere.as_asgi()),
+]

@@ -1,0 +1,223 @@
+"""The bodies of the workspace endpoints: what comes in, and for the documentation what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+
+from accounts.errors import NotYet
+from accounts.rest.serializers import StrictSerializer
+
+from .launch import ENV_NAME, LaunchSpec
+from .models import Desired, Event, Image, Phase, Step
+from .sizing import GpuAsked, SizeAsked
+
+LARGEST_MIB = 16 * 1024 * 1024
+# In the contract, not built yet: taken when empty, answered 501 when not.
+LATER = ("volumes", "max_runtime_minutes", "idle_minutes", "notify")
+
+
+class Environment(serializers.DictField):
+    """Names to values. What is malformed is a 400; what is reserved the launch itself refuses."""
+
+    child = serializers.CharField(allow_blank=True, trim_whitespace=False)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if isinstance(data, Mapping) and not all(ENV_NAME.fullmatch(str(name)) for name in data):
+            raise serializers.ValidationError(_("Names have letters, digits and _, and do not begin with a digit."))
+        values: dict[str, str] = super().to_internal_value(data)
+        return values
+
+
+class GpuBody(StrictSerializer):
+    """Find me a GPU with at least this."""
+
+    min_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
+    min_compute_capability = serializers.RegexField(r"^\d{1,2}(\.\d{1,2})?$", required=False)
+    ecc = serializers.BooleanField(required=False)
+    product = serializers.CharField(required=False, max_length=120)
+
+
+class LaunchBody(StrictSerializer):
+    """Exactly one of flavor, pool or gpu says where; the other figures say how much."""
+
+    tenant = serializers.CharField(max_length=40)
+    name = serializers.CharField(max_length=63)
+    image = serializers.CharField(max_length=40)
+    flavor = serializers.CharField(required=False, max_length=40)
+    pool = serializers.CharField(required=False, max_length=40)
+    gpu = GpuBody(required=False)
+    gpus = serializers.FloatField(required=False, min_value=0, max_value=4096)
+    gpu_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
+    cpu = serializers.FloatField(required=False, min_value=0.1, max_value=1024)
+    memory_mib = serializers.IntegerField(required=False, min_value=128, max_value=LARGEST_MIB)
+    disk_mib = serializers.IntegerField(required=False, default=0, min_value=0, max_value=LARGEST_MIB)
+    env = Environment(required=False, default=dict)
+    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
+    repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
+    priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
+    volumes = serializers.ListField(required=False, child=serializers.DictField(), help_text="Not built yet.")
+    max_runtime_minutes = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=525_600, help_text="Not built yet."
+    )
+    idle_minutes = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=525_600, help_text="Not built yet."
+    )
+    notify = serializers.BooleanField(required=False, help_text="Not built yet.")
+
+
+class ChangeBody(StrictSerializer):
+    """What may change of a workspace that is there."""
+
+    name = serializers.CharField(required=False, max_length=63)
+
+
+def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
+    """A valid LaunchBody as what the launch takes."""
+    for name in LATER:
+        if body.get(name):
+            text = _("“%(name)s” is not built yet.") % {"name": name}
+            raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
+    return LaunchSpec(
+        tenant=body["tenant"],
+        name=body["name"],
+        image=body["image"],
+        size=SizeAsked(
+            flavor=body.get("flavor"),
+            pool=body.get("pool"),
+            gpu=GpuAsked(**body["gpu"]) if "gpu" in body else None,
+            # As it was written: 0.14 is 14/100, not the nearest binary fraction.
+            gpus=Fraction(str(body["gpus"])) if "gpus" in body else None,
+            gpu_memory_mib=body.get("gpu_memory_mib"),
+            cpu_millicores=round(body["cpu"] * 1000) if "cpu" in body else None,
+            memory_mib=body.get("memory_mib"),
+        ),
+        disk_mib=body["disk_mib"],
+        env=body["env"],
+        secret_env=body["secret_env"],
+        repository=body["repository"],
+        priority=body["priority"],
+    )
+
+
+# --- What goes out, for OpenAPI alone: representation.py makes it
+
+
+class ReasonShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+
+
+class QueueShape(serializers.Serializer[Any]):
+    position = serializers.IntegerField()
+    ahead = serializers.IntegerField()
+    reason = ReasonShape()
+    estimated_start = serializers.DateTimeField(allow_null=True)
+
+
+class ProgressShape(serializers.Serializer[Any]):
+    step = serializers.ChoiceField(choices=Step.choices)
+    index = serializers.IntegerField(help_text="1 to 10.")
+    total = serializers.IntegerField()
+    since = serializers.DateTimeField()
+
+
+class SSHShape(serializers.Serializer[Any]):
+    host = serializers.CharField()
+    port = serializers.IntegerField()
+    user = serializers.CharField()
+    command = serializers.CharField()
+    config = serializers.CharField(help_text="For ~/.ssh/config.")
+    host_key_fingerprint = serializers.CharField()
+    vscode = serializers.CharField(help_text="Opens it in VS Code.")
+
+
+class EndpointsShape(serializers.Serializer[Any]):
+    jupyter = serializers.CharField(allow_null=True)
+    ssh = SSHShape(allow_null=True)
+
+
+class FailureShape(ReasonShape):
+    at = serializers.DateTimeField()
+    post_mortem = serializers.JSONField(allow_null=True)
+
+
+class IdleShape(serializers.Serializer[Any]):
+    since = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(allow_null=True)
+    busy_by = serializers.ListField(child=serializers.CharField())
+
+
+class WorkspaceShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    tenant = serializers.CharField()
+    owner = serializers.CharField()
+    name = serializers.CharField()
+    image = serializers.CharField()
+    pool = serializers.CharField()
+    flavor = serializers.CharField(allow_null=True)
+    gpus = serializers.FloatField()
+    gpu_memory_mib = serializers.IntegerField(allow_null=True)
+    cpu = serializers.FloatField()
+    memory_mib = serializers.IntegerField()
+    disk_mib = serializers.IntegerField()
+    env = serializers.DictField(child=serializers.CharField(), allow_null=True, help_text="Null for others.")
+    repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Null for others.")
+    priority = serializers.IntegerField()
+    desired = serializers.ChoiceField(choices=Desired.choices)
+    phase = serializers.ChoiceField(choices=Phase.choices)
+    message = serializers.CharField(allow_blank=True)
+    queue = QueueShape(allow_null=True)
+    progress = ProgressShape()
+    endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
+    failure = FailureShape(allow_null=True)
+    volumes = serializers.ListField(child=serializers.DictField())
+    node = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ready_at = serializers.DateTimeField(allow_null=True)
+    deleted_at = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(allow_null=True)
+    idle = IdleShape()
+    last_event = serializers.IntegerField()
+
+
+class EventShape(serializers.Serializer[Any]):
+    id = serializers.IntegerField(help_text="1, 2, 3 … within the workspace.")
+    run = serializers.UUIDField(allow_null=True)
+    at = serializers.DateTimeField()
+    step = serializers.ChoiceField(choices=Step.choices, allow_null=True)
+    level = serializers.ChoiceField(choices=Event.Level.choices)
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+    data = serializers.DictField()
+
+
+class ImageShape(serializers.ModelSerializer[Image]):
+    offers = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Image
+        fields = ("slug", "name", "description", "reference", "offers", "uid", "gid", "username", "home", "shell")
+
+    def get_offers(self, image: Image) -> list[str]:
+        offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
+        return [name for name, is_offered in offered.items() if is_offered]
+
+
+class EstimateShape(serializers.Serializer[Any]):
+    admissible = serializers.BooleanField()
+    starts_now = serializers.BooleanField()
+    position = serializers.IntegerField(allow_null=True)
+    estimated_start = serializers.DateTimeField(allow_null=True)
+    reasons = ReasonShape(many=True)
+    alternatives = serializers.ListField(
+        child=serializers.DictField(), help_text="Launch bodies that would start now; add your secret_env."
+    )
+

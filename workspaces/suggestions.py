@@ -1,0 +1,97 @@
+"""What the launch form offers: sizes by pool with what is free, a name nobody has to think up, the last launch again."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accounts.access import Actor, role_in, visible_tenants
+from accounts.models import Role, Tenant
+from quotas.models import Flavor
+from quotas.queries import pools_for, quotas_for
+
+from .estimate import estimate, size_of
+from .models import Image, Workspace
+
+ADJECTIVES = (
+    "amber", "brave", "bright", "calm", "clear", "cosy", "deep", "fair", "gentle", "keen", "kind", "light",
+    "lucid", "mellow", "nimble", "open", "patient", "plain", "quick", "quiet", "steady", "still", "swift", "warm",
+)  # fmt: skip
+NOUNS = (
+    "anchor", "atlas", "bay", "beacon", "breeze", "buoy", "compass", "coral", "cove", "current", "delta", "dune",
+    "fjord", "harbor", "heron", "island", "lagoon", "lantern", "meadow", "pier", "reef", "sail", "shore", "tide",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PoolChoice:
+    """A pool with its flavors, and what the tenant may still use of it."""
+
+    pool: Mapping[str, Any]
+    flavors: Sequence[Flavor]
+    quota: Mapping[str, Any] | None
+
+    @property
+    def has_gpus(self) -> bool:
+        return self.pool["sharing"] is not None
+
+    @property
+    def usable(self) -> bool:
+        """A pool with GPUs is for tenants with a quota in it."""
+        return not self.has_gpus or bool(self.quota and self.quota["limit_gpus"])
+
+
+def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
+    flavors: dict[str, list[Flavor]] = {}
+    for flavor in Flavor.objects.select_related("pool"):
+        flavors.setdefault(flavor.pool.slug, []).append(flavor)
+    quotas = {quota["pool"]: quota for quota in quotas_for(actor) if quota["tenant"] == tenant.slug}
+    choices = [
+        PoolChoice(pool, flavors[pool["slug"]], quotas.get(pool["slug"]))
+        for pool in pools_for(actor)
+        if pool["slug"] in flavors
+    ]
+    return sorted(choices, key=lambda choice: not choice.usable)
+
+
+def launch_tenants(actor: Actor) -> list[Tenant]:
+    """Where the actor may launch."""
+    may_launch = (Role.OWNER, Role.MEMBER)
+    return [tenant for tenant in visible_tenants(actor) if role_in(actor, tenant) in may_launch]
+
+
+def friendly_name(actor: Actor) -> str:
+    """Two plain words that none of the person's workspaces has yet."""
+    mine = Workspace.objects.filter(owner=actor.user, deleted_at__isnull=True)
+    taken = set(mine.values_list("name", flat=True))
+    free = [name for name in (f"{a}-{n}" for a in ADJECTIVES for n in NOUNS) if name not in taken]
+    return secrets.choice(free) if free else f"workspace-{len(taken) + 1}"
+
+
+def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
+    """A launch for who has none yet: the smallest size with a GPU that starts now, else the smallest that does."""
+    image = Image.objects.filter(is_active=True).first()
+    flavors = list(Flavor.objects.select_related("pool__cluster"))
+    flavors.sort(key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores))
+    for tenant in tenants:
+        for flavor in flavors:
+            if image and estimate(tenant, size_of(flavor))["starts_now"]:
+                return {"tenant": tenant, "image": image, "flavor": flavor, "name": friendly_name(actor)}
+    return None
+
+
+def last_launch(actor: Actor) -> dict[str, Any]:
+    """The person's newest workspace as the form's first values; its secrets are not among them."""
+    row = Workspace.objects.filter(owner=actor.user).select_related("tenant", "image", "flavor").first()
+    if row is None:
+        return {}
+    return {
+        "tenant": row.tenant.slug,
+        "image": row.image.slug,
+        "flavor": row.flavor.slug if row.flavor else None,
+        "disk_gib": row.disk_mib // 1024,
+        "env": "\n".join(f"{name}={value}" for name, value in row.env.items()),
+        "repository": row.repository,
+    }

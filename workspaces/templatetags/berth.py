@@ -1,0 +1,114 @@
+"""What templates need beside Django's own: icons, sizes with their unit, times that tick."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.models import Membership, User
+
+register = template.Library()
+
+THEMES = ("light", "dark")
+# Above this many GPUs a meter is a bar: cells could no longer be counted at a glance.
+MOST_CELLS = 16
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon of our sprite; decoration only, the word stands beside it."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        static("img/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def mib(amount: int | None) -> str:
+    """MiB as people say it: 512 MiB, 16 GiB, 1.5 TiB."""
+    value, unit = float(amount or 0), "MiB"
+    for larger in ("GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f}".removesuffix(".0") + f"\N{NO-BREAK SPACE}{unit}"
+
+
+@register.filter
+def cores(millicores: int | None) -> str:
+    return f"{(millicores or 0) / 1000:g}"
+
+
+@register.filter
+def short_span(span: timedelta | None) -> str:
+    """How long, in its largest unit: 40 s, 3 min, 5 h, 2 d. `static/js/time.js` says it the same way."""
+    if span is None:
+        return ""
+    seconds = max(0, int(span.total_seconds()))
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds // length}\N{NO-BREAK SPACE}{unit}"
+    return f"{seconds}\N{NO-BREAK SPACE}s"
+
+
+@register.filter
+def took(span: timedelta | None) -> str:
+    """How long something took, to a tenth of a second where that matters."""
+    if span is not None and span.total_seconds() < 60:
+        return f"{max(0.0, span.total_seconds()):.1f}\N{NO-BREAK SPACE}s"
+    return short_span(span)
+
+
+def _time(moment: datetime | None, kind: str, words: str) -> str | SafeString:
+    if moment is None:
+        return ""
+    exact = moment.isoformat(timespec="seconds")
+    title = timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
+    return format_html('<time datetime="{}" title="{}" data-{}>{}</time>', exact, title, kind, words)
+
+
+@register.filter
+def ago(moment: datetime | None) -> str | SafeString:
+    """When, seen from now, with the exact time in a title."""
+    if moment is None:
+        return ""
+    span = timezone.now() - moment
+    words = _("just now") if span < timedelta(seconds=10) else _("%(span)s ago") % {"span": short_span(span)}
+    return _time(moment, "ago", words)
+
+
+@register.filter
+def since(moment: datetime | None) -> str | SafeString:
+    """How long it has been; ticks where scripts run."""
+    return _time(moment, "since", short_span(timezone.now() - moment) if moment else "")
+
+
+@register.simple_tag
+def memberships(user: User) -> list[Membership]:
+    """The tenants that the person is in, with their role."""
+    return list(user.memberships.select_related("tenant").order_by("tenant__slug"))
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: dict[str, Any]) -> str:
+    """The theme that the person chose (a cookie), or "" for the system's."""
+    request = context.get("request")
+    chosen = request.COOKIES.get("berth_theme", "") if request else ""
+    return chosen if chosen in THEMES else ""
+
+
+@register.inclusion_tag("components/meter.html")
+def meter(*, used: float, limit: float, label: str, words: str) -> dict[str, Any]:
+    """How much of how much; `words` says it for everybody, the drawing only shows it."""
+    share = min(1.0, used / limit) if limit else 0.0
+    countable = float(limit).is_integer() and 0 < limit <= MOST_CELLS
+    cells = [number < round(used) for number in range(int(limit))] if countable else []
+    return {"label": label, "words": words, "percent": f"{share * 100:.1f}%", "cells": cells}

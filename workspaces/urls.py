@@ -1,0 +1,17 @@
+"""Page addresses."""
+
+from django.urls import path
+
+from . import views
+
+urlpatterns = [
+    path("", views.home, name="workspaces"),
+    path("launch/", views.launch, name="launch"),
+    path("launch/answer/", views.launch_answer, name="launch-answer"),
+    path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
+    path("workspaces/<uuid:id>/", views.activity, name="workspace"),
+    path("workspaces/<uuid:id>/logs/", views.logs, name="workspace-logs"),
+    path("workspaces/<uuid:id>/settings/", views.settings, name="workspace-settings"),
+    path("workspaces/<uuid:id>/delete/", views.delete, name="workspace-delete"),
+    path("workspaces/<uuid:id>/<str:verb>/", views.act, name="workspace-act"),
+]

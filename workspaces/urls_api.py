@@ -1,0 +1,63 @@
+"""REST addresses of workspaces; and those of the contract that are not built yet."""
+
+from uuid import UUID
+
+from django.urls import path
+
+from accounts.access import Actor
+from accounts.models import Scope
+from accounts.rest.not_yet import not_yet
+
+from . import access, api
+
+
+def may_see(actor: Actor, id: UUID) -> None:
+    access.get(actor, id)
+
+
+def may_manage(actor: Actor, id: UUID) -> None:
+    access.require_manage(actor, access.get(actor, id))
+
+
+def may_copy(actor: Actor, id: UUID) -> None:
+    access.require_launch(actor, access.get(actor, id).tenant)
+
+
+def is_admin(actor: Actor, **_: object) -> None:
+    actor.require(Scope.ADMIN)
+
+
+urlpatterns = [
+    path("workspaces/", api.WorkspacesView.as_view(), name="workspaces"),
+    path("workspaces/<uuid:id>/", api.WorkspaceView.as_view(), name="workspace"),
+    path("workspaces/<uuid:id>/start/", api.StartView.as_view(), name="workspace-start"),
+    path("workspaces/<uuid:id>/stop/", api.StopView.as_view(), name="workspace-stop"),
+    path("workspaces/<uuid:id>/restart/", api.RestartView.as_view(), name="workspace-restart"),
+    path("workspaces/<uuid:id>/events/", api.EventsView.as_view(), name="workspace-events"),
+    path("workspaces/<uuid:id>/logs/", api.LogsView.as_view(), name="workspace-logs"),
+    path("images/", api.ImagesView.as_view(), name="images"),
+    path("estimate/", api.EstimateView.as_view(), name="estimate"),
+    path("workspaces/<uuid:id>/extend/", not_yet("POST", check=may_manage), name="workspace-extend"),
+    path("workspaces/<uuid:id>/keep-alive/", not_yet("POST", check=may_manage), name="workspace-keep-alive"),
+    path("workspaces/<uuid:id>/clone/", not_yet("POST", check=may_copy), name="workspace-clone"),
+    path("workspaces/<uuid:id>/metrics/", not_yet("GET", check=may_see), name="workspace-metrics"),
+    path("jobs/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="jobs"),
+    path("jobs/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.JOBS), name="job"),
+    path("jobs/<uuid:id>/cancel/", not_yet("POST", write_scope=Scope.JOBS), name="job-cancel"),
+    path("jobs/<uuid:id>/retry/", not_yet("POST", write_scope=Scope.JOBS), name="job-retry"),
+    path("jobs/<uuid:id>/events/", not_yet("GET"), name="job-events"),
+    path("jobs/<uuid:id>/logs/", not_yet("GET"), name="job-logs"),
+    path("volumes/", not_yet("GET", "POST", write_scope=Scope.VOLUMES), name="volumes"),
+    path("volumes/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.VOLUMES), name="volume"),
+    path("volumes/<uuid:id>/snapshot/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-snapshot"),
+    path("volumes/<uuid:id>/clone/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-clone"),
+    path("volumes/<uuid:id>/restore/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-restore"),
+    path("usage/", not_yet("GET"), name="usage"),
+    path("alerts/", not_yet("GET"), name="alerts"),
+    path("drift/", not_yet("GET", check=is_admin), name="drift"),
+    path(
+        "drift/<uuid:id>/<str:verb>/",
+        not_yet("POST", write_scope=Scope.ADMIN, check=is_admin),
+        name="drift-action",
+    ),
+]
