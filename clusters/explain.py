@@ -46,7 +46,7 @@ def explain(source: str, text: str, **facts: Any) -> Diagnosis:
     """The cause behind a message. `source` is where it stood (a key of TABLES); facts join the data."""
     diagnosis = diagnose(source, text, **facts)
     if not diagnosis.known:
-        _count(source, diagnosis.data["raw"])
+        count(source, diagnosis.data["raw"])
     return diagnosis
 
 
@@ -94,8 +94,8 @@ def _storable(text: str) -> str:
     return text[:LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode().strip()
 
 
-def _count(source: str, text: str) -> None:
-    """One row per kind of message: names and figures in it do not make another one."""
+def count(source: str, text: str) -> None:
+    """Remember a message without a rule. One row per kind of message: names and figures in it do not make another one."""
     kind = _VARYING.sub("…", text.lower())
     digest = hashlib.sha256(f"{source}\n{kind}".encode()).hexdigest()
     if UnknownCause.objects.filter(digest=digest).update(count=F("count") + 1, last_at=timezone.now()):

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
 from portal.environment import BASE_DIR, load_run_file, state_dir
 
+django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
 load_run_file()
 env = environ.Env()
 

@@ -10,8 +10,11 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import django
 import pytest
+from django.conf import settings
 
 from portal.up.postgres import Server
 
@@ -33,8 +36,14 @@ UNSAFE = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_wr
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        return
+    if not hasattr(config, "workerinput"):
+        _start_database(config)
+    django.setup()  # now that its settings can be read
+    # Real ones are slow on purpose.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def _start_database(config: pytest.Config) -> None:
     for name in HIDDEN:
         os.environ.pop(name, None)
     os.environ.update(SETTINGS)
@@ -58,3 +67,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.wait(10)
     if folder := config.stash.get(FOLDER, None):
         shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """Production's hash takes half a second on purpose; the cast has five people."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

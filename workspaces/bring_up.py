@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from clusters.explain import Diagnosis, explain
 from django.utils import timezone
 
 from accounts.secrets import decrypt
 from clusters.api import Api
 from clusters.errors import ClusterRefused
+from clusters.explain import Diagnosis, count, diagnose
 from clusters.models import Installation
 from quotas.models import Claim
 
@@ -94,7 +94,7 @@ PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being delet
 
 
 def refused(refusal: ClusterRefused) -> Trouble:
-    diagnosis = explain("admission", refusal.message)
+    diagnosis = diagnose("admission", refusal.message)
     if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
         return Trouble(diagnosis, Outcome.REQUEUE, 120)
     return Trouble(diagnosis, Outcome.FAIL)
@@ -158,11 +158,12 @@ def record(workspace: Workspace, observation: Observation, trouble: Trouble | No
         if row.run != workspace.run or row.ending:
             return  # somebody ended this run meanwhile: the next pass takes it down
         if observation.pod_uid and observation.pod_uid != row.pod_uid:
-            row.pod_uid, row.pod_ended = observation.pod_uid, False
+            row.pod_uid, row.pod_ended, row.container_restarts = observation.pod_uid, False, 0
         if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
             ended_by_itself(row, observation)
             return
         tell_steps(row, observation)
+        tell_restart(row, observation)
         if observation.done == len(STEPS):
             become_ready(row, observation)
         elif trouble is not None:
@@ -183,13 +184,24 @@ def tell_steps(row: Workspace, observation: Observation) -> None:
         runs.advance(row, STEPS[index + 1])
 
 
+def tell_restart(row: Workspace, observation: Observation) -> None:
+    """The container ended and its node started it again: files on the home are there, what ran is gone."""
+    if observation.restarts <= row.container_restarts:
+        return
+    row.container_restarts = observation.restarts
+    if observation.last_end is not None:
+        why = observation.last_end
+        tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
+    tell(row, "container_restarted", step=row.step, level=Event.Level.WARNING, times=observation.restarts)
+
+
 def become_ready(row: Workspace, observation: Observation) -> None:
     row.host = observation.host
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
     row.troubles = {}
+    row.message_code, row.message_data = "ready", {}
     if row.phase != Phase.READY:
         row.phase = Phase.READY
-        row.message_code, row.message_data = "ready", {}
         if row.ready_at is None:
             row.ready_at = timezone.now()
             tell(row, "ready", step=Step.READY)
@@ -204,6 +216,8 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
             Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
         )
         tell(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
+        if not diagnosis.known:
+            count("start", diagnosis.data["raw"])
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     since = datetime.fromisoformat(row.troubles[diagnosis.code])
     if trouble.outcome == Outcome.WAIT or now - since < timedelta(seconds=trouble.after_seconds):

@@ -132,6 +132,7 @@ class Workspace(models.Model):
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
     pod_uid = models.CharField(max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
+    container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
 
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, help_text=_("When the current run was admitted."))

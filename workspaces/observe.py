@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from clusters.explain import Diagnosis, explain
-
+from clusters.explain import Diagnosis, diagnose
 from clusters.labels import RUN
 
 from .models import STEPS, Step
@@ -76,6 +75,9 @@ class Observation:
     jupyter_port: int | None = None
     ssh_port: int | None = None
     pod_uid: str = ""
+    restarts: int = 0
+    # How the container last ended before the node started it again.
+    last_end: Diagnosis | None = None
     # Set when the pod has ended by itself: why, in its own word.
     ended: str = ""
 
@@ -111,6 +113,8 @@ def observe(seen: Seen, *, run: str, claims_wanted: int) -> Observation:
         jupyter_port=ports.get("jupyter"),
         ssh_port=ports.get("ssh"),
         pod_uid=pod["metadata"]["uid"] if pod else "",
+        restarts=container_status(pod).get("restartCount", 0) if pod else 0,
+        last_end=last_end(pod) if pod else None,
         ended=ended,
     )
 
@@ -172,6 +176,15 @@ def end_reason(pod: Object) -> str:
     return str(status.get("reason") or ended.get("reason") or status.get("phase"))
 
 
+def last_end(pod: Object) -> Diagnosis | None:
+    """Why the container that ran before this one ended, explained."""
+    ended = container_status(pod).get("lastState", {}).get("terminated")
+    if not ended:
+        return None
+    text = f"{ended.get('reason', '')}, exit code {ended.get('exitCode')}: {ended.get('message', '')}"
+    return diagnose("container", text.rstrip(": "))
+
+
 def address(service: Object | None, pod: Object | None) -> tuple[str, dict[str, int]]:
     """Host and ports by name, or ("", {}) while there is none."""
     if service is None:
@@ -198,7 +211,7 @@ def trouble(seen: Seen) -> Trouble | None:
         return _from_events(seen, {"FailedCreate"}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
     if rejected(pod):
         text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
-        return Trouble(explain("container", text), Outcome.REQUEUE, 120)
+        return Trouble(diagnose("container", text), Outcome.REQUEUE, 120)
     if not pod["spec"].get("nodeName"):
         return _unplaced(pod)
     return _on_node(seen, pod)
@@ -216,7 +229,7 @@ def rejected(pod: Object) -> bool:
 def _unplaced(pod: Object) -> Trouble | None:
     for entry in pod.get("status", {}).get("conditions", []):
         if entry["type"] == "PodScheduled" and entry["status"] == "False" and entry.get("message"):
-            return Trouble(explain("scheduling", entry["message"]), Outcome.REQUEUE, 120)
+            return Trouble(diagnose("scheduling", entry["message"]), Outcome.REQUEUE, 120)
     return None
 
 
@@ -225,11 +238,11 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     waiting = status.get("state", {}).get("waiting", {})
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in AT_ONCE:
-        return Trouble(explain("container", f"{reason}: {message}"), Outcome.FAIL)
+        return Trouble(diagnose("container", f"{reason}: {message}"), Outcome.FAIL)
     if reason in IMAGE_TROUBLES:
-        return Trouble(explain("image", _fullest(seen, message, {"Failed"})), Outcome.FAIL, 300)
+        return Trouble(diagnose("image", _fullest(seen, message, {"Failed"})), Outcome.FAIL, 300)
     if reason in CRASH_TROUBLES:
-        return Trouble(explain("container", _crash(status, reason, message)), Outcome.FAIL, 300)
+        return Trouble(diagnose("container", _crash(status, reason, message)), Outcome.FAIL, 300)
     if not has_started(pod):
         return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
             seen, SANDBOX_REASONS, "Pod", "container"
@@ -274,4 +287,4 @@ def _from_events(
     if not found:
         return None
     newest = max(found, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
-    return Trouble(explain(source, str(newest.get("message", ""))), outcome, after_seconds)
+    return Trouble(diagnose(source, str(newest.get("message", ""))), outcome, after_seconds)

@@ -26,6 +26,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.node = workspace.host = workspace.pod_uid = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.pod_ended = True
+    workspace.container_restarts = 0
     workspace.started_at = workspace.ready_at = None
     tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=describe_size(workspace))
     advance(workspace, Step.ADMISSION)

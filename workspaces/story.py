@@ -62,6 +62,9 @@ LINES: dict[str, Line] = {
         _("The container was ended from outside (%(reason)s)."),
         _("It starts again by itself; files are kept."),
     ),
+    "container_restarted": Line(
+        _("The container was started again in place. Files are kept; what ran in it is gone.")
+    ),
     "ended_before_ready": Line(
         _("The container ended before it was ready (%(reason)s)."),
         _("Look at its logs, then start it again."),
