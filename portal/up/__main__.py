@@ -21,6 +21,7 @@ from portal.up.refusal import Refusal
 from portal.up.state import State
 
 PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "web")
+QUIET_SECONDS = 60
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -90,9 +91,9 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
             plan.server.ensure_database()
     if plan.has_trial_cluster:
         with starting("cluster", f"a trial cluster whose pods are {plan.settings['BERTH_DEVCLUSTER_PODS']}"):
+            plan.state.kubeconfig.unlink(missing_ok=True)  # written when the cluster is ready
             supervisor.start("cluster")
-            port = plan.settings["BERTH_DEVCLUSTER_PORT"]
-            supervisor.wait_for("cluster", lambda: answers(f"http://127.0.0.1:{port}/readyz"), 30)
+            supervisor.wait_for("cluster", plan.state.kubeconfig.exists, 30)
     with starting("data", "tables, static files, demo data"):
         prepare(plan, environ)
     for part in ("worker", "watcher", "web"):
@@ -124,16 +125,19 @@ def answers(url: str) -> bool:
 
 
 def watch(supervisor: Supervisor, state: State) -> None:
-    """Stay in the foreground, and say when a part ended and was started again."""
+    """Stay in the foreground, and say when a part ended and was started again: of each, once in a while."""
     pids = {name: info["pid"] for name, info in supervisor.states().items()}
+    quiet_until = dict.fromkeys(pids, 0.0)
     while True:
         time.sleep(1)
         if not supervisor.is_running:
             raise Refusal("The supervisor was killed, so everything was stopped. `make up` starts it again.")
         for name, info in supervisor.states().items():
             if info["pid"] and info["pid"] != pids[name]:
-                say(f"  {name:<9} had ended and was started again; its log: {log_file(state, name)}")
                 pids[name] = info["pid"]
+                if time.monotonic() > quiet_until[name]:
+                    quiet_until[name] = time.monotonic() + QUIET_SECONDS
+                    say(f"  {name:<9} ended and was started again; its log: {log_file(state, name)}")
 
 
 if __name__ == "__main__":

@@ -132,7 +132,9 @@ def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...
     """The trial cluster with this state's defaults; `manage.py devcluster` runs the same words."""
     command = [sys.executable, "-m", "devcluster", "--state-dir", str(state.cluster)]
     command += ["--port", settings["BERTH_DEVCLUSTER_PORT"], "--kubeconfig", str(state.kubeconfig)]
-    command += ["--pods", settings["BERTH_DEVCLUSTER_PODS"], "--image", f"{TRIAL_IMAGE}={state.image}"]
+    command += ["--pods", settings["BERTH_DEVCLUSTER_PODS"]]
+    if settings["BERTH_DEVCLUSTER_PODS"] == "process":
+        command += ["--image", f"{TRIAL_IMAGE}={state.image}"]
     if "BERTH_DEVCLUSTER_NODES" in settings:
         command += ["--nodes", settings["BERTH_DEVCLUSTER_NODES"]]
     return tuple(command)
