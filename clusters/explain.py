@@ -95,7 +95,7 @@ def _storable(text: str) -> str:
 
 
 def count(source: str, text: str) -> None:
-    """Remember a message without a rule. One row per kind of message: names and figures in it do not make another one."""
+    """Remember a message without a rule: one row per kind, whatever names and figures it mentions."""
     kind = _VARYING.sub("…", text.lower())
     digest = hashlib.sha256(f"{source}\n{kind}".encode()).hexdigest()
     if UnknownCause.objects.filter(digest=digest).update(count=F("count") + 1, last_at=timezone.now()):

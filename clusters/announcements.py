@@ -1,0 +1,50 @@
+"""What many threads find at once, told once: signals about a cluster, gathered for a moment and then sent."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from django.db import close_old_connections
+from django.dispatch import Signal
+
+from clusters.models import Cluster
+
+logger = logging.getLogger(__name__)
+
+GATHERING_SECONDS = 0.2
+
+
+class Announcements:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._some = threading.Event()
+        self._pending: dict[tuple[int, Any], tuple[Signal, Cluster]] = {}
+
+    def add(self, signal: Signal, cluster: Cluster) -> None:
+        with self._lock:
+            self._pending[id(signal), cluster.pk] = signal, cluster
+        self._some.set()
+
+    def send_pending(self, *, wait_seconds: float) -> None:
+        """Wait for something to tell, at most that long, and tell it."""
+        if not self._some.wait(wait_seconds):
+            return
+        time.sleep(GATHERING_SECONDS)
+        with self._lock:
+            pending, self._pending = self._pending, {}
+            self._some.clear()
+        for signal, cluster in pending.values():
+            tell(signal, cluster=cluster)
+
+
+def tell(signal: Signal, **arguments: Any) -> None:
+    """Send; a receiver that fails is logged and keeps nobody from hearing."""
+    close_old_connections()
+    for receiver, answer in signal.send_robust(sender=Cluster, **arguments):
+        if isinstance(answer, Exception):
+            logger.error(
+                "%s failed on a signal", getattr(receiver, "__qualname__", receiver), exc_info=answer
+            )

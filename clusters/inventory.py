@@ -1,0 +1,207 @@
+"""What is in a cluster, as rows: its nodes, and what every pod takes of them, ours or not.
+
+The upper half is pure: from raw JSON to the values of a row. The lower half writes rows, and only when they differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from clusters import labels
+from clusters.models import Cluster, Node, PodUsage
+from clusters.quantities import parse
+from clusters.transport import Json
+
+# Labels that are clocks: they would make a node differ for ever.
+CLOCKS = frozenset({"nvidia.com/gfd.timestamp"})
+ENDED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True)
+class NodeValues:
+    name: str
+    labels: Mapping[str, str]
+    taints: list[dict[str, str]]
+    allocatable: Mapping[str, int]
+    ready: bool
+    unschedulable: bool
+
+
+@dataclass(frozen=True)
+class UsageValues:
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    run: UUID | None
+    requests: Mapping[str, int]
+
+
+def node_values(body: Json) -> NodeValues:
+    metadata, spec, status = body["metadata"], body.get("spec", {}), body.get("status", {})
+    taints = [
+        {key: taint.get(key, "") for key in ("key", "value", "effect")} for taint in spec.get("taints") or []
+    ]
+    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions") or []}
+    return NodeValues(
+        name=metadata["name"],
+        labels={key: value for key, value in (metadata.get("labels") or {}).items() if key not in CLOCKS},
+        taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
+        allocatable=amounts(status.get("allocatable")),
+        ready=conditions.get("Ready") == "True",
+        unschedulable=bool(spec.get("unschedulable")),
+    )
+
+
+def usage_values(body: Json, installation: str) -> UsageValues | None:
+    """None for a pod that takes nothing: it ended, or has no node yet."""
+    metadata, spec = body["metadata"], body["spec"]
+    node = spec.get("nodeName")
+    if not node or body.get("status", {}).get("phase") in ENDED:
+        return None
+    return UsageValues(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        node=node,
+        run=_run_of(metadata.get("labels") or {}, installation),
+        requests=pod_requests(spec),
+    )
+
+
+def pod_requests(spec: Json) -> dict[str, int]:
+    """What the scheduler counts: the larger of what runs and what starts up, the overhead, and one pod."""
+    running: Counter[str] = Counter()
+    starting: Counter[str] = Counter()
+    for container in spec.get("initContainers") or []:
+        wanted = amounts(container.get("resources", {}).get("requests"))
+        if container.get("restartPolicy") == "Always":  # a sidecar: it stays
+            running.update(wanted)
+            starting |= running
+        else:
+            starting |= running + Counter(wanted)
+    for container in spec.get("containers") or []:
+        running.update(amounts(container.get("resources", {}).get("requests")))
+    total = running | starting
+    total.update({name: amount - total[name] for name, amount in _whole_pod(spec).items()})
+    total.update(amounts(spec.get("overhead")))
+    total["pods"] = 1
+    return {name: amount for name, amount in sorted(total.items()) if amount}
+
+
+def _whole_pod(spec: Json) -> dict[str, int]:
+    """Requests of the pod as a whole (Kubernetes 1.34) take the place of its containers'."""
+    return amounts(spec.get("resources", {}).get("requests"))
+
+
+def amounts(quantities: Mapping[str, Any] | None) -> dict[str, int]:
+    return {name: parse(name, quantity) for name, quantity in sorted((quantities or {}).items())}
+
+
+def _run_of(pod_labels: Mapping[str, str], installation: str) -> UUID | None:
+    if pod_labels.get(labels.INSTANCE) != installation:
+        return None
+    try:
+        return UUID(pod_labels.get(labels.RUN, ""))
+    except ValueError:
+        return None
+
+
+# --- rows
+
+
+class NodeTable:
+    """The Node rows of one cluster. Each method answers whether something changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rows: dict[str, NodeValues] = {}
+
+    def replace(self, bodies: Iterable[Json]) -> bool:
+        """Make the rows what was listed."""
+        wanted = {values.name: values for values in map(node_values, bodies)}
+        there = {
+            row.name: NodeValues(
+                row.name, row.labels, row.taints, row.allocatable, row.ready, row.unschedulable
+            )
+            for row in Node.objects.filter(cluster=self._cluster)
+        }
+        self._write([values for name, values in wanted.items() if there.get(name) != values])
+        gone = there.keys() - wanted.keys()
+        Node.objects.filter(cluster=self._cluster, name__in=gone).delete()
+        self._rows = wanted
+        return wanted != there
+
+    def put(self, body: Json) -> bool:
+        values = node_values(body)
+        if self._rows.get(values.name) == values:
+            return False
+        self._write([values])
+        self._rows[values.name] = values
+        return True
+
+    def remove(self, body: Json) -> bool:
+        name = body["metadata"]["name"]
+        self._rows.pop(name, None)
+        return bool(Node.objects.filter(cluster=self._cluster, name=name).delete()[0])
+
+    def _write(self, changed: list[NodeValues]) -> None:
+        Node.objects.bulk_create(
+            [Node(cluster=self._cluster, **asdict(values)) for values in changed],
+            update_conflicts=True,
+            unique_fields=["cluster", "name"],
+            update_fields=["labels", "taints", "allocatable", "ready", "unschedulable"],
+        )
+
+
+class UsageTable:
+    """The PodUsage rows of one cluster. Each method answers whether something changed."""
+
+    def __init__(self, cluster: Cluster, installation: str) -> None:
+        self._cluster = cluster
+        self._installation = installation
+        self._rows: dict[str, UsageValues] = {}
+
+    def replace(self, bodies: Iterable[Json]) -> bool:
+        """Make the rows what was listed."""
+        found = (usage_values(body, self._installation) for body in bodies)
+        wanted = {values.uid: values for values in found if values is not None}
+        there = {
+            row.uid: UsageValues(row.uid, row.namespace, row.name, row.node, row.run, row.requests)
+            for row in PodUsage.objects.filter(cluster=self._cluster)
+        }
+        self._write([values for uid, values in wanted.items() if there.get(uid) != values])
+        gone = there.keys() - wanted.keys()
+        PodUsage.objects.filter(cluster=self._cluster, uid__in=gone).delete()
+        self._rows = wanted
+        return wanted != there
+
+    def put(self, body: Json) -> bool:
+        values = usage_values(body, self._installation)
+        if values is None:
+            return self.remove(body)
+        if self._rows.get(values.uid) == values:
+            return False
+        self._write([values])
+        self._rows[values.uid] = values
+        return True
+
+    def remove(self, body: Json) -> bool:
+        """A pod without a row costs no query: most that end were seen to."""
+        uid = body["metadata"]["uid"]
+        if self._rows.pop(uid, None) is None:
+            return False
+        PodUsage.objects.filter(cluster=self._cluster, uid=uid).delete()
+        return True
+
+    def _write(self, changed: list[UsageValues]) -> None:
+        PodUsage.objects.bulk_create(
+            [PodUsage(cluster=self._cluster, **asdict(values)) for values in changed],
+            update_conflicts=True,
+            unique_fields=["cluster", "uid"],
+            update_fields=["namespace", "name", "node", "run", "requests"],
+        )

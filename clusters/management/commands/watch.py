@@ -1,0 +1,21 @@
+"""`manage.py watch`: follow every cluster. Start as many as you like: one leads, the others stand by."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from clusters.fleet import watch
+
+
+class Command(BaseCommand):
+    help = "Follow every cluster and tell what changed. One process leads, others stand by and take over."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        watch(stopped)

@@ -1,0 +1,248 @@
+"""Turn what happens in every cluster into rows and signals: one thread per cluster and kind.
+
+Threads follow (clusters.watching), rows are written where they differ (clusters.inventory), and what concerns
+the rooms above is told by signals. Nothing here must be remembered: after a restart everything is listed anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.utils import timezone
+
+from clusters import signals
+from clusters.announcements import Announcements, tell
+from clusters.connections import api_for
+from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable
+from clusters.inventory import NodeTable, UsageTable
+from clusters.labels import INSTANCE, instance_selector
+from clusters.models import Cluster, Watcher
+from clusters.transport import Json, Lines, Objects
+from clusters.watching import Changed, Follower, Listed, Lost, Step
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 10.0
+PAUSE_AFTER_FAULT_SECONDS = 2.0
+# Namespaces of tenants; and of whose parts an event matters even when it is no warning.
+NAMESPACE_PREFIX = "berth-"
+EVENTFUL = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
+
+
+class Handler(Protocol):
+    """What to do with the objects of one kind."""
+
+    def listed(self, step: Listed) -> None: ...
+
+    def changed(self, step: Changed) -> None: ...
+
+
+class Ours:
+    """Objects of this installation: tell the rooms above."""
+
+    def __init__(self, cluster: Cluster, kind: str) -> None:
+        self.cluster = cluster
+        self.kind = kind
+
+    def listed(self, step: Listed) -> None:
+        for body in step.deleted:
+            self.forward("DELETED", body)
+
+    def changed(self, step: Changed) -> None:
+        self.forward(step.change, step.body)
+
+    def forward(self, change: str, body: Json) -> None:
+        tell(signals.object_changed, cluster=self.cluster, kind=self.kind, change=change, body=body)
+
+
+class Events(Ours):
+    """Events in tenants' namespaces. One that is deleted has only grown old."""
+
+    def listed(self, step: Listed) -> None:
+        """Whoever is looked at after a list reads the events anew."""
+
+    def changed(self, step: Changed) -> None:
+        if step.change != "DELETED" and matters(step.body):
+            self.forward(step.change, step.body)
+
+
+class Nodes:
+    """Nodes: rows of inventory, and the cluster's version."""
+
+    def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
+        self._cluster = cluster
+        self._announcements = announcements
+        self._table = NodeTable(cluster)
+
+    def listed(self, step: Listed) -> None:
+        self._tell(differs=self._table.replace(step.objects))
+        version = api_for(self._cluster).version()[:40]
+        Cluster.objects.filter(pk=self._cluster.pk).exclude(version=version).update(version=version)
+
+    def changed(self, step: Changed) -> None:
+        deleted = step.change == "DELETED"
+        self._tell(differs=self._table.remove(step.body) if deleted else self._table.put(step.body))
+
+    def _tell(self, *, differs: bool) -> None:
+        if differs:
+            self._announcements.add(signals.capacity_changed, self._cluster)
+
+
+class Pods(Ours):
+    """All pods: rows of what they take; and ours are told."""
+
+    def __init__(self, cluster: Cluster, announcements: Announcements, installation: str) -> None:
+        super().__init__(cluster, "Pod")
+        self._announcements = announcements
+        self._installation = installation
+        self._table = UsageTable(cluster, installation)
+
+    def listed(self, step: Listed) -> None:
+        self._tell(differs=self._table.replace(step.objects))
+        super().listed(step)
+
+    def changed(self, step: Changed) -> None:
+        deleted = step.change == "DELETED"
+        self._tell(differs=self._table.remove(step.body) if deleted else self._table.put(step.body))
+        super().changed(step)
+
+    def forward(self, change: str, body: Json) -> None:
+        if (body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation:
+            super().forward(change, body)
+
+    def _tell(self, *, differs: bool) -> None:
+        if differs:
+            self._announcements.add(signals.capacity_changed, self.cluster)
+
+
+def matters(event: Json) -> bool:
+    """An event in a tenant's namespace that says something about a start or its failure."""
+    about = event.get("involvedObject", {})
+    in_tenant = str(about.get("namespace", "")).startswith(NAMESPACE_PREFIX)
+    return in_tenant and (event.get("type") == "Warning" or about.get("kind") in EVENTFUL)
+
+
+class LateApi:
+    """The cluster's API, looked up at each request: a kubeconfig that was rewritten is read anew."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def list_with_version(self, kind: str, *, labels: Mapping[str, str] | None = None) -> tuple[Objects, str]:
+        return api_for(self._cluster).list_with_version(kind, labels=labels)
+
+    def watch(self, kind: str, **options: Any) -> Lines:
+        return api_for(self._cluster).watch(kind, **options)
+
+
+class KindThread(threading.Thread):
+    """Follows one kind in one cluster until it is stopped; survives every outage on either side."""
+
+    def __init__(self, watch: ClusterWatch, follower: Follower, handler: Handler) -> None:
+        super().__init__(name=f"{watch.cluster.slug}/{follower.kind}", daemon=True)
+        self._watch = watch
+        self._handler = handler
+        self._beaten_at = 0.0
+        self.follower = follower
+
+    def run(self) -> None:
+        while not self.follower.stopped.is_set():
+            try:
+                for step in self.follower.infinite():
+                    close_old_connections()
+                    self._take(step)
+            except (DatabaseError, InterfaceError) as error:
+                logger.warning("%s: the database is away, listing anew when it is back: %s", self.name, error)
+            except Exception:
+                logger.exception("%s: a fault, listing anew", self.name)
+            connection.close()
+            self.follower.stopped.wait(PAUSE_AFTER_FAULT_SECONDS)
+
+    def _take(self, step: Step) -> None:
+        if isinstance(step, Lost):
+            logger.warning("%s: %s", self.name, step.error)
+            self._watch.lost(self.follower.kind, step.error)
+            return
+        if isinstance(step, Listed):
+            self._handler.listed(step)
+            self._watch.listed(self.follower.kind)
+        elif isinstance(step, Changed):
+            self._handler.changed(step)
+        self._beat()
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._beaten_at < HEARTBEAT_SECONDS:
+            return
+        Watcher.objects.update_or_create(
+            cluster=self._watch.cluster, kind=self.follower.kind, defaults={"seen_at": timezone.now()}
+        )
+        self._beaten_at = time.monotonic()
+
+
+class ClusterWatch:
+    """All threads of one cluster."""
+
+    def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
+        self.cluster = cluster
+        self._announcements = announcements
+        self._lock = threading.Lock()
+        self._reachable: bool | None = None
+        ours = instance_selector()
+        source = LateApi(cluster)
+        self._threads = [
+            KindThread(self, Follower(source, "Node"), Nodes(cluster, announcements)),
+            KindThread(self, Follower(source, "Pod"), Pods(cluster, announcements, ours[INSTANCE])),
+            KindThread(self, Follower(source, "Event", remembers=False), Events(cluster, "Event")),
+        ]
+        for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
+            self._threads.append(KindThread(self, Follower(source, kind, ours), Ours(cluster, kind)))
+        self._unlisted = {thread.follower.kind for thread in self._threads}
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        for thread in self._threads:
+            thread.follower.stop()
+
+    def join(self, deadline: float) -> None:
+        """Wait until they end, until then at most; a thread in the middle of a request ends with the process."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def listed(self, kind: str) -> None:
+        """Told once all kinds were listed, and then after every gap of one."""
+        if self._done_with(kind):
+            self._announcements.add(signals.relisted, self.cluster)
+        if kind == "Node":
+            self._reached(None)
+
+    def lost(self, kind: str, error: ClusterError) -> None:
+        """The nodes' watch judges for the cluster; one kind that is refused is no outage."""
+        if isinstance(error, ClusterRefused):
+            self._done_with(kind)
+        if kind == "Node":
+            self._reached(error if isinstance(error, ClusterUnavailable) else None)
+
+    def _done_with(self, kind: str) -> bool:
+        with self._lock:
+            self._unlisted.discard(kind)
+            return not self._unlisted
+
+    def _reached(self, error: ClusterUnavailable | None) -> None:
+        """Written once when it goes away, and once when it comes back."""
+        reachable = error is None
+        if reachable == self._reachable:
+            return
+        rows = Cluster.objects.filter(pk=self.cluster.pk, unreachable_since__isnull=not reachable)
+        if error is None:
+            rows.update(unreachable_since=None, unreachable_reason="")
+        else:
+            rows.update(unreachable_since=timezone.now(), unreachable_reason=error.message[:1000])
+        self._reachable = reachable

@@ -1,0 +1,228 @@
+"""Follow all objects of one kind in a cluster: list, then watch, for ever, whatever the network does.
+
+Three generators, each simple enough to trust: `one_request` is one watch request; `continuous` lists and then
+watches from there; `infinite` starts that over, with growing pauses, when it breaks. A watch is a hint and a
+list is the truth: after every gap everything is listed anew, and what is gone since is told as deleted.
+
+Timeouts on both sides: the server ends a stream after a while by itself; one that is silent for longer is
+ended here, since a dead network does not say so.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
+from clusters.transport import Json, Lines, Objects
+
+SERVER_TIMEOUT_SECONDS = 50
+READ_TIMEOUT_SECONDS = 65.0
+# A stream that the server ends sooner than this without a word counts as a failure, or we would spin.
+SHORTEST_STREAM_SECONDS = 5.0
+
+
+class Source(Protocol):
+    """What is asked of clusters.api.Api."""
+
+    def list_with_version(
+        self, kind: str, *, labels: Mapping[str, str] | None = None
+    ) -> tuple[Objects, str]: ...
+
+    def watch(
+        self,
+        kind: str,
+        *,
+        version: str,
+        labels: Mapping[str, str] | None = None,
+        server_timeout_seconds: int,
+        read_timeout_seconds: float,
+    ) -> Lines: ...
+
+
+# --- what a follower is told
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All objects as they are; `deleted` are those known before that are gone: kind, metadata and last phase."""
+
+    objects: Objects
+    deleted: Objects
+
+
+@dataclass(frozen=True)
+class Changed:
+    change: str  # ADDED, MODIFIED or DELETED
+    body: Json
+
+
+@dataclass(frozen=True)
+class Alive:
+    """Nothing changed, and the server said so: a bookmark, or a stream that ended in order."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The connection broke, or was refused. It is tried again."""
+
+    error: ClusterError
+
+
+Step = Listed | Changed | Alive | Lost
+
+
+class Expired(Exception):
+    """The server no longer knows what happened since: 410, as an answer or as an event."""
+
+
+# --- how long to pause
+
+
+@dataclass
+class Backoff:
+    """Doubles from failure to failure; jitter keeps many watches from coming back at once."""
+
+    shortest_seconds: float = 0.5
+    longest_seconds: float = 30.0
+    failures: int = 0
+    jitter: Callable[[], float] = field(default=random.random, repr=False)
+
+    def next_seconds(self) -> float:
+        seconds: float = min(self.longest_seconds, self.shortest_seconds * 2 ** min(self.failures, 16))
+        self.failures += 1
+        return seconds * (0.5 + self.jitter() / 2)
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+# --- the generators
+
+
+@dataclass
+class Follower:
+    """One kind in one cluster. `stop` ends it from another thread, also in the middle of a silent stream."""
+
+    source: Source
+    kind: str
+    labels: Mapping[str, str] | None = None
+    remembers: bool = True  # to tell of deletions during a gap
+    server_timeout_seconds: int = SERVER_TIMEOUT_SECONDS
+    read_timeout_seconds: float = READ_TIMEOUT_SECONDS
+    backoff: Backoff = field(default_factory=Backoff)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    # By uid, what a deletion during a gap could not tell any more. A cache: rows are the truth.
+    _known: dict[str, Json] = field(default_factory=dict)
+    _stream: Lines | None = None
+
+    def stop(self) -> None:
+        self.stopped.set()
+        if self._stream is not None:
+            self._stream.close()
+
+    def infinite(self) -> Iterator[Step]:
+        """So simple that it is assumed to be right."""
+        while not self.stopped.is_set():
+            try:
+                yield from self.continuous()
+            except Expired:
+                pass  # listed anew after the pause
+            except ClusterError as error:
+                if not self.stopped.is_set():
+                    yield Lost(error)
+            self.stopped.wait(self.backoff.next_seconds())
+
+    def continuous(self) -> Iterator[Step]:
+        """List once, then watch from there, one request after the other."""
+        objects, version = self.source.list_with_version(self.kind, labels=self.labels)
+        yield Listed(objects, self._forget_all_but(objects))
+        while not self.stopped.is_set():
+            started, heard = time.monotonic(), False
+            try:
+                for event in self.one_request(version):
+                    version, heard = event["object"]["metadata"]["resourceVersion"], True
+                    self.backoff.reset()
+                    yield self._step(event)
+            except StreamSilent:
+                continue  # ask again from there: if the network is dead, that fails
+            if self.stopped.is_set():
+                return
+            if not heard and time.monotonic() - started < SHORTEST_STREAM_SECONDS:
+                raise ClusterUnavailable(f"The cluster ended the watch on {self.kind} at once.")
+            self.backoff.reset()
+            yield Alive()
+
+    def one_request(self, version: str) -> Iterator[Json]:
+        """The events of one watch request, until the server ends it."""
+        try:
+            self._stream = self.source.watch(
+                self.kind,
+                version=version,
+                labels=self.labels,
+                server_timeout_seconds=self.server_timeout_seconds,
+                read_timeout_seconds=self.read_timeout_seconds,
+            )
+        except ClusterRefused as refused:
+            if refused.status == 410:
+                raise Expired from None
+            raise
+        with closing(self._stream) as stream:
+            if self.stopped.is_set():
+                return
+            for line in stream:
+                yield event_of(line)
+
+    def _step(self, event: Json) -> Step:
+        if event["type"] == "BOOKMARK":
+            return Alive()
+        body = event["object"]
+        if event["type"] == "DELETED":
+            self._known.pop(body["metadata"]["uid"], None)
+        elif self.remembers:
+            self._known[body["metadata"]["uid"]] = in_outline(body)
+        return Changed(event["type"], body)
+
+    def _forget_all_but(self, objects: Objects) -> Objects:
+        """What was known and is not listed any more."""
+        if not self.remembers:
+            return []
+        listed = {body["metadata"]["uid"]: in_outline(body) for body in objects}
+        gone = [body for uid, body in self._known.items() if uid not in listed]
+        self._known = listed
+        return gone
+
+
+def event_of(line: str) -> Json:
+    """One line of a watch; raises Expired or ClusterUnavailable for what is not an event."""
+    try:
+        event: Json = json.loads(line)
+        kind, body = event["type"], event["object"]
+        if kind != "ERROR" and body["metadata"]["resourceVersion"]:  # the next request starts from it
+            return event
+        code, message = body.get("code"), str(body.get("message", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ClusterUnavailable("The cluster's watch sent something that is not an event.") from None
+    if code == 410:
+        raise Expired
+    raise ClusterUnavailable(f"The cluster ended the watch: {message}")
+
+
+def in_outline(body: Json) -> Json:
+    """What is kept of an object, to tell of its deletion later."""
+    metadata = body["metadata"]
+    return {
+        "kind": body.get("kind", ""),
+        "metadata": {
+            name: metadata[name]
+            for name in ("name", "namespace", "uid", "labels", "ownerReferences")
+            if name in metadata
+        },
+        "status": {"phase": body.get("status", {}).get("phase", "")},
+    }
