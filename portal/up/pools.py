@@ -1,7 +1,7 @@
 """Which pools and flavors a first `make up` makes of the nodes that are there. Pure: nodes in, plans out."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -61,7 +61,10 @@ def plan_pools(nodes: Iterable[NodeSeen]) -> list[PoolPlan]:
     with_gpus = sorted((node for node in nodes if node.gpus), key=kind)
     pools = list[PoolPlan]()
     for (product, sharing, resource), group in groupby(with_gpus, key=kind):
-        pools.append(gpu_pool(product, sharing, resource, list(group), taken={pool.slug for pool in pools}))
+        members = list(group)
+        others = [node for node in with_gpus if node not in members]
+        labels = telling_labels(product, members, others)
+        pools.append(gpu_pool(product, sharing, resource, labels, members, {pool.slug for pool in pools}))
     return [*pools, cpu_pool(nodes)]
 
 
@@ -80,7 +83,12 @@ def kind(node: NodeSeen) -> tuple[str, str, str]:
 
 
 def gpu_pool(
-    product: str, sharing: str, resource: str, nodes: Sequence[NodeSeen], taken: set[str]
+    product: str,
+    sharing: str,
+    resource: str,
+    node_labels: Mapping[str, str],
+    nodes: Sequence[NodeSeen],
+    taken: Collection[str],
 ) -> PoolPlan:
     model = re.sub(r"-(SHARED|MIG-.*)$", "", product)
     slug = base = family(model) + {"exclusive": "", "mig": "-mig"}.get(sharing, "-shared")
@@ -93,7 +101,7 @@ def gpu_pool(
     return PoolPlan(
         slug=slug,
         name=model.replace("-", " "),
-        node_labels={PRODUCT: product} | mig_label(first, nodes),
+        node_labels=node_labels,
         sharing=sharing,
         resource_name=resource,
         units_per_gpu=units_per_gpu,
@@ -117,10 +125,13 @@ def gpu_pool(
     )
 
 
-def mig_label(first: Mapping[str, str], nodes: Sequence[NodeSeen]) -> dict[str, str]:
-    """Of one product, some nodes may be cut by MIG and others not: the strategy tells them apart."""
-    told = {node.labels.get(MIG_STRATEGY) for node in nodes}
-    return {MIG_STRATEGY: first[MIG_STRATEGY]} if len(told) == 1 and MIG_STRATEGY in first else {}
+def telling_labels(product: str, members: Iterable[NodeSeen], others: Iterable[NodeSeen]) -> dict[str, str]:
+    """The product; and where others of the same are cut another way by MIG, the strategy, which tells them apart."""
+    labels = {PRODUCT: product}
+    strategies = {node.labels.get(MIG_STRATEGY, "") for node in members}
+    if any(node.labels.get(PRODUCT) == product for node in others) and len(strategies) == 1:
+        labels |= {MIG_STRATEGY: strategy for strategy in strategies if strategy}
+    return labels
 
 
 def unit_memory_mib(
