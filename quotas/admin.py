@@ -33,6 +33,15 @@ class Recorded(admin.ModelAdmin):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         self._record(request, obj, "change" if change else "add", {"fields": form.changed_data})
 
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        for obj in formset.new_objects:
+            self._record(request, obj, "add", {})
+        for obj, fields in formset.changed_objects:
+            self._record(request, obj, "change", {"fields": fields})
+        for obj in formset.deleted_objects:
+            self._record(request, obj, "delete", {})
+
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self._record(request, obj, "delete", {})
         super().delete_model(request, obj)

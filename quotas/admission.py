@@ -4,8 +4,8 @@ Nobody's quota and no node's room is ever exceeded, because only `admit` starts 
 a time run per cluster (pools of a cluster may share nodes). Every other change only gives room back or hands it on,
 by a guarded update that one of several callers wins.
 
-Order of locks: cluster, tenants' limits, claim, then its holder's row. A use case that changes a holder's row and its
-claim in one transaction calls this module first; the other way round it would deadlock with a pass.
+Order of locks: the cluster's (`lock`), tenants' limits, then rows of claims and their holders. A use case that changes
+a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass.
 """
 
 from __future__ import annotations
@@ -73,6 +73,14 @@ def request(
         ) from error
     passes.want(pool.id)
     return claim
+
+
+def lock(cluster_id: UUID) -> None:
+    """One at a time per cluster, until the transaction ends: passes, and whoever changes a claim and its holder."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
+        )
 
 
 @transaction.atomic
@@ -217,14 +225,6 @@ def _next_place() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval('quotas_claim_place')")
         return int(cursor.fetchone()[0])
-
-
-def lock(cluster_id: UUID) -> None:
-    """One pass at a time per cluster, until the transaction ends; also for use cases that change claim and holder."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
-        )
 
 
 def _lock_limits(tenants: set[UUID]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from clusters import explain
+
 GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
 STOP_SOME = _("It starts by itself as soon as your team stops something. Stop what you no longer need.")
 LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
@@ -115,16 +117,12 @@ def knows(code: str) -> bool:
 def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Other codes are the cluster's: why it sent a claim back to the queue."""
     if not knows(code):
-        from clusters import explain
-
         return explain.sentence(code, dict(data))
     return str(REASONS[code][0]) % _for_people(code, data)
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:
     if not knows(code):
-        from clusters import explain
-
         return explain.hint(code, dict(data))
     return str(REASONS[code][1])
 

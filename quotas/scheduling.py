@@ -153,9 +153,9 @@ def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | No
             "above_quota",
             {"gpus": as_gpus(claim.need.units, units_per_gpu), "limit_gpus": as_gpus(limit, units_per_gpu)},
         )
-    over = _over(_asks(claim), quota.limits)
-    if over:
-        name, asked, limit = over
+    broken = _broken_limit(claim, Limits(), quota.limits)
+    if broken:
+        name, asked, limit = broken
         return Reason(f"above_{name}_limit", {"asked": asked, "limit": limit})
     return None
 
@@ -220,9 +220,9 @@ class _Line:
                     "limit_gpus": as_gpus(limit, per_gpu),
                 },
             )
-        over = _over(_plus(quota.used, _asks(claim)), quota.limits)
-        if over:
-            name, together, limit = over
+        broken = _broken_limit(claim, quota.used, quota.limits)
+        if broken:
+            name, together, limit = broken
             return Reason(f"{name}_limit_full", {"together": together, "limit": limit})
         return None
 
@@ -237,7 +237,7 @@ class _Line:
         quota = self.quotas[claim.tenant]
         self.nodes[node.name] = replace(node, free=node.free - claim.need)
         self.quotas[claim.tenant] = replace(
-            quota, used_units=quota.used_units + claim.need.units, used=_plus(quota.used, _asks(claim))
+            quota, used_units=quota.used_units + claim.need.units, used=_plus(quota.used, claim)
         )
 
 
@@ -284,25 +284,22 @@ def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
     return _Lacking("pods", need.pods, 0)
 
 
-def _asks(claim: Waiting) -> Limits:
-    return Limits(claim.need.cpu_millicores, claim.need.memory_mib, int(claim.is_workspace))
-
-
-def _plus(one: Limits, other: Limits) -> Limits:
-    return Limits(
-        (one.cpu_millicores or 0) + (other.cpu_millicores or 0),
-        (one.memory_mib or 0) + (other.memory_mib or 0),
-        (one.workspaces or 0) + (other.workspaces or 0),
-    )
-
-
-def _over(amounts: Limits, limits: Limits) -> tuple[str, int, int] | None:
-    """The first limit that the amounts break: its name, the amount, the limit."""
-    for name, amount, limit in (
-        ("cpu", amounts.cpu_millicores, limits.cpu_millicores),
-        ("memory", amounts.memory_mib, limits.memory_mib),
-        ("workspaces", amounts.workspaces, limits.workspaces),
+def _broken_limit(claim: Waiting, used: Limits, limits: Limits) -> tuple[str, int, int] | None:
+    """The first limit that the claim would break: its name, what would then be used, the limit."""
+    for name, asked, held, limit in (
+        ("cpu", claim.need.cpu_millicores, used.cpu_millicores, limits.cpu_millicores),
+        ("memory", claim.need.memory_mib, used.memory_mib, limits.memory_mib),
+        ("workspaces", int(claim.is_workspace), used.workspaces, limits.workspaces),
     ):
-        if amount is not None and limit is not None and amount > limit:
-            return name, amount, limit
+        together = asked + (held or 0)
+        if asked and limit is not None and together > limit:
+            return name, together, limit
     return None
+
+
+def _plus(used: Limits, claim: Waiting) -> Limits:
+    return Limits(
+        (used.cpu_millicores or 0) + claim.need.cpu_millicores,
+        (used.memory_mib or 0) + claim.need.memory_mib,
+        (used.workspaces or 0) + int(claim.is_workspace),
+    )
