@@ -76,7 +76,7 @@ class TokenForm(forms.Form):
         tenant.choices = [("", _("All my tenants")), *visible_tenants(actor).values_list("slug", "name")]
 
 
-class LanguageForm(forms.ModelForm[User]):
+class LanguageForm(forms.ModelForm):  # type: ignore[type-arg]
     language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
 
     class Meta:

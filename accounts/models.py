@@ -11,7 +11,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-SLUG_PATTERN = r"^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
+SLUG_PATTERN = r"^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z"
 valid_slug = RegexValidator(
     SLUG_PATTERN,
     _("Use 1 to 40 small letters, digits and dashes; not system, default, public or kube-…"),
@@ -27,6 +27,13 @@ class User(AbstractUser):
     class Meta:
         verbose_name = _("user")
         verbose_name_plural = _("users")
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        """There is one kind of admin: Django's permissions by model are not used."""
+        return self.is_active and self.is_staff
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_active and self.is_staff
 
 
 class Tenant(models.Model):

@@ -97,7 +97,7 @@ def add_ssh_key(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 @_changes_profile
-def remove_ssh_key(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:  # noqa: A002
+def remove_ssh_key(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
     ssh_keys.remove(actor, id)
     messages.success(request, _("The key is removed; it opens nothing any more."))
     return redirect("profile")
@@ -121,7 +121,7 @@ def create_token(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 
 @_changes_profile
-def revoke_token(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:  # noqa: A002
+def revoke_token(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
     tokens.revoke(actor, id)
     messages.success(request, _("The token is revoked."))
     return redirect("profile")

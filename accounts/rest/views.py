@@ -82,7 +82,7 @@ class SSHKeyView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(summary="Remove an SSH key", request=None, responses=answers({204: None}, 404))
-    def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 -- the name in the address
+    def delete(self, request: Request, id: UUID) -> Response:
         ssh_keys.remove(actor_of(request), id)
         return Response(status=204)
 
@@ -114,7 +114,7 @@ class TokensView(ListView):
 
 class TokenView(APIView):
     @extend_schema(summary="Revoke an API token", request=None, responses=answers({204: None}, 404))
-    def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 -- the name in the address
+    def delete(self, request: Request, id: UUID) -> Response:
         tokens.revoke(actor_of(request), id)
         return Response(status=204)
 

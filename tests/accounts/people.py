@@ -1,0 +1,62 @@
+"""The cast, and how they come in."""
+
+from dataclasses import dataclass
+
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts import tokens
+from accounts.access import Actor
+from accounts.models import Membership, Role, Scope, Tenant, User
+
+EVERY_SCOPE = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
+
+
+@dataclass(frozen=True)
+class People:
+    demo: Tenant
+    second: Tenant
+    alice: Actor
+    bob: Actor
+    victor: Actor
+    carol: Actor
+    admin: Actor
+
+
+def make_people() -> People:
+    """alice owns demo, bob is a member, victor a viewer; carol is of second; admin is staff."""
+    demo = Tenant.objects.create(slug="demo", name="Demo")
+    second = Tenant.objects.create(slug="second", name="Second")
+    actors = {}
+    for name, tenant, role in (
+        ("alice", demo, Role.OWNER),
+        ("bob", demo, Role.MEMBER),
+        ("victor", demo, Role.VIEWER),
+        ("carol", second, Role.MEMBER),
+        ("admin", None, None),
+    ):
+        user = User.objects.create_user(name, password=f"{name}-password", is_staff=tenant is None)
+        if tenant is not None:
+            Membership.objects.create(tenant=tenant, user=user, role=role)
+        actors[name] = Actor(user)
+    return People(demo=demo, second=second, **actors)
+
+
+def api(
+    actor: Actor,
+    *scopes: str,
+    tenant: Tenant | None = None,
+    raise_errors: bool = True,
+) -> APIClient:
+    """A script with a token of the person's; every scope that they may have unless some are named."""
+    admin = [Scope.ADMIN] if actor.user.is_staff else []
+    _token, secret = tokens.issue(actor.user, "script", scopes or [*EVERY_SCOPE, *admin], tenant)
+    client = APIClient(raise_request_exception=raise_errors)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client
+
+
+def browser(actor: Actor, *, checks_csrf: bool = False) -> Client:
+    client = Client(enforce_csrf_checks=checks_csrf)
+    client.force_login(actor.user)
+    return client
