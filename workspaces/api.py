@@ -58,9 +58,7 @@ class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
     search = django_filters.CharFilter(method="having", label="Part of its name, image or node.")
 
     def having(self, rows: QuerySet[Workspace], name: str, text: str) -> QuerySet[Workspace]:
-        return rows.filter(
-            Q(name__icontains=text) | Q(image__slug__icontains=text) | Q(node__icontains=text)
-        )
+        return rows.filter(Q(name__icontains=text) | Q(image__slug__icontains=text) | Q(node__icontains=text))
 
 
 class WorkspacesView(ListView):
@@ -251,7 +249,7 @@ class EstimateView(APIView):
         tenant = tenant_by_slug(actor, body["tenant"])
         _image, size = check(tenant, spec_of(body))
         outlook = estimate(tenant, size)
-        kept = {name: request.data[name] for name in ("tenant", "name", "image", "disk_mib") if name in request.data}
+        kept = {name: body[name] for name in ("tenant", "name", "image", "disk_mib")}
         others = [] if outlook["starts_now"] else alternatives(tenant, size)
         return Response(
             {

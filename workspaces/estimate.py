@@ -24,7 +24,7 @@ def estimate(tenant: Tenant, size: Size) -> Outlook:
 
 def alternatives(tenant: Tenant, size: Size) -> list[Flavor]:
     """Ready-made sizes that would start now instead; those with GPUs first if GPUs were asked for."""
-    flavors = Flavor.objects.select_related("pool__cluster").exclude(pk=size.flavor.pk if size.flavor else None)
+    flavors = [row for row in Flavor.objects.select_related("pool__cluster") if row != size.flavor]
     wants_gpus = size.units > 0
     ranked = sorted(flavors, key=lambda flavor: ((flavor.units > 0) != wants_gpus, distance(flavor, size)))
     found: list[Flavor] = []

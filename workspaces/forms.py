@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -19,7 +20,13 @@ from .suggestions import PoolChoice
 
 MIB_PER_GIB = 1024
 # How a refusal names what the form calls otherwise.
-FORM_FIELDS = {"disk_mib": "disk_gib", "pool": "flavor", "gpus": "flavor", "cpu": "flavor", "memory_mib": "flavor"}
+FORM_FIELDS = {
+    "disk_mib": "disk_gib",
+    "pool": "flavor",
+    "gpus": "flavor",
+    "cpu": "flavor",
+    "memory_mib": "flavor",
+}
 
 
 class EnvironmentField(forms.CharField):
@@ -36,15 +43,19 @@ class EnvironmentField(forms.CharField):
             if not line.strip():
                 continue
             if not separator:
-                raise forms.ValidationError(gettext("Line %(n)d has no “=”. Write NAME=value.") % {"n": number})
+                raise forms.ValidationError(
+                    gettext("Line %(n)d has no “=”. Write NAME=value.") % {"n": number}
+                )
             if name.strip() in values:
-                raise forms.ValidationError(gettext("Line %(n)d names a variable for the second time.") % {"n": number})
+                raise forms.ValidationError(
+                    gettext("Line %(n)d names a variable for the second time.") % {"n": number}
+                )
             values[name.strip()] = text
         return values
 
 
 class LaunchForm(forms.Form):
-    tenant = forms.ChoiceField(label=_("Team"), help_text=_("Whose share of the GPUs it uses."))
+    tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("Whose share of the GPUs it uses."))
     image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     flavor = forms.ChoiceField(
         label=_("Size"),
@@ -62,7 +73,9 @@ class LaunchForm(forms.Form):
         required=False,
         min_value=0,
         max_value=LARGEST_DISK_MIB // MIB_PER_GIB,
-        help_text=_("Fast, at /disk, kept when you stop. 0 for none, at most 16384. Your home comes in any case."),
+        help_text=_(
+            "Fast, at /disk, kept when you stop. 0 for none, at most 16384. Your home comes in any case."
+        ),
     )
     repository = forms.CharField(
         label=_("Git repository"),
@@ -72,7 +85,8 @@ class LaunchForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
     )
     env = EnvironmentField(
-        label=_("Environment"), help_text=_("NAME=value, one a line; 64 KiB at most. Others in your team do not see it.")
+        label=_("Environment"),
+        help_text=_("NAME=value, one a line; 64 KiB at most. Others in your tenant do not see it."),
     )
     secret_env = EnvironmentField(
         label=_("Secret environment"),
@@ -80,9 +94,15 @@ class LaunchForm(forms.Form):
     )
 
     def __init__(
-        self, *args: Any, tenants: Sequence[Tenant], images: Sequence[Image], pools: Sequence[PoolChoice], **kw: Any
+        self,
+        data: QueryDict | None,
+        initial: dict[str, Any],
+        *,
+        tenants: Sequence[Tenant],
+        images: Sequence[Image],
+        pools: Sequence[PoolChoice],
     ) -> None:
-        super().__init__(*args, label_suffix="", **kw)
+        super().__init__(data, initial=initial, label_suffix="")
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
         self._choose("image", [(image.slug, image.name) for image in images])
@@ -98,7 +118,8 @@ class LaunchForm(forms.Form):
 
     @property
     def chosen_flavor(self) -> str | None:
-        return self["flavor"].value()
+        chosen: str | None = self["flavor"].value()
+        return chosen
 
     def spec(self) -> LaunchSpec:
         """Of a valid form."""

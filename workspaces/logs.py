@@ -70,7 +70,12 @@ def _next(lines: Iterator[str]) -> str | None:
 
 
 def open_log(
-    workspace: Workspace, *, container: str = "", tail: int = DEFAULT_TAIL, follow: bool = False
+    workspace: Workspace,
+    *,
+    container: str = "",
+    tail: int = DEFAULT_TAIL,
+    follow: bool = False,
+    longest_seconds: float | None = None,
 ) -> Log:
     """Ask the cluster for the log. Blocks for that request; raises a Refusal that says why there is none."""
     if container not in ("", CONTAINER_NAME):

@@ -28,7 +28,9 @@ class Environment(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[str, str]:
         if isinstance(data, Mapping) and not all(ENV_NAME.fullmatch(str(name)) for name in data):
-            raise serializers.ValidationError(_("Names have letters, digits and _, and do not begin with a digit."))
+            raise serializers.ValidationError(
+                _("Names have letters, digits and _, and do not begin with a digit.")
+            )
         values: dict[str, str] = super().to_internal_value(data)
         return values
 
@@ -196,7 +198,7 @@ class EventShape(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     hint = serializers.CharField(allow_blank=True)
-    data = serializers.DictField()
+    data = serializers.DictField()  # type: ignore[assignment]
 
 
 class ImageShape(serializers.ModelSerializer[Image]):
@@ -204,7 +206,18 @@ class ImageShape(serializers.ModelSerializer[Image]):
 
     class Meta:
         model = Image
-        fields = ("slug", "name", "description", "reference", "offers", "uid", "gid", "username", "home", "shell")
+        fields = (
+            "slug",
+            "name",
+            "description",
+            "reference",
+            "offers",
+            "uid",
+            "gid",
+            "username",
+            "home",
+            "shell",
+        )
 
     def get_offers(self, image: Image) -> list[str]:
         offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
@@ -220,4 +233,3 @@ class EstimateShape(serializers.Serializer[Any]):
     alternatives = serializers.ListField(
         child=serializers.DictField(), help_text="Launch bodies that would start now; add your secret_env."
     )
-

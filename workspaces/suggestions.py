@@ -1,4 +1,4 @@
-"""What the launch form offers: sizes by pool with what is free, a name nobody has to think up, the last launch again."""
+"""What the launch form offers: sizes with what is free, a name, the last launch again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     """A launch for who has none yet: the smallest size with a GPU that starts now, else the smallest that does."""
     image = Image.objects.filter(is_active=True).first()
     flavors = list(Flavor.objects.select_related("pool__cluster"))
-    flavors.sort(key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores))
+    flavors.sort(
+        key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
+    )
     for tenant in tenants:
         for flavor in flavors:
             if image and estimate(tenant, size_of(flavor))["starts_now"]:

@@ -98,7 +98,7 @@ def launch(request: HttpRequest) -> HttpResponse:
     pools = pool_choices(actor, tenant)
     form = LaunchForm(
         request.POST or None,
-        initial=first | {"tenant": tenant.slug},
+        first | {"tenant": tenant.slug},
         tenants=tenants,
         images=list(Image.objects.filter(is_active=True)),
         pools=pools,
@@ -248,7 +248,7 @@ def curl_line(request: HttpRequest, workspace: Workspace) -> str:
             "cpu": number(workspace.cpu_millicores / 1000),
             "memory_mib": workspace.memory_mib,
         }
-    optional = {"disk_mib": workspace.disk_mib}
+    optional: dict[str, Any] = {"disk_mib": workspace.disk_mib}
     if access.is_own(actor_of(request), workspace):
         optional |= {"env": workspace.env, "repository": workspace.repository}
     body |= {name: value for name, value in optional.items() if value}
@@ -259,5 +259,3 @@ def curl_line(request: HttpRequest, workspace: Workspace) -> str:
         '  -H "Content-Type: application/json" \\\n'
         f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
     )
-
-

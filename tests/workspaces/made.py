@@ -1,0 +1,98 @@
+"""Workspaces in every phase, as rows: what edges show needs no cluster."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.access import Actor
+from quotas.models import Claim
+from tests.cast import Cast
+from workspaces import keys
+from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace
+from workspaces.story import tell
+
+DONE_CODES = {
+    Step.REQUEST: "requested",
+    Step.ADMISSION: "admitted",
+    Step.READY: "ready",
+} | {step: f"{step}_done" for step in STEPS[2:-1]}
+DATA = {"name": "exp", "size": "a100-1", "pool": "A100", "node": "gpu-1", "host": "127.0.1.5"}
+
+
+def make_workspace(
+    cast: Cast, actor: Actor, phase: Phase = Phase.READY, *, name: str = "exp-1", **changes: Any
+) -> Workspace:
+    """A workspace of the actor in demo (carol's in second), with a story that fits its phase."""
+    tenant = cast.second if actor == cast.carol else cast.demo
+    now = timezone.now()
+    reached = {Phase.WAITING: 1, Phase.STARTING: 5, Phase.FAILED: 5}.get(phase, 9)
+    workspace = Workspace.objects.create(
+        tenant=tenant,
+        owner=actor.user,
+        name=name,
+        image=cast.image,
+        pool=cast.pool,
+        flavor=cast.flavor,
+        units=1,
+        cpu_millicores=4000,
+        memory_mib=16_384,
+        env={"GREETING": "hello"},
+        phase=phase,
+        desired=Desired.RUNNING if phase in (Phase.WAITING, Phase.STARTING, Phase.READY) else Desired.STOPPED,
+        step=STEPS[reached],
+        step_since=now - timedelta(seconds=3),
+        message_code="ready" if phase == Phase.READY else f"doing_{STEPS[reached]}",
+    )
+    keys.make_secret(workspace, {"TOKEN": "s3cret-value"})
+    claim = make_claim(workspace, phase)
+    workspace.run = claim.pk
+    for step in STEPS[: reached + (phase == Phase.READY)]:
+        tell(workspace, DONE_CODES[step], step=step, **DATA)
+    settle(workspace, phase)
+    for field, value in changes.items():
+        setattr(workspace, field, value)
+    workspace.save()
+    return workspace
+
+
+def make_claim(workspace: Workspace, phase: Phase) -> Claim:
+    now = timezone.now()
+    waits = phase == Phase.WAITING
+    holds = phase in (Phase.STARTING, Phase.READY, Phase.STOPPING)
+    return Claim.objects.create(
+        pool=workspace.pool,
+        tenant=workspace.tenant,
+        user=workspace.owner,
+        holder_kind=Claim.Holder.WORKSPACE,
+        holder_id=workspace.pk,
+        units=1,
+        cpu_millicores=4000,
+        memory_mib=16_384,
+        place=Claim.objects.count() + 1,
+        state=Claim.State.WAITING if waits else Claim.State.ADMITTED if holds else Claim.State.RELEASED,
+        reason_code="",
+        node="" if waits else "gpu-1",
+        admitted_at=None if waits else now,
+        released_at=None if waits or holds else now,
+    )
+
+
+def settle(workspace: Workspace, phase: Phase) -> None:
+    """What the phase brings besides."""
+    now = timezone.now()
+    if phase in (Phase.STARTING, Phase.READY):
+        workspace.started_at = now - timedelta(seconds=4)
+        workspace.node = "gpu-1"
+    if phase == Phase.READY:
+        workspace.ready_at = now
+        workspace.host, workspace.jupyter_port, workspace.ssh_port = "127.0.1.5", 8888, 22
+    if phase == Phase.FAILED:
+        data = {"raw": "Back-off pulling image"}
+        workspace.failure = {"code": "unknown", "data": data, "at": "2026-01-01T00:00:00Z"}
+        tell(workspace, "unknown", level=Event.Level.ERROR, **data)
+    if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING):
+        workspace.message_code, workspace.message_data = str(phase), {}
+        tell(workspace, str(phase))

@@ -1,0 +1,224 @@
+"""Pages: what each person sees in each phase, without scripts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import ssh_keys
+from accounts.access import Actor
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from workspaces.models import Desired, Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
+
+
+def browser(actor: Actor) -> Client:
+    client = Client()
+    client.force_login(actor.user)
+    return client
+
+
+def words(response: Any) -> str:
+    """What the page says, without its markup."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())).replace("\xa0", " ")
+
+
+def test_who_is_not_signed_in_is_asked_to(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for path in ("/", "/launch/", f"/workspaces/{workspace.pk}/", f"/workspaces/{workspace.pk}/logs/"):
+        response = Client().get(path)
+        assert response.status_code == 302
+        assert response["Location"] == f"/sign-in/?next={path}"
+
+
+def test_the_first_visit_launches_a_sample_with_one_click(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    page = bob.get("/")
+    assert "Your first workspace" in words(page)
+    assert "ssh-keygen -t ed25519" in words(page)
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.content.decode()))
+    del hidden["csrfmiddlewaretoken"]
+    response = bob.post("/launch/", hidden)
+    workspace = Workspace.objects.get()
+    assert response["Location"] == f"/workspaces/{workspace.pk}/"
+    assert (workspace.owner, workspace.flavor) == (cast.bob.user, cast.flavor)
+
+
+def test_a_key_is_added_on_the_first_page(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    response = bob.post("/add-ssh-key/", {"public_key": KEY}, follow=True)
+    assert "Your SSH key was added" in words(response)
+    assert "Add your SSH key" not in words(response)
+    assert cast.bob.user.ssh_keys.count() == 1
+
+
+def test_a_refused_key_says_what_to_do(cast: Cast) -> None:
+    response = browser(cast.bob).post("/add-ssh-key/", {"public_key": "nonsense"}, follow=True)
+    assert "ssh-keygen -t ed25519" in words(response)
+    assert "This is not an OpenSSH public key." in words(response)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("tab", ["", "logs/", "settings/"])
+def test_every_phase_has_a_page(cast: Cast, phase: Phase, tab: str) -> None:
+    workspace = make_workspace(cast, cast.bob, phase)
+    bob = browser(cast.bob)
+    assert f"status-{phase}" in bob.get("/").content.decode()
+    page = bob.get(f"/workspaces/{workspace.pk}/{tab}")
+    assert page.status_code == 200
+    assert f"status-{phase}" in page.content.decode()
+
+
+def test_a_start_shows_ten_steps_and_which_is_under_way(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STARTING)
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert page.count('<li class="is-') == 10
+    assert page.count('<li class="is-done"') == 5
+    assert "Pulling the image" in page
+
+
+def test_a_ready_one_has_two_doors(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    ssh_keys.add(cast.bob, "laptop", KEY)
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
+    text = page.content.decode()
+    assert re.search(
+        r'href="http://127\.0\.1\.5:8888/lab\?token=[^"]+" target="_blank" rel="noopener noreferrer"', text
+    )
+    assert f"ssh -o HostKeyAlias=berth-{workspace.pk} jovyan@127.0.1.5" in words(page)
+    assert 'href="vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan"' in text
+    assert workspace.secret.host_key_fingerprint in text
+
+
+def test_nobody_else_gets_the_link(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for other in (cast.alice, cast.victor, cast.admin):
+        for path in (
+            "/?show=everyone",
+            f"/workspaces/{workspace.pk}/",
+            f"/workspaces/{workspace.pk}/settings/",
+        ):
+            page = browser(other).get(path)
+            assert page.status_code == 200
+            assert "token=" not in page.content.decode()
+            assert "HostKeyAlias" not in page.content.decode()
+            assert "GREETING" not in page.content.decode()
+
+
+def test_a_failed_one_says_what_and_why_with_the_raw_text_folded(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.FAILED)
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
+    assert "It did not start: it got as far as “Image”" in words(page)
+    assert re.search(r"<details id=\"raw\">.*Back-off pulling image", page.content.decode(), re.DOTALL)
+
+
+def test_a_strangers_workspace_is_as_if_it_did_not_exist(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    carol = browser(cast.carol)
+    there = carol.get(f"/workspaces/{workspace.pk}/")
+    nowhere = carol.get("/workspaces/00000000-0000-4000-8000-000000000000/")
+    assert there.status_code == nowhere.status_code == 404
+    assert words(there) == words(nowhere)
+    assert carol.post(f"/workspaces/{workspace.pk}/stop/").status_code == 404
+
+
+def test_stop_and_delete_by_buttons(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    bob = browser(cast.bob)
+    assert bob.post(f"/workspaces/{workspace.pk}/stop/").status_code == 302
+    workspace.refresh_from_db()
+    assert workspace.desired == Desired.STOPPED
+    assert "Also delete its files" in words(bob.get(f"/workspaces/{workspace.pk}/delete/"))
+    bob.post(f"/workspaces/{workspace.pk}/delete/", {"delete_disk": "on"})
+    workspace.refresh_from_db()
+    assert (workspace.desired, workspace.delete_disk) == (Desired.DELETED, True)
+
+
+def test_a_viewer_may_look_and_not_touch(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    victor = browser(cast.victor)
+    page = victor.get(f"/workspaces/{workspace.pk}/")
+    assert 'id="stop"' not in page.content.decode()
+    assert victor.post(f"/workspaces/{workspace.pk}/stop/").status_code == 403
+    assert victor.post(f"/workspaces/{workspace.pk}/delete/").status_code == 403
+    assert "You may not launch in any tenant yet" in words(victor.get("/launch/"))
+
+
+def test_an_unknown_verb_is_no_page(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    assert browser(cast.bob).post(f"/workspaces/{workspace.pk}/explode/").status_code == 404
+
+
+def test_a_launch_with_faults_names_each_field(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    sent = {
+        "tenant": "demo",
+        "image": "jupyter",
+        "flavor": "a100-1",
+        "name": "-",
+        "env": "HOME=/tmp",
+        "repository": "not an address",
+    }
+    page = bob.post("/launch/", sent)
+    assert page.status_code == 422
+    assert "“HOME” is reserved" in words(page)
+    assert "Give an address that git can clone" in words(page)
+    assert "begin and end with a letter or digit" in words(page)
+    assert not Workspace.objects.exists()
+
+
+def test_env_lines_without_a_value_are_pointed_out(cast: Cast) -> None:
+    sent = {"tenant": "demo", "image": "jupyter", "flavor": "a100-1", "name": "exp", "env": "A=1\nB"}
+    assert "Line 2 has no “=”" in words(browser(cast.bob).post("/launch/", sent))
+
+
+def test_the_form_remembers_the_last_launch_and_takes_a_prefilled_link(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, repository="https://example.org/a.git", disk_mib=2048)
+    bob = browser(cast.bob)
+    page = bob.get("/launch/").content.decode()
+    assert 'value="https://example.org/a.git"' in page
+    assert 'value="2"' in page
+    assert 'value="other-name"' in bob.get("/launch/?name=other-name").content.decode()
+
+
+def test_the_live_answer_says_when_it_would_start(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    answer = bob.get("/launch/answer/?tenant=demo&flavor=a100-1")
+    assert "Starts now on A100 (8 of 8 free)" in words(answer)
+    cast.pool.quotas.filter(tenant=cast.demo).delete()
+    assert "This cannot start" in words(bob.get("/launch/answer/?tenant=demo&flavor=a100-1"))
+    assert bob.get("/launch/answer/?tenant=second&flavor=a100-1").status_code == 404
+
+
+def test_settings_show_the_same_launch_for_a_script(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    page = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/settings/"))
+    assert "curl -X POST http://testserver/api/v1/workspaces/" in page
+    assert "s3cret-value" not in page
+
+
+def test_no_page_has_inline_script_or_style(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    bob = browser(cast.bob)
+    for path in ("/", "/launch/", f"/workspaces/{workspace.pk}/", f"/workspaces/{workspace.pk}/logs/"):
+        page = bob.get(path)
+        text = page.content.decode()
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|javascript:", text)
+        assert "default-src 'none'" in page["Content-Security-Policy"]
+
+
+def test_the_list_takes_as_many_queries_for_thirty_as_for_three(
+    cast: Cast, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(30):
+        make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
+    bob = browser(cast.bob)
+    with django_assert_max_num_queries(14):
+        assert bob.get("/").content.decode().count('class="card workspace"') == 30
