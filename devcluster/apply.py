@@ -164,7 +164,8 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
     for other in managers.values():
         if other.key != key:
             other.fields -= removed
-    time = now() if changed or removed or last != wanted else managers[key].time
+    same = key in managers and not (changed or removed) and last == wanted
+    time = managers[key].time if same else now()
     managers[key] = Manager(manager, "Apply", subresource, kind.api_version, time, wanted)
     merged["metadata"]["resourceVersion"] = live["metadata"].get("resourceVersion", "")
     _store(merged, managers)

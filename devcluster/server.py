@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hmac
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,6 +30,7 @@ from devcluster.selectors import Match, field_selector, label_selector
 from devcluster.views import dump, metadata_list, metadata_only, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
 
+log = logging.getLogger("devcluster")
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
 _PATCHES: dict[str, Callable[[Any, Any], Any]] = {
     "application/merge-patch+json": patches.merge_patch,
@@ -101,6 +103,10 @@ class Server:
             return await self._answer(request)
         except ApiError as error:
             return _json(error.status, error.code, error.headers)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            # Bodies of the wrong shape that no validation caught: the client's fault, and worth a rule of its own.
+            log.exception("%s %s", request.method, request.path)
+            return _json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path

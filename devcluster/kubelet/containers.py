@@ -10,6 +10,7 @@ from devcluster.kubelet.images import Images, InvalidName, Pulled, PullError
 from devcluster.kubelet.probes import Prober
 from devcluster.kubelet.runtime import CannotRun, Container, ContainerPlan, Exit, Mount, Runtime
 from devcluster.kubelet.status import ContainerState
+from devcluster.kubelet.users import host_uid
 from devcluster.nodes import Image
 from devcluster.quantity import whole
 from devcluster.resources import Obj
@@ -212,6 +213,7 @@ def make_plan(
         uid=uid,
         gid=gid,
         groups=groups,
+        host_uid=host_uid(pod),
         memory_bytes=whole(spec.get("resources", {}).get("limits", {}).get("memory", "0")),
         log=log,
         mounts=mounts,

@@ -1,6 +1,7 @@
 """Startup, readiness and liveness probes, and what each result changes."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -113,7 +114,7 @@ async def _tcp(host: str, port: int) -> str | None:
     try:
         _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
-        return f"dial tcp {host}:{port}: connect: {(error.strerror or str(error)).split(':')[0].lower()}"
+        return f"dial tcp {host}:{port}: connect: {os.strerror(error.errno or 0).lower()}"
     writer.close()
     return None
 

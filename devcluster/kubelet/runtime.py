@@ -44,6 +44,8 @@ class ContainerPlan:
     uid: int
     gid: int
     groups: list[int]
+    host_uid: int
+    """Which uid of this machine its uid is."""
     memory_bytes: int
     log: Path
     mounts: list[Mount] = field(default_factory=list)

@@ -1,0 +1,122 @@
+"""What a process pod sees as its file system: this machine's programs read-only, its image, and little else. Pure."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from devcluster.kubelet.runtime import ContainerPlan, Mount
+from devcluster.nodes import Image
+
+SHM_BYTES = 64 * 2**20
+_TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "pki", "profile.d", "ssl", "terminfo", "ld.so.conf.d")  # fmt: skip
+_ETC_FILES = (
+    "bash.bashrc", "debian_version", "gai.conf", "host.conf", "inputrc", "ld.so.cache", "ld.so.conf", "locale.alias",
+    "localtime", "mime.types", "nsswitch.conf", "os-release", "profile", "protocols", "resolv.conf", "services",
+    "timezone", "ssh/moduli", "ssh/ssh_config",
+)  # fmt: skip
+FOLDERS = ("/proc", "/dev", "/dev/pts", "/dev/shm", "/etc/ssh", "/tmp", "/var/tmp", "/run", "/home", "/root", "/usr", "/opt")  # fmt: skip
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def interpreter_prefixes(root: Path) -> Iterator[Path]:
+    """Where a venv's python really lives: each hop of its symlinks needs its prefix."""
+    python = root / "bin" / "python"
+    seen: set[Path] = set()
+    while python.is_symlink():
+        python = Path(os.path.normpath(python.parent / python.readlink()))
+        prefix = python.parent.parent
+        if python.parent.name == "bin" and prefix not in seen and not python.is_relative_to(root):
+            seen.add(prefix)
+            if not prefix.is_relative_to("/usr") and prefix != Path("/"):
+                yield prefix
+    real = python.resolve().parent.parent
+    if real not in seen and not real.is_relative_to(root) and not real.is_relative_to("/usr") and real != Path("/"):
+        yield real
+
+
+def _bind(source: Path | str, target: Path | str, read_only: bool = True, translate: bool = False) -> dict[str, Any]:
+    return {"source": str(source), "target": str(target), "read_only": read_only, "translate": translate}
+
+
+def _memory(target: str, size_bytes: int, uid: int, gid: int, mode: str) -> dict[str, Any]:
+    size = f",size={size_bytes}" if size_bytes else ""
+    options = f"mode={mode},uid={uid},gid={gid}{size}"
+    return {"source": None, "target": target, "read_only": False, "options": options, "translate": False}
+
+
+def links() -> dict[str, str]:
+    found = {f"/{n}": str(Path(f"/{n}").readlink()) for n in _TOP if Path(f"/{n}").is_symlink()}
+    return found | {
+        "/dev/ptmx": "pts/ptmx",
+        "/dev/fd": "/proc/self/fd",
+        "/dev/stdin": "/proc/self/fd/0",
+        "/dev/stdout": "/proc/self/fd/1",
+        "/dev/stderr": "/proc/self/fd/2",
+        "/etc/mtab": "/proc/self/mounts",
+        "/var/run": "/run",
+    }
+
+
+def files(plan: ContainerPlan) -> dict[str, str]:
+    """Small files of /etc: copies of this machine's, and those that name the pod and its user."""
+    found = {}
+    for name in _ETC_FILES:
+        path = Path("/etc") / name
+        try:
+            found[f"/etc/{name}"] = path.read_text(errors="surrogateescape") if name != "ld.so.cache" else ""
+        except OSError:
+            continue
+    found.pop("/etc/ld.so.cache", None)
+    image = plan.image
+    found["/etc/passwd"] = (
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        f"{image.user}:x:{plan.uid}:{plan.gid}:{image.user}:{image.home}:/bin/bash\n"
+        "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    )
+    found["/etc/group"] = f"root:x:0:\n{image.user}:x:{plan.gid}:\nnogroup:x:65534:\n"
+    found["/etc/hostname"] = plan.hostname + "\n"
+    found["/etc/hosts"] = f"127.0.0.1\tlocalhost\n{plan.address}\t{plan.hostname}\n"
+    return found
+
+
+def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[str, Any]]:
+    """Everything to mount, parents before children; `uid` and `gid` as memory disks' owners on this machine."""
+    # First /tmp: an image may lie below it.
+    found = [_bind(scratch / "tmp", "/tmp", read_only=False), _bind(scratch / "tmp", "/var/tmp", read_only=False)]
+    found.append(_bind("/usr", "/usr"))
+    found += [_bind(f"/{n}", f"/{n}") for n in _TOP if Path(f"/{n}").is_dir() and not Path(f"/{n}").is_symlink()]
+    found += [_bind(f"/etc/{n}", f"/etc/{n}") for n in _ETC_FOLDERS if Path(f"/etc/{n}").is_dir()]
+    if Path("/etc/ld.so.cache").exists():
+        found.append(_bind("/etc/ld.so.cache", "/etc/ld.so.cache"))
+    found += [_bind(path, path) for path in image_paths(plan.image)]
+    asked = {os.path.normpath(m.target) for m in plan.mounts}
+    if plan.image.home not in asked:
+        found.append(_bind(scratch / "home", plan.image.home, read_only=False))
+    if "/dev/shm" not in asked:
+        found.append(_memory("/dev/shm", SHM_BYTES, uid, gid, "1777"))
+    for wanted in sorted(plan.mounts, key=lambda m: os.path.normpath(m.target).count("/")):
+        found.append(_wanted(wanted, uid, gid))
+    return found
+
+
+def _wanted(mount: Mount, uid: int, gid: int) -> dict[str, Any]:
+    target = os.path.normpath(mount.target)
+    if mount.source is None:
+        return _memory(target, mount.size_bytes, uid, gid, "1777")
+    return _bind(mount.source, target, mount.read_only, translate=mount.disk)
+
+
+def image_paths(image: Image) -> list[Path]:
+    if image.root is None:
+        return []
+    paths = [image.root, *interpreter_prefixes(image.root)]
+    return [p for p in paths if not p.is_relative_to("/usr")]
+
+
+def environment(plan: ContainerPlan) -> dict[str, str]:
+    path = f"{plan.image.root}/bin:{SYSTEM_PATH}" if plan.image.root else SYSTEM_PATH
+    base = {"PATH": path, "HOME": plan.image.home, "HOSTNAME": plan.hostname, "LANG": "C.UTF-8"}
+    return base | dict(plan.env)

@@ -1,0 +1,235 @@
+"""Runs inside a pod's new namespaces as their first process: builds the root, gives up every right, runs the command.
+
+Started by `unshare` with nothing but the standard library (python -I -S). The plan is the first line on stdin; the pipe
+stays open as the tie to the kubelet: `TERM` asks for an end, and when it closes everything here dies. The descriptor
+that the first argument names tells the kubelet how the start went: `ok`, or what failed.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import traceback
+
+AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
+OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, MOVE_MOUNT_F_EMPTY_PATH = 1, 0o2000000, 4
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC, ATTR_IDMAP = 1, 2, 4, 8, 0x00100000
+SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
+CLONE_NEWUSER = 0x10000000
+MNT_DETACH = 2
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def check(result, what):
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+    return result
+
+
+def mount(source, target, kind, flags, options):
+    done = libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    check(done, f"mount {kind} on {target}")
+
+
+def bind(source, target, attributes, userns=None):
+    """Bind a tree with attributes; with a user namespace, its files' owners are translated by it."""
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if not os.path.lexists(target):
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    recursive = 0 if userns else AT_RECURSIVE
+    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive
+    tree = check(libc.syscall(SYS_OPEN_TREE, AT_FDCWD, source.encode(), flags), f"open {source}")
+    if userns:
+        attributes |= ATTR_IDMAP
+    wanted = struct.pack("QQQQ", attributes, 0, 0, userns or 0)
+    done = libc.syscall(SYS_MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH | recursive, wanted, len(wanted))
+    check(done, f"set the attributes of {source}")
+    done = libc.syscall(SYS_MOVE_MOUNT, tree, b"", AT_FDCWD, target.encode(), MOVE_MOUNT_F_EMPTY_PATH)
+    check(done, f"mount {source} on {target}")
+    os.close(tree)
+
+
+def make_userns(plan, proc):
+    """A user namespace that knows the image's user alone, as the pod's own uid on this machine."""
+    waiting, go = os.pipe()
+    made, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(told, b"y" if libc.unshare(CLONE_NEWUSER) == 0 else b"n")
+        os.close(go)
+        os.read(waiting, 1)
+        os._exit(0)
+    if os.read(made, 1) != b"y":
+        raise OSError("the kernel refuses user namespaces")
+    with open(f"{proc}/{child}/uid_map", "w") as out:
+        out.write(f"{plan['uid']} {plan['host_uid']} 1\n")
+    with open(f"{proc}/{child}/gid_map", "w") as out:
+        out.write("".join(f"{inside} {outside} 1\n" for inside, outside in plan["gid_map"]))
+    userns = os.open(f"{proc}/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    os.close(go)
+    os.waitpid(child, 0)
+    for fd in (waiting, made, told):
+        os.close(fd)
+    return userns
+
+
+def build_root(plan):
+    """The pod's file system, below plan["root"]; returns the user namespace to enter (None without root)."""
+    root = plan["root"]
+    mount("none", root, "tmpfs", 2 | 4, "mode=755,size=16m")
+    for path in plan["folders"]:
+        os.makedirs(root + path, exist_ok=True)
+    mount("proc", root + "/proc", "proc", 2 | 4 | 8, "")
+    userns = None if plan["rootless"] else make_userns(plan, root + "/proc")
+    for name in DEVICES:
+        bind(f"/dev/{name}", f"{root}/dev/{name}", ATTR_NOSUID | ATTR_NOEXEC)
+    mount("devpts", root + "/dev/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=0620")
+    for path, to in plan["links"].items():
+        os.symlink(to, root + path)
+    for path, content in plan["files"].items():
+        with open(root + path, "w") as out:
+            out.write(content)
+    for entry in plan["mounts"]:
+        target = root + entry["target"]
+        flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
+        if entry["source"] is None:
+            os.makedirs(target, exist_ok=True)
+            mount("none", target, "tmpfs", 2 | 4, entry["options"])
+        else:
+            bind(entry["source"], target, flags, userns if entry["translate"] else None)
+    return userns
+
+
+def enter_root(root):
+    os.chdir(root)
+    done = libc.syscall(SYS_PIVOT_ROOT[os.uname().machine], b".", b".")
+    check(done, "pivot_root")
+    check(libc.umount2(b".", MNT_DETACH), "leave the old root")
+    os.chdir("/")
+
+
+def give_up_rights(plan, userns):
+    if userns is not None:
+        check(libc.setns(userns, CLONE_NEWUSER), "enter the user namespace")
+        os.close(userns)
+    try:
+        # Nobody here may make a user namespace of their own and play root in it.
+        with open("/proc/sys/user/max_user_namespaces", "w") as out:
+            out.write("0")
+    except OSError:
+        pass
+    if userns is not None:
+        os.setgroups(plan["groups"])
+        os.setresgid(plan["gid"], plan["gid"], plan["gid"])
+        os.setresuid(plan["uid"], plan["uid"], plan["uid"])
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    header = struct.pack("Ii", 0x20080522, 0)
+    check(libc.capset(header, bytes(24)), "drop capabilities")
+    check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def start(plan):
+    """Fork and exec the command; raises what exec says."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            nothing = os.open("/dev/null", os.O_RDONLY)
+            os.dup2(nothing, 0)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.chdir(plan["cwd"])
+            os.execvpe(plan["command"][0], plan["command"], plan["env"])
+        except OSError as error:
+            os.write(writing, f"{plan['command'][0]}: {error.strerror}".encode())
+        os._exit(127)
+    os.close(writing)
+    failed = os.read(reading, 4096)
+    os.close(reading)
+    if failed:
+        raise OSError(failed.decode())
+    return child
+
+
+def reap_until_end(main):
+    """The exit code of the command; meanwhile reap whatever it leaves, and mind the tie to the kubelet."""
+    wake, woken = socket.socketpair()
+    wake.setblocking(False)
+    woken.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        readable, _, _ = select.select([0, wake], [], [], 5)
+        if wake in readable:
+            wake.recv(4096)
+        if 0 in readable:
+            word = os.read(0, 4096)
+            if not word:
+                os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
+            if b"TERM" in word:
+                os.kill(main, signal.SIGTERM)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return 0
+            if pid == 0:
+                break
+            if pid == main:
+                return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def read_plan():
+    text = b""
+    while not text.endswith(b"\n"):
+        part = os.read(0, 65536)
+        if not part:
+            os._exit(137)
+        text += part
+    return json.loads(text)
+
+
+def main():
+    status = int(sys.argv[1])
+    os.set_inheritable(status, False)
+    plan = read_plan()
+    try:
+        for path in plan["cgroups"]:
+            with open(path, "w") as out:
+                out.write("0")
+        socket.sethostname(plan["hostname"])
+        userns = build_root(plan)
+        enter_root(plan["root"])
+        give_up_rights(plan, userns)
+        running = start(plan)
+    except (OSError, KeyError, ValueError) as error:
+        told = str(error) or traceback.format_exc()
+        os.write(status, told.encode()[:4000])
+        sys.exit(125)
+    os.write(status, b"ok")
+    os.close(status)
+    code = reap_until_end(running)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
