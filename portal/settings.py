@@ -219,5 +219,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {"berth": {"()": "portal.logs.formatter", "as_json": not TRIAL}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "berth"}},
+    # One line per task would drown what matters.
+    "loggers": {"django-q": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": env.str("BERTH_LOG_LEVEL", default="INFO")},
 }

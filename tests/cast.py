@@ -1,4 +1,4 @@
-"""The fixed cast of the tests: alice owns demo, bob is a member, victor a viewer, carol is of second, admin is staff."""
+"""The fixed cast: alice owns demo, bob is a member, victor a viewer, carol is of second, admin is staff."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from accounts.access import Actor
 from accounts.models import Membership, Role, Tenant, User
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Installation, Node
 from quotas.models import Flavor, Pool, Quota
 from workspaces.models import Image
 
@@ -31,6 +31,8 @@ class Cast:
 
 def make_cast() -> Cast:
     """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant."""
+    if not Installation.objects.exists():  # a flush between tests takes what the migration made
+        Installation.objects.create()
     demo = Tenant.objects.create(slug="demo", name="Demo")
     second = Tenant.objects.create(slug="second", name="Second")
     people = {

@@ -28,10 +28,10 @@ nodes:
 - name: gpu
   count: 2
   cpu: 64
-  memory_mib: 524288
+  memory: 512Gi
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}
 images:
-- {reference: "berth.local/jupyter:1", pull_seconds: 2}
+  berth.local/jupyter:1: {pull_seconds: 2}
 """
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -19,7 +19,7 @@ nodes:
 - name: gpu
   count: 3
   cpu: 64
-  memory_mib: 524288
+  memory: 512Gi
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}
 """
 

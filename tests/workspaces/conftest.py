@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,3 +23,30 @@ def cast(request: pytest.FixtureRequest) -> Cast:
 def _needs_transactions(request: pytest.FixtureRequest) -> bool:
     marker = request.node.get_closest_marker("django_db")
     return bool(marker and marker.kwargs.get("transaction"))
+
+
+NODES = """
+nodes:
+- name: gpu
+  count: 2
+  cpu: 64
+  memory: 512Gi
+  gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}
+images:
+  berth.local/jupyter:1: {}
+"""
+
+
+@pytest.fixture(scope="session")
+def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a trial cluster whose pods are only played: two nodes with four GPUs each."""
+    folder = tmp_path_factory.mktemp("cluster")
+    nodes, kubeconfig = folder / "nodes.yaml", folder / "kubeconfig"
+    nodes.write_text(NODES)
+    state = ["--state-dir", str(folder / "state"), "--kubeconfig", str(kubeconfig), "--nodes", str(nodes)]
+    command = [sys.executable, "-m", "devcluster", "--port", "0", "--pods", "played", *state]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "ready" in process.stdout.readline()
+        yield kubeconfig
+        process.terminate()
