@@ -19,9 +19,10 @@ CATALOGUE_SETTINGS = ("BERTH_WORKSPACE_IMAGE", "BERTH_DISK_CLASS", "BERTH_HOME_C
 
 @dataclass(frozen=True)
 class Program:
-    """One process under supervisor. Programs stop in the reverse of their order here."""
+    """One process under supervisor. Groups stop in the reverse of their order here, the members of one at once."""
 
     name: str
+    group: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     stop_signal: str = "TERM"
@@ -104,12 +105,12 @@ def programs(
 ) -> Iterator[Program]:
     """In the order of their start."""
     if server:
-        yield Program("postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
+        yield Program("postgres", "postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
     if "BERTH_DEVCLUSTER_PORT" in settings:
-        yield Program("cluster", cluster_command(state, settings), {}, stop_seconds=4)
-    yield Program("worker", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
-    yield Program("watcher", manage("watch"), {"BERTH_ROLE": "watcher"})
-    yield Program("web", web_command(web_port), {"BERTH_ROLE": "web"})
+        yield Program("cluster", "cluster", cluster_command(state, settings), {}, stop_seconds=4)
+    yield Program("worker", "portal", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
+    yield Program("watcher", "portal", manage("watch"), {"BERTH_ROLE": "watcher"})
+    yield Program("web", "portal", web_command(web_port), {"BERTH_ROLE": "web"})
 
 
 def number(environ: Mapping[str, str], name: str, default: int) -> int:

@@ -128,9 +128,10 @@ def gpu_pool(
 def telling_labels(product: str, members: Iterable[NodeSeen], others: Iterable[NodeSeen]) -> dict[str, str]:
     """The product; and where others of the same are cut another way by MIG, the strategy, which tells them apart."""
     labels = {PRODUCT: product}
-    strategies = {node.labels.get(MIG_STRATEGY, "") for node in members}
-    if any(node.labels.get(PRODUCT) == product for node in others) and len(strategies) == 1:
-        labels |= {MIG_STRATEGY: strategy for strategy in strategies if strategy}
+    strategies = {node.labels.get(MIG_STRATEGY) for node in members}
+    strategy = strategies.pop() if len(strategies) == 1 else None
+    if strategy and any(node.labels.get(PRODUCT) == product for node in others):
+        labels[MIG_STRATEGY] = strategy
     return labels
 
 

@@ -4,6 +4,7 @@ Supervisor has a session of its own, so that Ctrl-C in the terminal reaches `mak
 everything in order; and every part has a process group of its own.
 """
 
+import http.client
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,6 +47,12 @@ chmod=0700
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
     ]
+    programs = list(programs)
+    for priority, (group, members) in enumerate(
+        groupby(programs, key=lambda program: program.group), start=1
+    ):
+        names = ",".join(program.name for program in members)
+        sections.append(f"[group:{group}]\nprograms={names}\npriority={priority}\n")
     for priority, program in enumerate(programs, start=1):
         command = as_part(program.name, program.command)
         variables = {**program.environment, leftovers.PART_VARIABLE: program.name}
@@ -112,10 +120,10 @@ class Supervisor:
     def __exit__(self, *_: object) -> None:
         """Stop in order; what is left after that (supervisor itself was killed) is ended all the same."""
         self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.is_running and time.monotonic() < deadline:
+            self._answers()  # it looks after its children once a second, or when it is spoken to
+            time.sleep(0.05)
         end_leftovers(self._state, self._programs)
         self._conf.unlink(missing_ok=True)
         self._control.unlink(missing_ok=True)
@@ -135,12 +143,12 @@ class Supervisor:
     def _answers(self) -> bool:
         try:
             self._call("getState")
-        except OSError:
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
             return False
         return True
 
     def start(self, name: str) -> None:
-        self._call("startProcess", name, False)
+        self._call("startProcess", f"{self._programs[name].group}:{name}", False)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
         """Wait for the evidence that a part serves; refuse with its last words when it ended at once."""

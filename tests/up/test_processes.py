@@ -49,7 +49,7 @@ def told(tmp_path: Path) -> Path:
 def supervisor(state: State, told: Path, tmp_path: Path) -> Iterator[Supervisor]:
     script = tmp_path / "part.py"
     script.write_text(PART)
-    programs = [Program(name, (sys.executable, str(script), name), {}) for name in ("one", "two")]
+    programs = [Program(name, name, (sys.executable, str(script), name), {}) for name in ("one", "two")]
     environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder), "TOLD": str(told)}
     with Supervisor(state, tmp_path, programs, environ) as running:
         running.wait_until_up()
@@ -105,7 +105,7 @@ def test_when_supervisor_is_killed_nothing_of_its_parts_stays(state: State, supe
 
 
 def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, tmp_path: Path) -> None:
-    broken = Program("one", (sys.executable, "-c", "raise SystemExit('the disk is full')"), {})
+    broken = Program("one", "one", (sys.executable, "-c", "raise SystemExit('the disk is full')"), {})
     environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
     with Supervisor(state, tmp_path, [broken], environ) as running:
         running.wait_until_up()
@@ -116,7 +116,7 @@ def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, t
 
 def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:
     command = ("/a b/python", "-c", "print('50% \"done\"')")
-    text = configuration(State(tmp_path), tmp_path, [Program("web", command, {"KEY": "100%"})])
+    text = configuration(State(tmp_path), tmp_path, [Program("web", "portal", command, {"KEY": "100%"})])
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string(text.replace("%%", "%"))
     section = parser["program:web"]
@@ -126,6 +126,8 @@ def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: 
 
 
 def test_the_configuration_holds_no_secret(tmp_path: Path) -> None:
-    text = configuration(State(tmp_path), tmp_path, [Program("web", ("web",), {"BERTH_ROLE": "web"})])
+    text = configuration(
+        State(tmp_path), tmp_path, [Program("web", "portal", ("web",), {"BERTH_ROLE": "web"})]
+    )
     assert "SECRET" not in text
     assert "DATABASE_URL" not in text
