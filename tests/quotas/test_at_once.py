@@ -1,0 +1,176 @@
+"""Several processes at once on one PostgreSQL: nothing is given twice, nothing ends twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import Sum
+
+from accounts.errors import Conflict
+from clusters.models import Cluster, Node
+from quotas import admission
+from quotas.models import Claim, TenantLimit
+from quotas.signals import claim_released
+from tests.quotas.stage import Stage, admitted_units, states
+
+THREADS = 8
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
+    """Run it in so many threads, which start together, each with a connection of its own."""
+    start = threading.Barrier(threads)
+
+    def in_thread(number: int) -> Any:
+        try:
+            start.wait(10)
+            return work(number)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(in_thread, range(threads)))
+
+
+def held_by(*columns: str) -> dict[Any, int]:
+    """Units by columns, as one snapshot sees them."""
+    admitted = Claim.objects.filter(state=Claim.State.ADMITTED).order_by()
+    return {tuple(of): units for *of, units in admitted.values_list(*columns).annotate(Sum("units"))}
+
+
+def test_whatever_runs_at_once_no_quota_and_no_node_is_exceeded(stage: Stage) -> None:
+    also = stage.another_pool("also-a100")
+    demo, second = stage.cast.demo, stage.cast.second
+    quotas = {(demo.pk, stage.pool.pk): 5, (second.pk, stage.pool.pk): 6, (demo.pk, also.pk): 3}
+    stage.quota(5)
+    stage.quota(6, tenant=second)
+    stage.quota(3, pool=also)
+
+    def live(number: int) -> None:
+        chance = random.Random(number)
+        for _ in range(8):
+            by = chance.choice([stage.cast.alice, stage.cast.carol])
+            pool = also if by == stage.cast.alice and chance.random() < 0.3 else stage.pool
+            with transaction.atomic():
+                admission.lock(pool.cluster_id)
+                claim = stage.request(chance.randint(1, 3), by=by, pool=pool)
+            admission.admit(pool.id)
+            assert all(units <= 4 for units in held_by("node").values())
+            assert all(units <= quotas[of] for of, units in held_by("tenant", "pool").items())
+            if chance.random() < 0.5:
+                admission.release(claim.pk, "stopped")
+
+    at_once(live)
+    for pool in (stage.pool, also):
+        stage.admit(pool)
+        assert stage.admit(pool) == 0
+
+
+def test_passes_over_pools_that_share_nodes_give_no_unit_twice(stage: Stage) -> None:
+    pools = [stage.another_pool(f"pool-{number}") for number in range(THREADS)]
+    for pool in pools:
+        stage.quota(8, pool=pool)
+        for _ in range(2):
+            stage.request(1, pool=pool)
+    at_once(lambda number: admission.admit(pools[number].pk))
+    assert held_by("node") == {("gpu-1",): 4, ("gpu-2",): 4}
+
+
+def test_passes_in_two_clusters_keep_a_tenants_limit(stage: Stage) -> None:
+    TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=3000)
+    pools = []
+    for number in range(THREADS):
+        cluster = Cluster.objects.create(slug=f"c{number}", name="C")
+        node = Node.objects.get(name="gpu-1")
+        Node.objects.create(
+            cluster=cluster, name="n", ready=True, labels=node.labels, allocatable=node.allocatable
+        )
+        pools.append(stage.another_pool(f"pool-{number}", cluster=cluster))
+        stage.quota(8, pool=pools[-1])
+        stage.request(1, pool=pools[-1])
+    assert sum(at_once(lambda number: admission.admit(pools[number].pk))) == 3
+
+
+def test_of_many_who_release_a_claim_one_does(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = stage.running()
+    told: list[Any] = []
+    monkeypatch.setattr(claim_released, "receivers", [])
+    hear = lambda **kwargs: told.append(kwargs["claim"].pk)  # noqa: E731
+    claim_released.connect(hear)
+    assert sum(at_once(lambda _: admission.release(claim.pk, "stopped"))) == 1
+    assert told == [claim.pk]
+
+
+def test_of_many_who_restart_release_or_send_back_a_claim_one_does(stage: Stage) -> None:
+    claim = stage.running(4)
+
+    def hand_on(number: int) -> bool:
+        try:
+            if number % 3 == 0:
+                return admission.release(claim.pk, "stopped")
+            if number % 3 == 1:
+                admission.renew(claim)
+            else:
+                admission.send_back(claim, "unschedulable", {})
+        except Conflict:
+            return False
+        return True
+
+    assert sum(at_once(hand_on)) == 1
+    assert Claim.objects.filter(holder_id=claim.holder_id).exclude(state="released").count() <= 1
+    assert admitted_units() in {0, 4}
+
+
+def test_one_that_is_withdrawn_during_a_pass_either_runs_or_is_gone(stage: Stage) -> None:
+    stage.quota(8)
+    claims = [stage.request() for _ in range(8)]
+
+    def race(number: int) -> int:
+        return stage.admit() if number == 0 else int(admission.release(claims[number].pk, "withdrawn"))
+
+    admitted, *withdrawn = at_once(race)
+    assert all(withdrawn)
+    assert states(claims[1:]) == ["released"] * 7
+    assert admitted >= 1
+
+
+def test_the_same_holder_cannot_claim_twice(stage: Stage) -> None:
+    holder = stage.request().holder_id
+    Claim.objects.all().delete()
+
+    def claim_once(_: int) -> bool:
+        try:
+            with transaction.atomic():
+                stage.request(holder_id=holder)
+        except Conflict:
+            return False
+        return True
+
+    assert sum(at_once(claim_once)) == 1
+
+
+def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: Stage) -> None:
+    stage.quota(8)
+
+    def launch(_: int) -> None:
+        for _ in range(25):
+            with transaction.atomic():
+                stage.request()
+            stage.admit()
+
+    at_once(launch)
+    assert admitted_units() == 8
+    running = Claim.objects.filter(state="admitted").order_by("place")
+    assert Claim.objects.filter(state="waiting").count() == 192
+
+    for claim in list(running[:3]):
+        last = Claim.objects.filter(state="waiting").order_by("place")[0]
+        admission.release(claim.pk, "stopped")
+        assert stage.admit() == 1
+        assert states([last]) == ["admitted"]
