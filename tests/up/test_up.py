@@ -63,6 +63,7 @@ def test_from_the_first_start_to_a_clean_end(stack: Stack) -> None:
     assert running(stack) == []
 
 
+@pytest.mark.slow
 def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(stack: Stack) -> None:
     stack.start()
     for part in ("web", "worker", "watcher"):
@@ -81,6 +82,7 @@ def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(sta
     assert stack.stop() < STOP_SECONDS
 
 
+@pytest.mark.slow
 def test_after_everything_was_killed_the_next_start_is_clean(stack: Stack) -> None:
     stack.start()
     for pid in running(stack):
@@ -92,6 +94,7 @@ def test_after_everything_was_killed_the_next_start_is_clean(stack: Stack) -> No
     assert running(stack) == []
 
 
+@pytest.mark.slow
 def test_a_start_in_the_background_with_sigint_ignored_stops_on_sigterm(stack: Stack) -> None:
     with (stack.folder / "up.log").open("ab") as output:
         shell = subprocess.Popen(
