@@ -7,7 +7,7 @@ import threading
 import time
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from clusters import signals
 from clusters.announcements import Announcements, tell
@@ -54,17 +54,12 @@ class Fleet:
         self._ticked_at = -TICK_SECONDS
 
     def step(self) -> None:
-        """About a second: tell what was found, and every five seconds look for new clusters and tick."""
-        self._announcements.send_pending(wait_seconds=STANDBY_SECONDS)
-        if time.monotonic() - self._ticked_at < TICK_SECONDS:
-            return
-        self._ticked_at = time.monotonic()
-        try:
+        """Every five seconds look for new clusters and tick; until then, tell what was found. Takes a second."""
+        if time.monotonic() - self._ticked_at >= TICK_SECONDS:
+            self._ticked_at = time.monotonic()
             self._follow_rows()
-        except (DatabaseError, InterfaceError) as error:
-            logger.warning("the database is away: %s", error)
-            connection.close()
-        tell(signals.tick)
+            tell(signals.tick)
+        self._announcements.send_pending(wait_seconds=STANDBY_SECONDS)
 
     def stop(self) -> None:
         for watch in self._watches.values():
@@ -75,7 +70,13 @@ class Fleet:
 
     def _follow_rows(self) -> None:
         """Clusters may be added, changed and removed while this runs."""
-        rows = {cluster.pk: cluster for cluster in Cluster.objects.all()}
+        close_old_connections()
+        try:
+            rows = {cluster.pk: cluster for cluster in Cluster.objects.all()}
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("the database is away: %s", error)
+            connection.close()
+            return
         for pk, watch in list(self._watches.items()):
             if pk not in rows or _how_reached(rows[pk]) != _how_reached(watch.cluster):
                 watch.stop()

@@ -190,6 +190,8 @@ def _in_short(error: Exception) -> str:
     """The cause without the library's own names in front of it."""
     if isinstance(error, ApiException):
         return str(error.reason)
+    if isinstance(error, urllib3.exceptions.NewConnectionError):  # counted among the timeouts by urllib3
+        return str(error).rpartition(": ")[2]
     if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
         return f"no connection within {CONNECT_TIMEOUT_SECONDS:g} seconds"
     if isinstance(error, urllib3.exceptions.ReadTimeoutError):

@@ -1,0 +1,78 @@
+"""A real Kubernetes API over HTTP for tests: the embedded trial cluster, or $BERTH_TEST_KUBECONFIG's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusters.api import Api
+from clusters.connections import connect
+from clusters.models import Cluster
+
+START_SECONDS = 30
+
+
+@pytest.fixture(scope="session")
+def kubeconfig() -> Iterator[str]:
+    """The path of a kubeconfig whose cluster answers."""
+    if given := os.environ.get("BERTH_TEST_KUBECONFIG"):
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="berth-cluster-") as folder:
+        path = Path(folder, "kubeconfig")
+        options = [
+            "--state-dir",
+            f"{folder}/state",
+            "--port",
+            "0",
+            "--pods",
+            "played",
+            "--kubeconfig",
+            str(path),
+        ]
+        process = subprocess.Popen([sys.executable, "-m", "devcluster", *options], stdout=subprocess.DEVNULL)
+        try:
+            wait_for_file(path, process)
+            yield str(path)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(10)
+
+
+def wait_for_file(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not path.exists():
+        assert process.poll() is None, "the trial cluster ended before it was ready"
+        assert time.monotonic() < deadline, "the trial cluster was not ready in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def reached_cluster(kubeconfig: str) -> Cluster:
+    """A Cluster, not saved, that leads to it."""
+    return Cluster(
+        slug="real", name="Real", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=kubeconfig
+    )
+
+
+@pytest.fixture
+def api(reached_cluster: Cluster) -> Api:
+    return connect(reached_cluster)
+
+
+@pytest.fixture
+def namespace(api: Api) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"berth-test-{uuid.uuid4().hex[:8]}"
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    api.delete("Namespace", None, name)

@@ -1,0 +1,173 @@
+"""What callers see when a cluster does not answer as it should."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.api import Api
+from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
+from clusters.transport import ATTEMPTS
+from tests.clusters.stub import Stub, api_at, events, listed, pod, reset, serving, status, text
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s", "namespace": "n"},
+    "stringData": {"token": "hunter2"},
+}
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Stub, Api]]:
+    with serving() as pair:
+        yield pair
+
+
+def test_throttling_is_waited_out_when_short(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [status(429, "TooManyRequests", "slow down", Retry_After="0"), listed(pod("a", "1"))]
+    assert len(api.list("Pod")) == 1
+    assert stub.methods == ["GET", "GET"]
+
+
+def test_long_throttling_is_handed_to_the_caller(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [status(429, "TooManyRequests", "slow down", Retry_After="7")]
+    with pytest.raises(ClusterUnavailable) as raised:
+        api.list("Pod")
+    assert raised.value.retry_after_seconds == 7
+    assert stub.methods == ["GET"]
+
+
+def test_endless_throttling_is_not_retried_for_ever(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [status(429, "TooManyRequests", "slow down", Retry_After="0")]
+    with pytest.raises(ClusterUnavailable):
+        api.apply(SECRET)
+    assert len(stub.requests) == ATTEMPTS
+
+
+def test_a_reset_connection_is_tried_again_where_that_is_harmless(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [reset, listed(pod("a", "1"))]
+    assert len(api.list("Pod")) == 1
+
+
+def test_a_reset_json_patch_is_not_sent_twice(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [reset, listed()]
+    with pytest.raises(ClusterUnavailable):
+        api.json_patch("Pod", "n", "p", [{"op": "add", "path": "/metadata/finalizers/-", "value": "x"}])
+    assert stub.methods == ["PATCH"]
+
+
+@pytest.mark.parametrize("code", [500, 502, 503, 504])
+def test_a_server_in_trouble_means_try_again_later(served: tuple[Stub, Api], code: int) -> None:
+    stub, api = served
+    stub.answers = [status(code, "InternalError", "etcd is slow")]
+    with pytest.raises(ClusterUnavailable, match="etcd is slow"):
+        api.get("Pod", "n", "p")
+
+
+def test_an_apply_with_an_unknown_field_is_refused_although_it_comes_as_500(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    message = "failed to create typed patch object (/app; /v1, Kind=ConfigMap): .bogus: field not declared in schema"
+    stub.answers = [status(500, "", message)]
+    with pytest.raises(ClusterRefused, match="field not declared"):
+        api.apply({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "app"}})
+
+
+def test_refused_credentials_mean_try_again_later(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [status(401, "Unauthorized", "Unauthorized")]
+    with pytest.raises(ClusterUnavailable, match="credentials"):
+        api.list("Pod")
+
+
+def test_a_refusal_carries_the_clusters_own_words(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [status(403, "Forbidden", "exceeded quota: q")]
+    with pytest.raises(ClusterRefused) as raised:
+        api.try_create({"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "n"}})
+    assert (raised.value.status, raised.value.reason, raised.value.message) == (
+        403,
+        "Forbidden",
+        "exceeded quota: q",
+    )
+
+
+def test_what_a_proxy_answers_is_no_crash(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [text(200, b"<html>welcome</html>"), text(404, b"[]"), text(409, b"\xff<html>")]
+    with pytest.raises(ClusterUnavailable, match="not JSON"):
+        api.list("Pod")
+    assert api.get("Pod", "n", "p") is None
+    with pytest.raises(ClusterRefused):
+        api.merge_patch("Pod", "n", "p", {})
+
+
+def test_nobody_there_is_told_at_once_and_by_name() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = time.monotonic()
+    with pytest.raises(
+        ClusterUnavailable, match=rf"Cannot reach http://127.0.0.1:{port}: .*[Cc]onnection refused"
+    ):
+        api_at(port).list("Pod")
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize("code", [400, 422, 500])
+def test_a_secret_that_a_refusal_quotes_is_in_no_error(served: tuple[Stub, Api], code: int) -> None:
+    stub, api = served
+    stub.answers = [status(code, "Invalid", "failed to create typed patch object: .data.token: hunter2")]
+    with pytest.raises(ClusterRefused) as raised:
+        api.apply(SECRET)
+    assert "hunter2" not in repr(raised.value) + str(raised.value) + raised.value.message
+
+
+def test_credentials_are_in_no_error(served: tuple[Stub, Api], caplog: pytest.LogCaptureFixture) -> None:
+    stub, api = served
+    caplog.set_level("DEBUG")
+    for answer in (reset, status(500, "", "no"), status(401, "", "no"), text(200, b"x")):
+        stub.answers = [answer]
+        with pytest.raises(ClusterUnavailable) as raised:
+            api.list("Pod")
+        assert "very-secret-token" not in repr(raised.value)
+        assert raised.value.__cause__ is None
+    assert "very-secret-token" not in caplog.text
+
+
+def test_an_expired_page_is_followed_by_one_list_in_one_piece(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    expired = status(410, "Expired", "The provided continue parameter is too old")
+    stub.answers = [
+        listed(pod("a", "1"), **{"continue": "more"}),
+        expired,
+        listed(pod("a", "1"), pod("b", "2")),
+    ]
+    assert [body["metadata"]["name"] for body in api.list("Pod")] == ["a", "b"]
+    assert "limit" not in stub.requests[-1][1]
+
+
+def test_followed_lines_can_be_ended_from_another_thread(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.watches = [events(("ADDED", pod("a", "1")), ends=False)]
+    lines = api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=30)
+    assert "ADDED" in next(lines)
+    started = time.monotonic()
+    lines.close()
+    assert list(lines) == []
+    assert time.monotonic() - started < 1
+
+
+def test_silence_is_told(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.watches = [events(ends=False)]
+    with pytest.raises(StreamSilent):
+        list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=0.2))
