@@ -10,7 +10,7 @@ import hmac
 import secrets
 import string
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -55,14 +55,14 @@ def issue(
 def create(
     actor: Actor, name: str, scopes: Sequence[str], tenant_slug: str | None, days: int
 ) -> tuple[APIToken, str]:
-    """A person makes a token for themselves; by a token only one that reaches no further than itself."""
+    """A person makes a token for themselves; by a token only one that reaches no further and ends no later."""
     tenant = None
     if tenant_slug is not None:
         tenant = visible_tenants(actor).filter(slug=tenant_slug).first()
         if tenant is None:
             raise _invalid("tenant", _("You are in no tenant of this name."))
     if actor.token is not None:
-        _require_narrower(actor.token, scopes, tenant, timezone.now() + timedelta(days=days))
+        _require_narrower(actor.token, scopes, tenant)
     User.objects.select_for_update().get(pk=actor.user.pk)  # one at a time, or the limit could be passed
     if usable(actor).count() >= MOST_PER_PERSON:
         raise Conflict(
@@ -123,6 +123,9 @@ def _issue(
     user: User, name: str, scopes: Sequence[str], tenant: Tenant | None, days: int, *, actor: Actor | None
 ) -> tuple[APIToken, str]:
     _check(user, name, scopes, days)
+    expires_at = timezone.now() + timedelta(days=days)
+    if actor is not None and actor.token is not None:
+        expires_at = min(expires_at, actor.token.expires_at)
     prefix = _random(_PREFIX_LETTERS, 12)
     secret = f"brt_{prefix}_{_random(_SECRET_LETTERS, 40)}"
     token = APIToken.objects.create(
@@ -132,7 +135,7 @@ def _issue(
         digest=digest(secret),
         scopes=[scope for scope in Scope.values if scope in scopes],
         tenant=tenant,
-        expires_at=timezone.now() + timedelta(days=days),
+        expires_at=expires_at,
     )
     data = {"name": name, "user": user.username, "scopes": token.scopes, "days": days}
     audit.record(actor, "token.create", target=token, tenant=tenant, data=data)
@@ -152,15 +155,13 @@ def _check(user: User, name: str, scopes: Sequence[str], days: int) -> None:
         raise _invalid("name", _("Give it a name of 1 to 80 characters."))
 
 
-def _require_narrower(
-    parent: APIToken, scopes: Sequence[str], tenant: Tenant | None, expires_at: datetime
-) -> None:
+def _require_narrower(parent: APIToken, scopes: Sequence[str], tenant: Tenant | None) -> None:
     within_tenant = parent.tenant_id is None or (tenant is not None and tenant.id == parent.tenant_id)
-    if not set(scopes) <= set(parent.scopes) or not within_tenant or expires_at > parent.expires_at:
+    if not set(scopes) <= set(parent.scopes) or not within_tenant:
         raise NotAllowed(
             "token_too_wide",
-            _("A token can only make tokens that reach no further and last no longer than itself."),
-            _("Use fewer scopes, its tenant, or fewer days; or make it in your profile."),
+            _("A token can only make tokens that reach no further than itself."),
+            _("Use fewer scopes or its tenant; or make it in your profile."),
         )
 
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import django
 import pytest
@@ -67,9 +66,3 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.wait(10)
     if folder := config.stash.get(FOLDER, None):
         shutil.rmtree(folder)
-
-
-@pytest.fixture(autouse=True)
-def quick_passwords(settings: Any) -> None:
-    """Production's hash takes half a second on purpose; the cast has five people."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -24,13 +24,11 @@ from accounts import secrets
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from accounts.models import IdempotentAnswer, User
-from accounts.rest.actors import actor_of
 from accounts.rest.authentication import SignedInSession, TokenAuthentication
 from accounts.rest.errors import as_refusal, json_response
 
 KEPT = timedelta(hours=24)
 LONGEST_WAIT = "10s"
-AUTHENTICATORS = (TokenAuthentication, SignedInSession)
 NOT_KEPT = {429}  # and whatever is 500 or more: a retry shall try again
 
 
@@ -127,9 +125,11 @@ def _digest(actor: Actor, request: HttpRequest) -> str:
 
 
 def _actor_behind(request: HttpRequest) -> Actor | None:
-    authenticators = [authenticator() for authenticator in AUTHENTICATORS]
+    asking = Request(request)
     try:
-        asking = Request(request, authenticators=authenticators)
-        return actor_of(asking) if isinstance(asking.user, User) else None
+        for authentication in (TokenAuthentication(), SignedInSession()):
+            if found := authentication.authenticate(asking):
+                return Actor(*found)
     except (Refusal, APIException):
-        return None
+        pass
+    return None

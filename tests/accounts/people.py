@@ -1,6 +1,8 @@
 """The cast, and how they come in."""
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from django.test import Client
 from rest_framework.test import APIClient
@@ -9,6 +11,7 @@ from accounts import tokens
 from accounts.access import Actor
 from accounts.models import Membership, Role, Scope, Tenant, User
 
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFwvZMfyHv1ftePWpJmr5erLJIrm9vAIU4fJoFbRDvX9 alice@laptop"
 EVERY_SCOPE = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
 
 
@@ -36,7 +39,7 @@ def make_people() -> People:
         ("admin", None, None),
     ):
         user = User.objects.create_user(name, password=f"{name}-password", is_staff=tenant is None)
-        if tenant is not None:
+        if tenant is not None and role is not None:
             Membership.objects.create(tenant=tenant, user=user, role=role)
         actors[name] = Actor(user)
     return People(demo=demo, second=second, **actors)
@@ -60,3 +63,9 @@ def browser(actor: Actor, *, checks_csrf: bool = False) -> Client:
     client = Client(enforce_csrf_checks=checks_csrf)
     client.force_login(actor.user)
     return client
+
+
+def ask(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    """A JSON request to the API, as any client would send it."""
+    text = json.dumps({} if body is None else body)
+    return client.generic(method, f"/api/v1/{path}", text, content_type="application/json", headers=headers)

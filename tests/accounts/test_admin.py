@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+
+from accounts import tokens
+from accounts.access import role_in
+from accounts.models import APIToken, AuditEntry, Membership, User
+from tests.accounts.people import People, browser
+
+
+@pytest.mark.parametrize("model", ["user", "tenant", "sshkey", "apitoken", "auditentry"])
+def test_lists_open_for_admins_alone(people: People, model: str) -> None:
+    tokens.issue(people.alice.user, "laptop", ["read"])
+    assert browser(people.admin).get(f"/admin/accounts/{model}/").status_code == 200
+    assert browser(people.alice).get(f"/admin/accounts/{model}/").status_code == 302
+
+
+def test_digests_of_tokens_are_not_shown(people: People) -> None:
+    token, _secret = tokens.issue(people.alice.user, "laptop", ["read"])
+    page = browser(people.admin).get(f"/admin/accounts/apitoken/{token.pk}/change/").content.decode()
+    assert token.prefix in page
+    assert token.digest not in page
+
+
+def test_a_token_is_revoked_by_an_action_and_recorded(people: People) -> None:
+    token, _secret = tokens.issue(people.alice.user, "laptop", ["read"])
+    form = {"action": "revoke", "_selected_action": [str(token.pk)]}
+    browser(people.admin).post("/admin/accounts/apitoken/", form)
+    assert APIToken.objects.get(pk=token.pk).revoked_at is not None
+    assert AuditEntry.objects.get(action="token.revoke").actor == people.admin.user
+
+
+def test_the_trail_cannot_be_changed(people: People) -> None:
+    entry = AuditEntry.objects.create(action="x")
+    client = browser(people.admin)
+    assert client.get(f"/admin/accounts/auditentry/{entry.pk}/change/").status_code == 200
+    assert client.post(f"/admin/accounts/auditentry/{entry.pk}/change/", {"action": "y"}).status_code == 403
+    assert client.post(f"/admin/accounts/auditentry/{entry.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_deactivating_people_is_recorded_and_spares_oneself(people: People) -> None:
+    chosen = [str(people.bob.user.pk), str(people.admin.user.pk)]
+    form = {"action": "deactivate", "_selected_action": chosen}
+    browser(people.admin).post("/admin/accounts/user/", form)
+    assert set(User.objects.filter(is_active=False)) == {people.bob.user}
+    assert AuditEntry.objects.get(action="user.deactivate").target_id == str(people.bob.user.pk)
+
+
+def inline(people: People, *rows: dict[str, Any]) -> dict[str, Any]:
+    """The tenant's form as the browser sends it, with these membership rows."""
+    form = {"name": "Demo", "memberships-TOTAL_FORMS": len(rows)}
+    form["memberships-INITIAL_FORMS"] = sum("id" in row for row in rows)
+    for number, row in enumerate(rows):
+        form |= {f"memberships-{number}-{name}": value for name, value in row.items()}
+        form[f"memberships-{number}-tenant"] = str(people.demo.pk)
+    return form
+
+
+def test_members_are_changed_through_the_use_cases(people: People) -> None:
+    bob = Membership.objects.get(user=people.bob.user)
+    victor = Membership.objects.get(user=people.victor.user)
+    form = inline(
+        people,
+        {"id": bob.pk, "user": str(people.bob.user.pk), "role": "viewer"},
+        {"id": victor.pk, "user": str(people.victor.user.pk), "role": "viewer", "DELETE": "on"},
+        {"user": str(people.carol.user.pk), "role": "member"},
+    )
+    answer = browser(people.admin).post(f"/admin/accounts/tenant/{people.demo.pk}/change/", form)
+    assert answer.status_code == 302, answer.context["errors"]
+    assert role_in(people.bob, people.demo) == "viewer"
+    assert role_in(people.victor, people.demo) is None
+    assert role_in(people.carol, people.demo) == "member"
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"member.add", "member.change", "member.remove"} <= actions

@@ -1,0 +1,180 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts import members, ssh_keys
+from accounts.models import APIToken, AuditEntry, IdempotentAnswer, SSHKey, Tenant
+from accounts.rest import idempotency
+from tests.accounts.people import KEY, People, api, ask, browser
+
+TENANT = {"slug": "vision", "name": "Vision"}
+
+
+def post(client: Any, path: str, body: Any, key: str = "key-1") -> Any:
+    return ask(client, "POST", path, body, **{"Idempotency-Key": key})
+
+
+def test_a_retry_gets_the_first_answer_and_does_nothing(people: People) -> None:
+    script = api(people.admin)
+    first, second = (post(script, "tenants/", TENANT) for _time in range(2))
+    assert first.status_code == second.status_code == 201
+    assert first.content == second.content
+    assert "Idempotency-Replayed" not in first
+    assert second["Idempotency-Replayed"] == "true"
+    assert Tenant.objects.filter(slug="vision").count() == 1
+    assert AuditEntry.objects.filter(action="tenant.create").count() == 1
+
+
+def test_a_refusal_is_an_answer_too(people: People) -> None:
+    script = api(people.admin)
+    first = post(script, "tenants/", TENANT | {"slug": "demo"})
+    Tenant.objects.filter(slug="demo").update(slug="other")
+    second = post(script, "tenants/", TENANT | {"slug": "demo"})
+    assert first.status_code == second.status_code == 409
+    assert first.content == second.content
+
+
+@pytest.mark.parametrize(("path", "body"), [("tenants/", TENANT | {"name": "Other"}), ("ws-tickets/", {})])
+def test_the_same_key_for_something_else_is_409(people: People, path: str, body: Any) -> None:
+    script = api(people.admin)
+    post(script, "tenants/", TENANT)
+    answer = post(script, path, body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "idempotency_key_reused")
+
+
+def test_keys_are_each_persons_own(people: People) -> None:
+    body = {"name": "laptop", "public_key": KEY}
+    assert post(api(people.alice), "ssh-keys/", body).status_code == 201
+    assert post(api(people.bob), "ssh-keys/", body).status_code == 201
+    assert SSHKey.objects.count() == 2
+
+
+def test_another_token_of_the_person_does_not_get_the_answer(people: People) -> None:
+    body = {"name": "child", "scopes": ["jobs"]}
+    made = post(api(people.alice), "tokens/", body)
+    assert made.status_code == 201
+    other = post(api(people.alice, "read", "volumes"), "tokens/", body)
+    assert other.status_code == 409
+    assert made.json()["secret"] not in other.content.decode()
+
+
+def test_a_secret_that_was_shown_is_not_kept_in_clear(people: People) -> None:
+    script = api(people.alice)
+    body = {"name": "child", "scopes": ["read"]}
+    secret = post(script, "tokens/", body).json()["secret"]
+    assert secret.split("_")[2] not in str(list(IdempotentAnswer.objects.values()))
+    assert post(script, "tokens/", body).json()["secret"] == secret
+    assert APIToken.objects.filter(name="child").count() == 1
+
+
+def test_after_a_day_the_key_is_new_again(people: People) -> None:
+    script = api(people.admin)
+    post(script, "tenants/", TENANT)
+    IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=24, seconds=1))
+    answer = post(script, "tenants/", {"slug": "third", "name": "Third"})
+    assert answer.status_code == 201
+    assert IdempotentAnswer.objects.count() == 1
+
+
+def test_without_a_key_each_request_counts(people: People) -> None:
+    script = api(people.admin)
+    assert [ask(script, "POST", "tenants/", TENANT).status_code for _time in range(2)] == [201, 409]
+    assert not IdempotentAnswer.objects.exists()
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "a\tb"])
+def test_a_key_that_cannot_be_kept_is_400(people: People, key: str) -> None:
+    answer = post(api(people.admin), "tenants/", TENANT, key=key)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "idempotency_key_invalid")
+    assert not Tenant.objects.filter(slug="vision").exists()
+
+
+def test_who_is_not_signed_in_gets_401_and_a_session_still_needs_csrf(people: People) -> None:
+    assert post(Client(), "tenants/", TENANT).status_code == 401
+    assert post(browser(people.admin, checks_csrf=True), "tenants/", TENANT).status_code == 403
+    assert not IdempotentAnswer.objects.exists()
+    assert post(browser(people.admin), "tenants/", TENANT).status_code == 201
+
+
+def test_what_fails_on_our_side_is_undone_and_can_be_tried_again(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = members.create_tenant
+
+    def half_way(*args: Any, **kwargs: Any) -> None:
+        real(*args, **kwargs)
+        raise RuntimeError("boom")
+
+    script = api(people.admin, raise_errors=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(members, "create_tenant", half_way)
+        assert post(script, "tenants/", TENANT).status_code == 500
+    assert not Tenant.objects.filter(slug="vision").exists()
+    assert post(script, "tenants/", TENANT).status_code == 201
+
+
+def test_a_member_who_is_taken_out_no_longer_gets_old_answers(people: People) -> None:
+    members.set_role(people.alice, people.demo, "bob", "owner")
+    script = api(people.bob)
+    body = {"username": "carol"}
+    assert post(script, "tenants/demo/members/", body).status_code == 201
+    members.remove(people.alice, people.demo, "bob")
+    assert post(script, "tenants/demo/members/", body).status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ten_at_once_do_it_once_and_all_get_the_same_answer(people: People) -> None:
+    script = api(people.alice)
+    body = {"name": "child", "scopes": ["read"]}
+
+    def send(_number: int) -> tuple[int, bytes]:
+        try:
+            answer = post(script, "tokens/", body)
+            return answer.status_code, answer.content
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = set(pool.map(send, range(10)))
+    assert len(answers) == 1
+    assert next(iter(answers))[0] == 201
+    assert APIToken.objects.filter(name="child").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_too_long_for_the_first_is_told_to_come_back(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "LONGEST_WAIT", "200ms")
+    script = api(people.alice)
+    body = {"name": "laptop", "public_key": KEY}
+    at_work, go_on = Event(), Event()
+    add = ssh_keys.add
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        at_work.set()
+        go_on.wait(20)
+        return add(*args, **kwargs)
+
+    def send() -> Any:
+        try:
+            return post(script, "ssh-keys/", body)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(ssh_keys, "add", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(send)
+        assert at_work.wait(20)
+        second = post(script, "ssh-keys/", body)
+        go_on.set()
+        assert first.result().status_code == 201
+    assert (second.status_code, second.json()["error"]["code"]) == (409, "in_progress")
+    assert second["Retry-After"] == "5"
+    assert post(script, "ssh-keys/", body).content == first.result().content

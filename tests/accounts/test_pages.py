@@ -1,0 +1,148 @@
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import tokens
+from accounts.models import APIToken, AuditEntry, SSHKey
+from tests.accounts.people import KEY, People, browser
+
+PASSWORD = {"username": "alice", "password": "alice-password"}
+
+
+def test_signing_in_leads_to_the_workspaces_and_out_again(people: People) -> None:
+    client = Client(enforce_csrf_checks=True)
+    page = client.get("/sign-in/")
+    assert page.status_code == 200
+    assert "no-store" in page["Cache-Control"]
+    answer = client.post("/sign-in/", PASSWORD | {"csrfmiddlewaretoken": client.cookies["berth_csrf"].value})
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert client.get("/profile/").status_code == 200
+    assert client.get("/sign-out/").status_code == 405
+    csrf = {"csrfmiddlewaretoken": client.cookies["berth_csrf"].value}
+    assert client.post("/sign-out/", csrf)["Location"] == "/sign-in/"
+    assert client.get("/profile/")["Location"] == "/sign-in/?next=/profile/"
+
+
+@pytest.mark.parametrize(
+    ("target", "goes_to"),
+    [
+        ("/profile/", "/profile/"),
+        ("/profile/?a=1#b", "/profile/?a=1#b"),
+        ("https://evil.example/", "/"),
+        ("//evil.example/", "/"),
+        ("/\\evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("http://testserver/profile/", "http://testserver/profile/"),
+    ],
+)
+def test_it_leads_back_to_where_one_wanted_but_never_elsewhere(
+    people: People, target: str, goes_to: str
+) -> None:
+    assert Client().post("/sign-in/", PASSWORD | {"next": target})["Location"] == goes_to
+    assert browser(people.alice).get("/sign-in/", {"next": target})["Location"] == goes_to
+
+
+def test_a_wrong_password_is_said_and_not_given_back(people: People) -> None:
+    answer = Client().post("/sign-in/", {"username": "alice", "password": "hunter2"})
+    assert answer.status_code == 401
+    text = answer.content.decode()
+    assert "do not belong together" in text
+    assert "hunter2" not in text
+    assert 'value="alice"' in text
+
+
+def test_too_many_attempts_are_429_with_when_to_come_back(people: People) -> None:
+    for _number in range(5):
+        Client().post("/sign-in/", {"username": "alice", "password": "wrong"})
+    answer = Client().post("/sign-in/", PASSWORD)
+    assert answer.status_code == 429
+    assert 800 < int(answer["Retry-After"]) <= 900
+    assert "Wait 15 minutes" in answer.content.decode()
+
+
+def test_the_admin_site_has_no_sign_in_of_its_own(people: People) -> None:
+    assert Client().get("/admin/")["Location"] == "/admin/login/?next=/admin/"
+    assert Client().get("/admin/login/?next=/admin/")["Location"] == "/sign-in/?next=/admin/"
+    assert Client().post("/admin/login/", PASSWORD).status_code == 302
+    assert browser(people.alice).get("/admin/login/?next=/admin/").status_code == 403
+
+
+def test_a_key_is_added_and_removed_on_the_profile(people: People) -> None:
+    client = browser(people.bob)
+    assert client.post("/profile/ssh-keys/", {"key-name": "laptop", "key-public_key": KEY}).status_code == 302
+    key = SSHKey.objects.get(user=people.bob.user)
+    assert key.fingerprint in client.get("/profile/").content.decode()
+    assert client.post(f"/profile/ssh-keys/{key.pk}/remove/").status_code == 302
+    assert not SSHKey.objects.exists()
+
+
+def test_what_is_wrong_with_a_key_stands_at_its_field(people: People) -> None:
+    form = {"key-name": "laptop", "key-public_key": "-----BEGIN OPENSSH PRIVATE KEY-----"}
+    answer = browser(people.bob).post("/profile/ssh-keys/", form)
+    assert answer.status_code == 422
+    assert "This is a private key" in answer.content.decode()
+    assert AuditEntry.objects.get(outcome="refused").data["code"] == "ssh_key_refused"
+
+
+def test_keys_and_tokens_of_others_cannot_be_removed(people: People) -> None:
+    key = SSHKey.objects.create(user=people.alice.user, name="x", fingerprint="x")
+    token, _secret = tokens.issue(people.alice.user, "x", ["read"])
+    client = browser(people.bob)
+    assert client.post(f"/profile/ssh-keys/{key.pk}/remove/").status_code == 404
+    assert client.post(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
+    assert SSHKey.objects.exists()
+
+
+def test_a_new_token_is_shown_once(people: People) -> None:
+    client = browser(people.bob)
+    form = {
+        "token-name": "nightly",
+        "token-scopes": ["read", "jobs"],
+        "token-tenant": "demo",
+        "token-days": "7",
+    }
+    page = client.post("/profile/tokens/", form)
+    secret = next(word for word in Words.of(page) if word.startswith("brt_") and not word.endswith("…"))
+    assert tokens.authenticate(secret).tenant == people.demo
+    assert "no-store" in page["Cache-Control"]
+    assert secret not in client.get("/profile/").content.decode()
+    token = APIToken.objects.get(name="nightly")
+    client.post(f"/profile/tokens/{token.pk}/revoke/")
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+
+
+def test_the_form_offers_only_what_the_person_may_have(people: People) -> None:
+    page = browser(people.bob).get("/profile/").content.decode()
+    assert 'value="admin"' not in page
+    assert 'value="second"' not in page
+    assert 'value="admin"' in browser(people.admin).get("/profile/").content.decode()
+
+
+def test_a_form_s_address_that_is_reloaded_leads_to_the_profile(people: People) -> None:
+    assert browser(people.bob).get("/profile/tokens/")["Location"] == "/profile/"
+
+
+def test_every_form_is_behind_sign_in_and_csrf(people: People) -> None:
+    for path in ("profile/ssh-keys/", "profile/tokens/", "profile/language/"):
+        assert Client().post(f"/{path}")["Location"].startswith("/sign-in/")
+        assert browser(people.bob, checks_csrf=True).post(f"/{path}").status_code == 403
+
+
+class Words(HTMLParser):
+    """The words that a page shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.words += data.split()
+
+    @classmethod
+    def of(cls, page: Any) -> list[str]:
+        parser = cls()
+        parser.feed(page.content.decode())
+        return parser.words

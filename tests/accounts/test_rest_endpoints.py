@@ -1,0 +1,190 @@
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import tickets, tokens
+from tests.accounts.people import KEY, People, api, ask, browser
+
+
+def test_me_tells_who_one_is_and_where(people: People) -> None:
+    assert ask(api(people.alice), "GET", "me/").json() == {
+        "username": "alice",
+        "email": "",
+        "is_admin": False,
+        "language": "",
+        "tenants": [{"slug": "demo", "name": "Demo", "role": "owner"}],
+    }
+    of_admin = ask(api(people.admin), "GET", "me/").json()
+    assert of_admin["is_admin"] is True
+    assert [tenant["slug"] for tenant in of_admin["tenants"]] == ["demo", "second"]
+
+
+def test_an_ssh_key_is_added_listed_and_removed(people: People) -> None:
+    script = api(people.bob)
+    added = ask(script, "POST", "ssh-keys/", {"name": "laptop", "public_key": KEY})
+    assert added.status_code == 201
+    assert added.json()["fingerprint"].startswith("SHA256:")
+    assert added.json()["public_key"] == KEY.rsplit(" ", 1)[0]
+    assert ask(script, "GET", "ssh-keys/").json() == {"results": [added.json()], "next": None}
+    assert ask(script, "POST", "ssh-keys/", {"name": "again", "public_key": KEY}).status_code == 409
+    assert ask(script, "DELETE", f"ssh-keys/{added.json()['id']}/").status_code == 204
+    assert ask(script, "GET", "ssh-keys/").json()["results"] == []
+
+
+def test_a_key_that_is_none_is_refused_at_its_field(people: People) -> None:
+    answer = ask(api(people.bob), "POST", "ssh-keys/", {"name": "laptop", "public_key": "ssh-rsa nonsense"})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["fields"]["public_key"]
+
+
+def test_a_token_shows_its_secret_once(people: People) -> None:
+    script = api(people.bob)
+    made = ask(
+        script, "POST", "tokens/", {"name": "nightly", "scopes": ["read"], "tenant": "demo", "days": 5}
+    )
+    assert made.status_code == 201
+    assert made["Cache-Control"] == "no-store"
+    assert tokens.authenticate(made.json()["secret"]).tenant == people.demo
+    listed = ask(script, "GET", "tokens/")
+    assert made.json()["secret"] not in listed.content.decode()
+    assert {token["name"] for token in listed.json()["results"]} == {"script", "nightly"}
+    assert ask(script, "DELETE", f"tokens/{made.json()['id']}/").status_code == 204
+    assert ask(script, "DELETE", f"tokens/{made.json()['id']}/").status_code == 404
+
+
+def test_a_ticket_is_made_even_by_a_token_that_only_reads(people: People) -> None:
+    answer = ask(api(people.bob, "read"), "POST", "ws-tickets/")
+    assert answer.status_code == 201
+    assert set(answer.json()) == {"ticket", "expires_at"}
+    assert tickets.redeem(answer.json()["ticket"]).user == people.bob.user
+
+
+def test_only_admins_make_tenants(people: People) -> None:
+    body = {"slug": "vision", "name": "Vision"}
+    assert ask(api(people.alice), "POST", "tenants/", body).status_code == 403
+    assert ask(browser(people.alice), "POST", "tenants/", body).status_code == 403
+    assert ask(api(people.admin), "POST", "tenants/", body).status_code == 201
+    assert ask(api(people.admin), "POST", "tenants/", body).status_code == 409
+    assert ask(api(people.admin), "POST", "tenants/", body | {"slug": "kube-system"}).status_code == 422
+
+
+def test_lists_are_searched_and_filtered(people: People) -> None:
+    script = api(people.admin)
+    assert [t["slug"] for t in ask(script, "GET", "tenants/?search=sec").json()["results"]] == ["second"]
+    found = ask(script, "GET", "tenants/demo/members/?search=ali").json()["results"]
+    assert [member["username"] for member in found] == ["alice"]
+    ask(script, "DELETE", "tenants/demo/members/bob/")
+    entries = ask(script, "GET", "audit/?action=member.remove&tenant=demo&outcome=done").json()["results"]
+    assert [(entry["actor"], entry["target_kind"]) for entry in entries] == [("admin", "user")]
+    assert ask(script, "GET", "audit/?outcome=perhaps").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("{", "not_json"),
+        ("[]", "invalid"),
+        ("null", "invalid"),
+        ('"text"', "invalid"),
+        ("\xff", "not_json"),
+        ("[" * 100_000, "invalid"),
+        ('{"name": NaN}', "not_json"),
+        ('{"name": "a\\u0000b", "public_key": "x"}', "invalid"),
+        ('{"name": {"a": 1}, "public_key": []}', "invalid"),
+        ('{"name": "\\ud800", "public_key": "x"}', "invalid"),
+    ],
+)
+def test_bodies_that_cannot_be_read_are_400_in_our_form(people: People, body: str, code: str) -> None:
+    data: Any = body.encode("latin-1")
+    answer = api(people.bob).generic("POST", "/api/v1/ssh-keys/", data, content_type="application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+
+
+def test_unknown_fields_are_refused_by_name(people: People) -> None:
+    body = {"name": "x", "scopes": ["read"], "scope": "read", "user": "alice"}
+    answer = ask(api(people.bob), "POST", "tokens/", body)
+    assert answer.status_code == 400
+    assert set(answer.json()["error"]["fields"]) == {"scope", "user"}
+    assert ask(api(people.bob), "POST", "ws-tickets/", {"user": "alice"}).status_code == 400
+
+
+def test_errors_deep_in_a_body_are_named_by_their_path(people: People) -> None:
+    answer = ask(api(people.bob), "POST", "tokens/", {"name": "x", "scopes": ["read", "all"]})
+    assert list(answer.json()["error"]["fields"]) == ["scopes.1"]
+
+
+def test_another_content_type_is_415_and_another_method_405(people: People) -> None:
+    script = api(people.bob)
+    form = script.generic(
+        "POST", "/api/v1/ssh-keys/", "name=x", content_type="application/x-www-form-urlencoded"
+    )
+    assert (form.status_code, form.json()["error"]["code"]) == (415, "unsupported_media_type")
+    put = script.generic("PUT", "/api/v1/ssh-keys/", "{}", content_type="application/json")
+    assert (put.status_code, put.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+@pytest.mark.parametrize(
+    "path", ["tenants/demo/members/a%00b/", "ssh-keys/1/", "tenants/%00/members/", "%ff/"]
+)
+def test_addresses_that_nothing_can_have_are_404(people: People, path: str) -> None:
+    answer = api(people.alice).generic("DELETE", f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_session_writes_only_with_the_csrf_token(people: People) -> None:
+    session = browser(people.bob, checks_csrf=True)
+    body = json.dumps({"name": "laptop", "public_key": KEY})
+    refused = session.post("/api/v1/ssh-keys/", body, content_type="application/json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "csrf_failed")
+    session.get("/profile/")
+    headers = {"X-CSRFToken": session.cookies["berth_csrf"].value}
+    done = session.post("/api/v1/ssh-keys/", body, content_type="application/json", headers=headers)
+    assert done.status_code == 201
+
+
+def test_a_failure_of_ours_is_json_with_a_number_to_tell(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("accounts.rest.views.visible_tenants", break_down)
+    answer = ask(api(people.bob, raise_errors=False), "GET", "me/")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal"
+    assert answer["X-Request-ID"] in answer.json()["error"]["hint"]
+    assert "boom" not in answer.content.decode()
+
+
+def test_a_database_that_is_away_is_503_with_when_to_come_back(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.db import OperationalError
+
+    def away(*args: Any, **kwargs: Any) -> None:
+        raise OperationalError("connection to server at 10.0.0.1 failed: password=hunter2")
+
+    monkeypatch.setattr("accounts.rest.views.visible_tenants", away)
+    answer = ask(api(people.bob), "GET", "me/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "hunter2" not in answer.content.decode()
+
+
+def test_lists_ask_the_database_a_fixed_number_of_times(
+    people: People, django_assert_num_queries: Any
+) -> None:
+    script = api(people.alice)
+    ask(script, "GET", "tokens/")
+    with django_assert_num_queries(2):  # the token that asks, the list
+        ask(script, "GET", "tokens/")
+    for number in range(5):
+        tokens.issue(people.alice.user, str(number), ["read"], people.demo)
+    with django_assert_num_queries(2):
+        assert len(ask(script, "GET", "tokens/").json()["results"]) == 6
+
+
+def test_outside_of_the_api_errors_stay_pages() -> None:
+    assert Client().get("/api/nothing/")["Content-Type"] == "application/json"
+    assert Client().get("/nothing/")["Content-Type"].startswith("text/html")
