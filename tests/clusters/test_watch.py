@@ -1,0 +1,206 @@
+"""The watch as a whole, against a real API: rows follow the cluster, signals tell what changed, outages heal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from clusters import signals
+from clusters.api import Api
+from clusters.fleet import Fleet
+from clusters.labels import RUN, instance_selector
+from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
+from clusters.watcher import matters
+
+RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
+
+
+@pytest.fixture(autouse=True)
+def installation(transactional_db: None) -> Installation:
+    Installation.objects.all().delete()
+    return Installation.objects.create()
+
+
+@pytest.fixture
+def cluster(reached_cluster: Cluster) -> Cluster:
+    reached_cluster.save()
+    return reached_cluster
+
+
+@pytest.fixture
+def heard() -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    """Every signal that was sent: its name and arguments."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    receivers = []
+    for name in ("object_changed", "capacity_changed", "relisted", "tick"):
+
+        def receive(name: str = name, **arguments: Any) -> None:
+            told.append((name, arguments))
+
+        getattr(signals, name).connect(receive)
+        receivers.append((name, receive))
+    yield told
+    for name, receive in receivers:
+        getattr(signals, name).disconnect(receive)
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with running() as fleet:
+        yield fleet
+
+
+@contextmanager
+def running() -> Iterator[Fleet]:
+    fleet = Fleet()
+    stopped = threading.Event()
+
+    def lead() -> None:
+        while not stopped.is_set():
+            fleet.step()
+        fleet.stop()
+        connections.close_all()
+
+    thread = threading.Thread(target=lead)
+    thread.start()
+    try:
+        yield fleet
+    finally:
+        stopped.set()
+        thread.join(10)
+
+
+def eventually(check: Callable[[], Any], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.05)
+
+
+def pod(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "local/none:1",
+        "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def changes(heard: list[tuple[str, dict[str, Any]]], kind: str) -> list[tuple[str, str]]:
+    return [
+        (told["change"], told["body"]["metadata"]["name"])
+        for name, told in list(heard)
+        if name == "object_changed" and told["kind"] == kind
+    ]
+
+
+def test_rows_follow_the_cluster_and_what_is_ours_is_told(
+    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    eventually(lambda: [name for name, __ in heard].count("relisted"))
+    assert Node.objects.filter(cluster=cluster, ready=True).count() == len(api.list("Node"))
+    cluster.refresh_from_db()
+    assert cluster.version.startswith("v1.")
+    assert {row.kind for row in Watcher.objects.all()} >= {"Node", "Pod", "Event", "StatefulSet", "Service"}
+
+    api.create(pod(namespace, "foreign", {}))
+    api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
+    eventually(lambda: PodUsage.objects.filter(namespace=namespace).count() == 2)
+    runs = {row.name: str(row.run) for row in PodUsage.objects.filter(namespace=namespace)}
+    assert runs == {"foreign": "None", "ours": RUN_ID}
+    eventually(lambda: "capacity_changed" in [name for name, __ in heard])
+    assert ("ADDED", "ours") in changes(heard, "Pod")
+    assert not [name for __, name in changes(heard, "Pod") if name == "foreign"]
+
+    for name in ("foreign", "ours"):
+        api.delete("Pod", namespace, name, grace_seconds=0)
+    eventually(lambda: not PodUsage.objects.filter(namespace=namespace).exists())
+    eventually(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
+
+
+def test_all_kinds_at_the_start_are_told_as_one_relist(
+    cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    eventually(lambda: [name for name, __ in heard].count("relisted"))
+    time.sleep(0.5)
+    assert [name for name, __ in heard].count("relisted") == 1
+    assert [name for name, __ in heard].count("tick") == 1
+
+
+def test_an_unreachable_cluster_says_so_and_stops_no_other(
+    cluster: Cluster, kubeconfig: str, tmp_path: Path, fleet: Fleet
+) -> None:
+    path = tmp_path / "kubeconfig"
+    row = Cluster.objects.create(
+        slug="lost", name="Lost", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=str(path)
+    )
+    eventually(lambda: Cluster.objects.filter(slug="lost", unreachable_since__isnull=False).exists())
+    row.refresh_from_db()
+    assert "No such file" in row.unreachable_reason
+    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+
+    path.write_text(Path(kubeconfig).read_text())  # it comes back, with no restart of ours
+    eventually(
+        lambda: Cluster.objects.filter(slug="lost", unreachable_since=None, unreachable_reason="").exists(),
+        20,
+    )
+    assert Node.objects.filter(cluster=row).exists()
+
+
+def test_a_cluster_that_is_removed_is_no_longer_watched(cluster: Cluster, fleet: Fleet) -> None:
+    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+    cluster.delete()
+    eventually(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("real/")])
+    assert not Node.objects.exists()
+
+
+def test_the_command_ends_within_two_seconds_and_another_takes_over(cluster: Cluster) -> None:
+    database = connections["default"].settings_dict
+    url = f"postgres://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
+    environment = {**os.environ, "BERTH_ROLE": "watcher", "DATABASE_URL": url}
+    command = [sys.executable, "manage.py", "watch"]
+    processes = []
+    try:
+        processes.append(subprocess.Popen(command, env=environment))
+        eventually(lambda: Watcher.objects.filter(kind="Node").exists(), 20)
+        processes.append(subprocess.Popen(command, env=environment))
+        time.sleep(2)
+        Node.objects.all().delete()
+        processes[0].kill()  # with no time to say so
+        eventually(Node.objects.exists, 20)
+        started = time.monotonic()
+        processes[1].send_signal(signal.SIGTERM)
+        assert processes[1].wait(5) == 0
+        assert time.monotonic() - started < 2
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "kind", "level", "expected"),
+    [
+        ("berth-demo", "Pod", "Normal", True),
+        ("berth-demo", "ReplicaSet", "Normal", False),
+        ("berth-demo", "ReplicaSet", "Warning", True),
+        ("default", "Pod", "Warning", False),
+        ("", "Node", "Warning", False),
+    ],
+)
+def test_an_event_matters_in_a_tenants_namespace(
+    namespace: str, kind: str, level: str, expected: bool
+) -> None:
+    assert matters({"type": level, "involvedObject": {"namespace": namespace, "kind": kind}}) is expected
