@@ -148,7 +148,8 @@ SECURE_HSTS_SECONDS = 0 if TRIAL else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not TRIAL
 SECURE_HSTS_PRELOAD = not TRIAL
 SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "no-referrer"
+# Not no-referrer: browsers would then send “Origin: null” with our own forms, and CSRF checks refuse that.
+SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 if env.bool("BERTH_BEHIND_PROXY", default=False):
