@@ -7,7 +7,6 @@ change falls between. A mark whose pass was lost with its worker counts for noth
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,17 +23,17 @@ LOST_AFTER = timedelta(minutes=1)
 
 def want(pool_id: UUID) -> None:
     """Once the current transaction has committed, have a pass over this pool."""
-    transaction.on_commit(partial(_enqueue_once, pool_id), robust=True)
+    transaction.on_commit(lambda: _enqueue_once(pool_id), robust=True)
 
 
 def want_for_cluster(cluster_id: UUID) -> None:
     """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
-    transaction.on_commit(partial(_enqueue_for_cluster, cluster_id), robust=True)
+    transaction.on_commit(lambda: _enqueue_for_cluster(cluster_id), robust=True)
 
 
 def want_everywhere() -> None:
     """The same for every pool in which somebody waits: a limit became another."""
-    transaction.on_commit(partial(_enqueue_for, Claim.objects.all()), robust=True)
+    transaction.on_commit(lambda: _enqueue_for(Claim.objects.all()), robust=True)
 
 
 def begins(pool_id: UUID) -> None:

@@ -246,7 +246,7 @@ def test_back_off_doubles_up_to_ten_minutes() -> None:
     ],
 )
 def test_what_could_never_start_is_refused_with_what_to_do(
-    stage: Stage, asked: dict[str, int], code: str, field: str
+    stage: Stage, asked: dict[str, Any], code: str, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         stage.request(**({"gpus": 1} | asked))

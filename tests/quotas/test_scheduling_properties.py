@@ -124,7 +124,7 @@ def within(quota: TenantQuota, claim: Waiting) -> bool:
 @given(states())
 def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: PoolState) -> None:
     decisions = decide(state)
-    decided = [one.claim for one in (*decisions.admitted, *decisions.waits)]
+    decided = [a.claim for a in decisions.admitted] + [w.claim for w in decisions.waits]
     assert sorted(decided) == sorted(claim.claim for claim in state.waiting)
     assert [waits.position for waits in decisions.waits] == list(range(1, len(decisions.waits) + 1))
     order = [claim.claim for claim in in_order(state.waiting)]

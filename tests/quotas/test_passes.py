@@ -1,0 +1,142 @@
+"""When admission passes are enqueued: after whatever may let somebody start, one per pool at a time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.models import Cluster
+from clusters.signals import capacity_changed, tick
+from quotas import admission, passes, tasks
+from quotas.models import Pool
+from tests.quotas.stage import Stage, states
+from tests.quotas.test_at_once import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def enqueued(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The slugs of pools for which a pass was enqueued."""
+    slugs: list[str] = []
+    monkeypatch.setattr(tasks, "enqueue_pass", lambda pk: slugs.append(Pool.objects.get(pk=pk).slug))
+    return slugs
+
+
+def test_a_request_wants_a_pass_when_it_is_committed_and_not_before(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    with transaction.atomic():
+        stage.request()
+        assert enqueued == []
+    assert enqueued == ["a100"]
+
+
+def test_a_request_that_is_undone_wants_none(stage: Stage, enqueued: list[str]) -> None:
+    with transaction.atomic():
+        stage.request()
+        transaction.set_rollback(True)
+    assert enqueued == []
+
+
+def test_many_requests_want_one_pass_until_it_begins(stage: Stage, enqueued: list[str]) -> None:
+    for _ in range(3):
+        stage.request()
+    assert enqueued == ["a100"]
+    tasks.admission_pass(str(stage.pool.pk))
+    stage.request()
+    assert enqueued == ["a100", "a100"]
+
+
+def test_many_at_once_want_one_pass(stage: Stage, enqueued: list[str]) -> None:
+    at_once(lambda _: stage.request())
+    assert enqueued == ["a100"]
+
+
+def test_what_comes_during_a_pass_wants_another(stage: Stage, enqueued: list[str]) -> None:
+    stage.request()
+    passes.begins(stage.pool.pk)
+    stage.request()
+    assert enqueued == ["a100", "a100"]
+
+
+def test_a_release_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_waits(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    also, _idle = stage.another_pool("also-a100"), stage.another_pool("idle")
+    stage.quota(4, pool=also)
+    run = stage.running(4)
+    stage.request(1)
+    stage.request(4, pool=also)
+    forget(enqueued)
+    admission.release(run.pk, "stopped")
+    assert sorted(enqueued) == ["a100", "also-a100"]
+
+
+def test_the_task_starts_who_waits(stage: Stage, enqueued: list[str]) -> None:
+    claim = stage.request()
+    tasks.admission_pass(str(stage.pool.pk))
+    assert states([claim]) == ["admitted"]
+
+
+def test_changed_capacity_and_time_want_passes_where_somebody_waits(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    capacity_changed.send(sender=None, cluster=stage.cast.cluster)
+    tick.send(sender=None)
+    assert enqueued == []
+    stage.request()
+    forget(enqueued)
+    capacity_changed.send(sender=None, cluster=stage.cast.cluster)
+    assert enqueued == ["a100"]
+    forget(enqueued)
+    tick.send(sender=None)
+    assert enqueued == ["a100"]
+
+
+def test_changed_capacity_of_another_cluster_wants_nothing(stage: Stage, enqueued: list[str]) -> None:
+    stage.request()
+    forget(enqueued)
+    capacity_changed.send(sender=None, cluster=Cluster.objects.create(slug="other", name="Other"))
+    assert enqueued == []
+
+
+def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_after_a_minute(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    stage.request()
+    tick.send(sender=None)
+    assert enqueued == ["a100"]
+    Pool.objects.update(pass_queued_at=timezone.now() - timedelta(seconds=61))
+    tick.send(sender=None)
+    assert enqueued == ["a100", "a100"]
+
+
+def test_a_queue_that_is_away_does_not_undo_what_was_accepted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(pool_id: UUID) -> Any:
+        raise ConnectionError(pool_id)
+
+    monkeypatch.setattr(tasks, "enqueue_pass", away)
+    assert states([stage.request()]) == ["waiting"]
+    assert Pool.objects.get().pass_queued_at is None  # so that the next tick wants it
+
+
+def test_the_pass_is_a_task_of_the_worker(stage: Stage) -> None:
+    from django_q.models import OrmQ
+
+    stage.request()
+    [queued] = OrmQ.objects.all()
+    task = queued.task
+    assert (task["func"], task["args"]) == ("quotas.tasks.admission_pass", (str(stage.pool.pk),))
+
+
+def forget(enqueued: list[str]) -> None:
+    Pool.objects.update(pass_queued_at=None)
+    enqueued.clear()

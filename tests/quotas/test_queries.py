@@ -1,0 +1,220 @@
+"""What people see of pools, quotas and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.access import Actor
+from accounts.models import APIToken, Membership, Tenant
+from clusters.models import Cluster
+from quotas import admission, queries
+from quotas.models import Claim, Quota, TenantLimit
+from tests.quotas.stage import Stage
+
+
+def pool_seen(stage: Stage, by: Actor, slug: str = "a100") -> dict[str, Any]:
+    return next(pool for pool in queries.pools_for(by) if pool["slug"] == slug)
+
+
+def test_a_pool_tells_what_is_there_free_and_mine(stage: Stage) -> None:
+    stage.running(2)
+    stage.running(1, by=stage.cast.bob)
+    stage.pod("gpu-2", 1)
+    stage.request(4)
+    pool = pool_seen(stage, stage.cast.alice)
+    assert pool["cluster"] == "main"
+    assert pool["gpu"]["memory_mib"] == 81_920
+    assert pool["gpus"] == {"total": 8, "free": 4, "mine": 2}
+    assert pool["largest_free_on_one_node"] == 3
+    assert (pool["waiting"], pool["sharing"], pool["isolation"]) == (1, "exclusive", "dedicated")
+    assert pool["next_free_at"] is None
+
+
+def test_what_is_free_on_a_node_that_is_not_ready_is_not_offered(stage: Stage) -> None:
+    stage.change_node("gpu-2", ready=False)
+    pool = pool_seen(stage, stage.cast.alice)
+    assert pool["gpus"] == {"total": 8, "free": 4, "mine": 0}
+    assert pool["nodes"] == {"total": 2, "ready": 1}
+
+
+def test_replicas_are_counted_as_parts_of_gpus(stage: Stage) -> None:
+    shared = stage.another_pool(
+        "t4-shared", node_labels={"t4": "yes"}, units_per_gpu=4, sharing="time-slicing", unit_memory_mib=4096
+    )
+    stage.node("t4-1", 16, labels={"t4": "yes"})
+    stage.quota(4, pool=shared)
+    stage.running(1, pool=shared)
+    pool = pool_seen(stage, stage.cast.alice, "t4-shared")
+    assert pool["gpus"] == {"total": 4, "free": 3.75, "mine": 0.25}
+    assert pool["isolation"] == "none"
+    [quota] = [q for q in queries.quotas_for(stage.cast.alice) if q["pool"] == "t4-shared"]
+    assert (quota["used_gpus"], quota["limit_gpus"]) == (0.25, 4)
+
+
+def test_a_pool_without_gpus_is_a_pool_too(stage: Stage) -> None:
+    stage.cpu_pool()
+    pool = pool_seen(stage, stage.cast.alice, "cpu")
+    assert pool["gpus"] == {"total": 0, "free": 0, "mine": 0}
+    assert pool["sharing"] is None
+
+
+def test_a_token_that_is_bound_to_one_tenant_sees_only_that_as_mine(stage: Stage) -> None:
+    Membership.objects.create(user=stage.cast.alice.user, tenant=stage.cast.second, role="member")
+    stage.running(2)
+    bound = Actor(stage.cast.alice.user, APIToken(tenant=stage.cast.second, scopes=["read"]))
+    assert pool_seen(stage, bound)["gpus"]["mine"] == 0
+    assert {quota["tenant"] for quota in queries.quotas_for(bound)} == {"second"}
+
+
+def test_everybody_sees_the_quotas_of_their_own_tenants_only(stage: Stage) -> None:
+    stage.running(2)
+    expected = {
+        "tenant": "demo",
+        "pool": "a100",
+        "nominal_gpus": 4,
+        "borrowed_gpus": 0,
+        "used_gpus": 2,
+        "limit_gpus": 4,
+    }
+    assert queries.quotas_for(stage.cast.victor) == [expected]
+    assert [quota["tenant"] for quota in queries.quotas_for(stage.cast.carol)] == ["second"]
+    assert {quota["tenant"] for quota in queries.quotas_for(stage.cast.admin)} == {"demo", "second"}
+
+
+def test_limits_stand_beside_what_is_used(stage: Stage) -> None:
+    TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=8000)
+    stage.running(1)
+    [limits] = queries.limits_for(stage.cast.alice)
+    assert limits == {
+        "tenant": "demo",
+        "cpu_millicores": {"used": 1000, "limit": 8000},
+        "memory_mib": {"used": 1024, "limit": None},
+        "workspaces": {"used": 1, "limit": None},
+    }
+
+
+def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
+    claims = [stage.request(4) for _ in range(3)]
+    urgent = stage.request(4, by=stage.cast.carol, priority=1)
+    stage.admit()
+    assert queries.queue_of(claims[0]) is None  # it runs
+    assert queries.queue_of(urgent) is None
+    second = queries.queue_of(claims[2])
+    assert second is not None
+    assert (second["position"], second["ahead"], second["estimated_start"]) == (2, 1, None)
+    assert second["reason"]["code"] == "quota_full"
+    assert second["reason"]["message"] == ("Your team holds 4 of the 4 GPUs of its quota, and you ask for 4.")
+    assert second["reason"]["hint"]
+
+
+def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
+    for name in ("gpu-1", "gpu-2"):
+        stage.pod(name)
+    stage.running(1)
+    stage.running(4, by=stage.cast.carol)
+    stage.quota(8)
+    stage.request(4)
+    last = stage.request(1, by=stage.cast.alice)
+    stage.admit()
+    queue = queries.queue_of(last)
+    assert queue is not None
+    assert queue["reason"]["message"] == "1 request is ahead of yours."
+
+
+def test_before_the_first_pass_the_reason_says_so(stage: Stage) -> None:
+    queue = queries.queue_of(stage.request())
+    assert queue is not None
+    assert queue["reason"]["code"] == "queued"
+    assert queue["reason"]["message"]
+
+
+def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
+    successor = admission.send_back(stage.running(), "no_free_gpus", {"gpus": 1, "free_gpus": 0})
+    queue = queries.queue_of(successor)
+    assert queue is not None
+    assert queue["reason"]["code"] == "no_free_gpus"
+
+
+def outlook(stage: Stage, gpus: int, **values: Any) -> queries.Outlook:
+    defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
+    defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
+    return queries.outlook(units=gpus, **(defaults | values))
+
+
+def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:
+    assert outlook(stage, 4) == {"admissible": True, "starts_now": True, "position": None, "reasons": []}
+    stage.running(3)
+    stage.request(2)
+    stage.admit()
+    waits = outlook(stage, 2)
+    assert (waits["admissible"], waits["starts_now"], waits["position"]) == (True, False, 2)
+    assert [reason["code"] for reason in waits["reasons"]] == ["quota_full"]
+    refused = outlook(stage, 5)
+    assert (refused["admissible"], refused["position"]) == (False, None)
+    assert refused["reasons"][0]["code"] == "quota_exceeded"
+    assert Claim.objects.count() == 2
+
+
+def test_what_the_outlook_says_is_what_happens(stage: Stage) -> None:
+    for gpus in (3, 1, 2, 4, 1):
+        said = outlook(stage, gpus)
+        claim = stage.request(gpus)
+        stage.admit()
+        queue = queries.queue_of(claim)
+        assert said["starts_now"] == (queue is None)
+        assert said["position"] == (queue and queue["position"])
+
+
+def crowd(stage: Stage, number: int) -> None:
+    """More of everything."""
+    pool = stage.another_pool(f"more-{number}", units_per_gpu=number)
+    tenant = Tenant.objects.create(slug=f"tenant-{number}", name="T")
+    Membership.objects.create(user=stage.cast.alice.user, tenant=tenant, role="member")
+    Quota.objects.create(tenant=tenant, pool=pool, nominal_gpus=9)
+    TenantLimit.objects.create(tenant=tenant)
+    node = stage.node(f"node-{number}", 4)
+    stage.pod(node.name, 1)
+    for _ in range(3):
+        stage.request(1, tenant=tenant, pool=pool)
+    stage.admit(pool)
+
+
+READS: list[tuple[str, Callable[[Stage], object]]] = [
+    ("pools", lambda stage: queries.pools_for(stage.cast.alice)),
+    ("quotas", lambda stage: queries.quotas_for(stage.cast.alice)),
+    ("limits", lambda stage: queries.limits_for(stage.cast.alice)),
+    ("queues", lambda stage: queries.queues_of(Claim.objects.values_list("pk", flat=True))),
+    ("outlook", lambda stage: outlook(stage, 1)),
+    ("a pass with nothing to start", lambda stage: stage.admit()),
+]
+
+
+@pytest.mark.parametrize("read", [read for _name, read in READS], ids=[name for name, _read in READS])
+def test_the_number_of_queries_does_not_grow(stage: Stage, read: Callable[[Stage], object]) -> None:
+    for _ in range(3):
+        stage.request(4)
+    stage.admit()
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            read(stage)
+        return len(captured)
+
+    first = count()
+    for number in range(1, 6):
+        crowd(stage, number)
+    for _ in range(5):
+        stage.request(4)
+    stage.admit()
+    assert count() == first
+
+
+def test_nodes_of_another_cluster_are_not_counted(stage: Stage) -> None:
+    elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere")
+    stage.node("gpu-1", 8, cluster=elsewhere)
+    assert pool_seen(stage, stage.cast.alice)["gpus"]["total"] == 8
