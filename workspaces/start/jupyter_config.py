@@ -21,7 +21,7 @@ c.IdentityProvider.token = token
 # The browser that opened the link stays signed in over stop and start.
 c.ServerApp.cookie_secret = hashlib.sha256(b"cookies of " + token.encode()).digest()
 
-c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")
+c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")  # noqa: S104 (the container's own network)
 c.ServerApp.port = 8888
 c.ServerApp.port_retries = 0
 c.ServerApp.root_dir = os.environ["HOME"]
@@ -40,4 +40,4 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
 # Where this Python is a virtual environment, kernels run the layer over it that lies in the home (python_layer.py).
 if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" in os.environ:
-    sys.executable = os.path.join(os.environ["VIRTUAL_ENV"], "bin", "python")
+    sys.executable = str(Path(os.environ["VIRTUAL_ENV"]) / "bin" / "python")

@@ -76,4 +76,5 @@ def main() -> None:
         install_as_user(prefix)
 
 
-main()
+if __name__ == "__main__":
+    main()

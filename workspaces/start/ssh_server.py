@@ -17,9 +17,9 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 try:
     import asyncssh
@@ -29,7 +29,6 @@ except ImportError:
 PORT = 2222
 CHUNK_BYTES = 65536
 MAX_UNAUTHENTICATED = 30
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SECRET = Path(__file__).parent.parent / "secret"
 USER = pwd.getpwuid(os.getuid()).pw_name
 HOME = os.environ["HOME"]
@@ -64,14 +63,41 @@ class Door(asyncssh.SSHServer):
         self.knocking.discard(self.conn)
         log.info("%s signed in from %s", USER, self.conn.get_extra_info("peername")[0])
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return True
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> Awaitable[asyncssh.SSHTCPSession[bytes]]:
+        loop = asyncio.get_running_loop()
+        return forward_to(loop.create_connection(Forward, dest_host, dest_port))
 
-    def unix_connection_requested(self, dest_path: str) -> bool:
-        return True
+    def unix_connection_requested(self, dest_path: str) -> Awaitable[asyncssh.SSHUNIXSession[bytes]]:
+        return forward_to(asyncio.get_running_loop().create_unix_connection(Forward, dest_path))
 
-    def server_requested(self, listen_host: str, listen_port: int) -> bool:
-        return listen_host in LOOPBACK
+
+class Forward(asyncssh.SSHForwarder):
+    """One of the two ends of a forwarded connection; asyncssh's own stay open for ever once both said all."""
+
+    def eof_received(self) -> bool:
+        stays_open = super().eof_received()
+        if not stays_open:
+            self.close()
+        return stays_open
+
+
+async def forward_to(connecting: Coroutine[object, object, tuple[object, Forward]]) -> Any:
+    try:
+        _, there = await connecting
+    except OSError as error:
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from None
+    return Forward(there)
+
+
+class Files(asyncssh.SFTPServer):
+    """sftp, and scp over it, which takes a session without an exit status for a failure."""
+
+    def exit(self) -> None:
+        if self.channel.get_subsystem() == "sftp":
+            with contextlib.suppress(OSError):  # the client has closed it
+                self.channel.exit(0)
 
 
 # --- Reading and writing without blocking: an end of a pipe or a terminal's master side
@@ -129,10 +155,9 @@ class Session:
 
     def _start_on_pipes(self) -> None:
         self.child = self._spawn((subprocess.PIPE,) * 3)
-        assert self.child.stdin is not None and self.child.stdout is not None and self.child.stderr is not None
-        pipes = (self.child.stdin, self.child.stdout, self.child.stderr)
-        self.opened = [os.dup(pipe.fileno()) for pipe in pipes]
-        for pipe in pipes:
+        for pipe in (self.child.stdin, self.child.stdout, self.child.stderr):
+            assert pipe is not None
+            self.opened.append(os.dup(pipe.fileno()))
             pipe.close()
         self.stdin, stdout, stderr = self.opened
         self.outputs = {stdout: self.process.stdout, stderr: self.process.stderr}
@@ -160,7 +185,7 @@ class Session:
         return subprocess.Popen(
             [SHELL] if command is None else [SHELL, "-c", command],
             stdin=stdio[0], stdout=stdio[1], stderr=stdio[2], cwd=HOME, env=env, start_new_session=True,
-            preexec_fn=None if self.terminal is None else take_terminal,
+            preexec_fn=None if self.terminal is None else take_terminal,  # noqa: PLW1509 (one system call is safe)
         )  # fmt: skip
 
     def _resize(self, size: tuple[int, int, int, int]) -> None:
@@ -184,9 +209,8 @@ class Session:
                     os.close(fd)
 
     async def _work(self) -> None:
-        ended = exit_of(self.child)
         await asyncio.gather(*(self._send(fd, writer) for fd, writer in self.outputs.items()))
-        code = await ended
+        code = await asyncio.to_thread(self.child.wait)
         if code >= 0:
             self.process.exit(code)
         else:
@@ -228,24 +252,6 @@ def take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def exit_of(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
-    """A thread waits, so that a command that outlives its connection is reaped too."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[int] = loop.create_future()
-
-    def resolve(code: int) -> None:
-        if not future.done():
-            future.set_result(code)
-
-    def wait() -> None:
-        code = child.wait()
-        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
-            loop.call_soon_threadsafe(resolve, code)
-
-    threading.Thread(target=wait, daemon=True).start()
-    return future
-
-
 async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
     if process.subsystem is not None:
         process.exit(1)
@@ -262,12 +268,12 @@ async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
 async def main() -> None:
     os.chdir(HOME)
     await asyncssh.listen(
-        os.environ.get("POD_IP", "0.0.0.0"),
+        os.environ.get("POD_IP", "0.0.0.0"),  # noqa: S104 (the container's own network)
         PORT,
         server_factory=Door,
         server_host_keys=[str(SECRET / "ssh_host_ed25519_key")],
         process_factory=serve,
-        sftp_factory=True,
+        sftp_factory=Files,
         allow_scp=True,
         agent_forwarding=False,
         gss_host=None,
