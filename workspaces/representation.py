@@ -128,7 +128,9 @@ def endpoints(workspace: Workspace) -> Json:
     jupyter = ssh = None
     if workspace.jupyter_port:
         token = quote(decrypt(workspace.secret.jupyter_token), safe="")
-        jupyter = f"http://{_bracketed(workspace.host)}:{workspace.jupyter_port}/lab?token={token}"
+        address = f"http://{_bracketed(workspace.host)}:{workspace.jupyter_port}"
+        # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
+        jupyter = f"{address}/login?next=%2Flab&token={token}"
     if workspace.ssh_port:
         ssh = ssh_endpoint(workspace, workspace.host, workspace.ssh_port)
     return {"jupyter": jupyter, "ssh": ssh}
