@@ -117,6 +117,10 @@ class Api:
         """As in "v1.36.2"."""
         return str(self._transport.request("GET", "/version").get("gitVersion", ""))
 
+    def groups(self) -> set[str]:
+        """The API groups that the cluster serves, as in "metallb.io"."""
+        return {group["name"] for group in self._transport.request("GET", "/apis").get("groups", [])}
+
     # --- writing
 
     def apply(self, body: Json) -> Json:

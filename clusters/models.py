@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -84,6 +86,26 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """What an admin enters: networks must be networks, and a kubeconfig needs its file."""
+        problems: dict[str, StrOrPromise] = {}
+        if self.connection == self.Connection.KUBECONFIG and not self.kubeconfig_path:
+            problems["kubeconfig_path"] = _("Name the kubeconfig file.")
+        for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs"):
+            wrong = [cidr for cidr in getattr(self, field) if not _is_network(cidr)]
+            if wrong:
+                problems[field] = _("Not a network as in 10.0.0.0/8: %(cidrs)s") % {"cidrs": ", ".join(wrong)}
+        if problems:
+            raise ValidationError(problems)
+
+
+def _is_network(cidr: str) -> bool:
+    try:
+        ip_network(cidr)
+    except ValueError:
+        return False
+    return True
 
 
 class Node(models.Model):

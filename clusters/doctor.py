@@ -1,0 +1,270 @@
+"""Is a cluster fit for Berth? Looks, changes nothing, and says of everything that is missing what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext as _
+
+from clusters.api import Api
+from clusters.connections import connect
+from clusters.errors import ClusterError, ClusterRefused
+from clusters.inventory import node_values
+from clusters.models import Cluster
+from clusters.permissions import NEEDS, Need
+from clusters.transport import Json, Objects
+
+OLDEST_MINOR, NEWEST_MINOR = 30, 36
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+GPU = re.compile(r"gpu|/mig-|vcuda", re.IGNORECASE)
+
+
+class Level(TextChoices):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: Level
+    message: str
+    hint: str = ""
+
+
+def examine(cluster: Cluster) -> list[Finding]:
+    """Every finding, the good ones too. Nothing more is looked at where there is no connection."""
+    try:
+        api = connect(cluster)
+        version = api.version()
+    except ClusterError as error:
+        return [
+            Finding(
+                Level.FAIL,
+                error.message,
+                _("Check the connection in the cluster's settings, and the network."),
+            )
+        ]
+    findings = [about_version(version)]
+    for check in (rights, storage, nodes, addresses):
+        try:
+            findings += check(api, cluster)
+        except ClusterError as error:
+            findings.append(
+                Finding(
+                    Level.FAIL, error.message, _("Try again; grant the right if one is named as missing.")
+                )
+            )
+    findings.append(isolation(cluster))
+    return findings
+
+
+def about_version(version: str) -> Finding:
+    match = re.match(r"v1\.(\d+)", version)
+    if match is None or not OLDEST_MINOR <= int(match[1]) <= NEWEST_MINOR:
+        return Finding(
+            Level.WARN,
+            _("Kubernetes %(version)s was not tried with Berth.") % {"version": version or "?"},
+            _("1.%(oldest)s to 1.%(newest)s were.") % {"oldest": OLDEST_MINOR, "newest": NEWEST_MINOR},
+        )
+    return Finding(Level.OK, _("Kubernetes %(version)s answers.") % {"version": version})
+
+
+# --- rights
+
+
+def rights(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    """Asks the cluster for each right by itself: what it says is what counts, however it was granted."""
+    try:
+        missing = [(need, [verb for verb in need.verbs if not may(api, need, verb)]) for need in NEEDS]
+    except ClusterRefused as refused:
+        if refused.status != 404:
+            raise
+        yield Finding(Level.WARN, _("The cluster does not tell what Berth may do: it has no access reviews."))
+        return
+    for need, verbs in missing:
+        if verbs:
+            yield Finding(
+                Level.FAIL,
+                _("Berth may not %(verbs)s %(resource)s.")
+                % {"verbs": ", ".join(verbs), "resource": need.resource},
+                _(
+                    "Grant it: the ClusterRole in deploy/kubernetes/rbac.yaml has every right that Berth needs."
+                ),
+            )
+    if not any(verbs for __, verbs in missing):
+        count = sum(len(need.verbs) for need in NEEDS)
+        yield Finding(Level.OK, _("Berth has all %(count)s rights that it needs.") % {"count": count})
+
+
+def may(api: Api, need: Need, verb: str) -> bool:
+    attributes = {
+        "group": need.group,
+        "resource": need.resource.partition("/")[0],
+        "subresource": need.subresource,
+        "verb": verb,
+    }
+    review = api.create(
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+        }
+    )
+    return bool(review.get("status", {}).get("allowed"))
+
+
+# --- storage
+
+
+def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    classes = {body["metadata"]["name"]: body for body in api.list("StorageClass")}
+    default = next((name for name, body in sorted(classes.items()) if is_default(body)), "")
+    for purpose, chosen, local in (
+        (_("homes"), cluster.home_class, False),
+        (_("local disks"), cluster.disk_class, True),
+    ):
+        name = chosen or default
+        if not name:
+            yield Finding(
+                Level.FAIL,
+                _(
+                    "There is no storage class for %(purpose)s: none is set, and the cluster has no default one."
+                )
+                % {"purpose": purpose},
+                _("Name one in the cluster's settings, or mark one as the default."),
+            )
+        elif name not in classes:
+            yield Finding(
+                Level.FAIL,
+                _("The storage class %(name)s for %(purpose)s does not exist.")
+                % {"name": name, "purpose": purpose},
+                _("The cluster has: %(names)s.") % {"names": ", ".join(sorted(classes)) or "–"},
+            )
+        else:
+            yield Finding(
+                Level.OK, _("Storage class for %(purpose)s: %(name)s.") % {"name": name, "purpose": purpose}
+            )
+            yield from fitness(classes[name], local=local)
+
+
+def is_default(storage_class: Json) -> bool:
+    return (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+
+
+def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
+    name = {"name": storage_class["metadata"]["name"]}
+    if local and storage_class.get("volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
+        yield Finding(
+            Level.WARN,
+            _("%(name)s binds at once, so a disk may be made on a node without room for its workspace.")
+            % name,
+            _("For local disks, use a class with volumeBindingMode: WaitForFirstConsumer."),
+        )
+    if not storage_class.get("allowVolumeExpansion"):
+        yield Finding(
+            Level.WARN,
+            _("Volumes of %(name)s cannot grow.") % name,
+            _("Set allowVolumeExpansion: true on it, if its driver can."),
+        )
+
+
+# --- nodes
+
+
+def nodes(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    found = [node_values(body) for body in api.list("Node")]
+    ready = [node for node in found if node.ready and not node.unschedulable]
+    if not ready:
+        yield Finding(Level.FAIL, _("No node is ready."), _("Look at `kubectl get nodes`."))
+        return
+    yield Finding(
+        Level.OK, _("%(ready)s of %(all)s nodes are ready.") % {"ready": len(ready), "all": len(found)}
+    )
+    gpus: Counter[str] = Counter()
+    for node in ready:
+        product = node.labels.get("nvidia.com/gpu.product", "")
+        for resource, amount in node.allocatable.items():
+            if GPU.search(resource) and amount:
+                gpus[f"{resource} ({product})" if product else resource] += amount
+    if gpus:
+        told = ", ".join(f"{amount} × {name}" for name, amount in sorted(gpus.items()))
+        yield Finding(Level.OK, _("GPUs: %(gpus)s.") % {"gpus": told})
+    else:
+        yield Finding(
+            Level.WARN,
+            _("No node offers GPUs."),
+            _("If some have them, install the NVIDIA device plugin and GPU Feature Discovery."),
+        )
+    if gpus and not any("nvidia.com/gpu.memory" in node.labels for node in ready):
+        yield Finding(
+            Level.WARN,
+            _("Nodes do not tell the memory and kind of their GPUs."),
+            _("Install GPU Feature Discovery, or fill in the pools by hand."),
+        )
+
+
+# --- addresses
+
+
+def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    """Somebody must give addresses to Services. Who does cannot be asked, only seen."""
+    if cluster.exposure != Cluster.Exposure.LOAD_BALANCER:
+        yield Finding(Level.OK, _("Workspaces are reached through ports of the nodes."))
+        return
+    services = [body for body in api.list("Service") if body["spec"].get("type") == "LoadBalancer"]
+    waiting = [body for body in services if not body.get("status", {}).get("loadBalancer", {}).get("ingress")]
+    if len(services) > len(waiting):
+        yield Finding(Level.OK, _("Services of type LoadBalancer get addresses."))
+    elif services:
+        yield Finding(
+            Level.WARN,
+            _("%(count)s Services of type LoadBalancer wait for an address.") % {"count": len(waiting)},
+            _(
+                "Install MetalLB and give it a pool of addresses, or choose NodePort in the cluster's settings."
+            ),
+        )
+    elif provider := address_provider(api, api.list("Node")):
+        yield Finding(Level.OK, _("Addresses come from %(provider)s.") % {"provider": provider})
+    else:
+        yield Finding(
+            Level.WARN,
+            _("Nobody was recognised who gives addresses to Services of type LoadBalancer."),
+            _(
+                "Install MetalLB, or choose NodePort in the cluster's settings. A first workspace will show it."
+            ),
+        )
+
+
+def address_provider(api: Api, node_bodies: Objects) -> str:
+    if "metallb.io" in api.groups():
+        return "MetalLB"
+    providers = {body.get("spec", {}).get("providerID", "").partition(":")[0] for body in node_bodies}
+    return next(iter(sorted(providers - {"", "kind", "k3s"})), "")
+
+
+# --- isolation
+
+
+def isolation_gaps(cluster: Cluster) -> list[str]:
+    """The networks that must be known before tenants count as isolated from each other."""
+    networks = (
+        (_("pod networks"), cluster.pod_cidrs),
+        (_("service networks"), cluster.service_cidrs),
+        (_("addresses of the API server"), cluster.api_cidrs),
+    )
+    return [name for name, cidrs in networks if not cidrs]
+
+
+def isolation(cluster: Cluster) -> Finding:
+    if gaps := isolation_gaps(cluster):
+        return Finding(
+            Level.WARN,
+            _("Tenants are not isolated from each other: %(gaps)s are not set.") % {"gaps": ", ".join(gaps)},
+            _("Fill them in in the cluster's settings; workspaces get network policies made from them."),
+        )
+    return Finding(Level.OK, _("Network policies keep tenants from each other and from the API server."))
