@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import health
+from portal import health, views
 
 api_v1 = [
     path("", include("accounts.rest.urls")),
@@ -15,6 +15,7 @@ api_v1 = [
 urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", views.api_docs, name="api-docs"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("admin/", admin.site.urls),

@@ -151,7 +151,7 @@ class ActionView(APIView):
     """Start, stop, restart: 202 when something will happen, 200 when it is so already."""
 
     write_scope = Scope.WORKSPACES
-    action: Callable[[Actor, Workspace], bool]
+    use_case: Callable[[Actor, Workspace], bool]
 
     @extend_schema(
         request=NoBody, responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422, 429)
@@ -160,23 +160,23 @@ class ActionView(APIView):
         actor = actor_of(request)
         workspace = access.get(actor, id)
         checked(NoBody, request)
-        changed = type(self).action(actor, workspace)
+        changed = type(self).use_case(actor, workspace)
         return answer(actor, id, 202 if changed else 200)
 
 
 @extend_schema(summary="Start a stopped or failed workspace")
 class StartView(ActionView):
-    action = staticmethod(lifecycle.start)
+    use_case = staticmethod(lifecycle.start)
 
 
 @extend_schema(summary="Stop a workspace; its files stay")
 class StopView(ActionView):
-    action = staticmethod(lifecycle.stop)
+    use_case = staticmethod(lifecycle.stop)
 
 
 @extend_schema(summary="Restart a workspace on the same units")
 class RestartView(ActionView):
-    action = staticmethod(lifecycle.restart)
+    use_case = staticmethod(lifecycle.restart)
 
 
 class EventsView(ListView):

@@ -23,3 +23,4 @@ class WorkspacesConfig(AppConfig):
         tick.connect(receivers.on_tick)
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_ssh_keys_changed)
+        access_changed.connect(receivers.on_access_changed)

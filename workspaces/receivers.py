@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from accounts.live import publish
 from clusters import labels
 from clusters.models import Cluster
 
@@ -52,3 +53,8 @@ def on_ssh_keys_changed(*, user: Any, **_: object) -> None:
     """Running workspaces get the person's new keys."""
     rows = Workspace.objects.filter(owner=user, desired="running", ending="")
     tasks.mark(rows.values_list("pk", flat=True))
+
+
+def on_access_changed(*, user: Any, **_: object) -> None:
+    """What the person has open asks anew what it may show."""
+    publish(f"user.{user.pk}", {"type": "access.changed"})

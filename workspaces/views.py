@@ -132,7 +132,7 @@ def live_answer(actor: Actor, tenant_slug: str, flavor_slug: str | None) -> dict
     pools = {choice.pool["slug"]: choice.pool for choice in pool_choices(actor, tenant)}
     return {
         "outlook": outlook,
-        "flavor": flavor,
+        "asking": tenant,
         "pool": pools[flavor.pool.slug],
         "alternatives": [] if outlook["starts_now"] else alternatives(tenant, size_of(flavor)),
     }

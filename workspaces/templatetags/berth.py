@@ -48,6 +48,15 @@ def cores(millicores: int | None) -> str:
 
 
 @register.filter
+def gpu_name(product: str) -> str:
+    """NVIDIA-A100-SXM4-80GB, a node's label, as people say it: A100 80GB."""
+    words = [
+        word for word in product.split("-") if word not in ("NVIDIA", "Tesla", "SXM4", "SXM5", "PCIE", "HBM3")
+    ]
+    return "\N{NO-BREAK SPACE}".join(words)
+
+
+@register.filter
 def short_span(span: timedelta | None) -> str:
     """How long, in its largest unit: 40 s, 3 min, 5 h, 2 d. `static/js/time.js` says it the same way."""
     if span is None:

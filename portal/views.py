@@ -1,0 +1,68 @@
+"""The page that lists what the API can do, made from its schema: no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+from drf_spectacular.generators import SchemaGenerator
+
+METHODS = ("get", "post", "patch", "put", "delete")
+
+
+class Operation(NamedTuple):
+    method: str
+    path: str
+    summary: str
+    parameters: list[str]
+    body: list[str]
+    answers: list[str]
+
+
+@login_required
+@require_GET
+def api_docs(request: HttpRequest) -> HttpResponse:
+    address = request.build_absolute_uri("/api/v1/workspaces/")
+    example = f'curl -H "Authorization: Bearer $BERTH_TOKEN" {address}'
+    context = {"section": "api", "groups": operations(), "example": example}
+    return render(request, "portal/api_docs.html", context)
+
+
+@cache
+def operations() -> dict[str, list[Operation]]:
+    """By the first word of their address."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    groups: dict[str, list[Operation]] = {}
+    for path, methods in schema["paths"].items():
+        if not path.startswith("/api/v1/"):
+            continue
+        for method in METHODS:
+            if method in methods:
+                group = path.removeprefix("/api/v1/").split("/")[0]
+                groups.setdefault(group, []).append(_operation(schema, path, method, methods[method]))
+    return groups
+
+
+def _operation(schema: dict[str, Any], path: str, method: str, told: dict[str, Any]) -> Operation:
+    body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    fields = _resolved(schema, body)
+    required = set(fields.get("required", ()))
+    return Operation(
+        method=method.upper(),
+        path=path,
+        summary=told.get("summary", ""),
+        parameters=[entry["name"] for entry in told.get("parameters", ()) if entry["in"] == "query"],
+        body=[name if name in required else f"{name}?" for name in fields.get("properties", ())],
+        answers=sorted(told["responses"]),
+    )
+
+
+def _resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """A reference into the schema's components, followed."""
+    name = part.get("$ref", "").rpartition("/")[2]
+    resolved: dict[str, Any] = schema["components"]["schemas"][name] if name else part
+    return resolved

@@ -1,0 +1,83 @@
+"""A web process on the tests' database, and a browser that is signed in to it. Needs no cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client, override_settings
+from playwright.sync_api import Browser, BrowserContext, Playwright
+
+from accounts.models import User
+from tests.e2e.stack import free_port, until
+
+CHROMIUM = "/usr/bin/chromium"
+
+
+@contextmanager
+def web_process(folder: Path) -> Iterator[str]:
+    """Uvicorn as `make up` starts it, on the test database; yields its address."""
+    with override_settings(STATIC_ROOT=folder):
+        call_command("collectstatic", interactive=False, verbosity=0)
+    port = free_port()
+    environ = os.environ | {
+        "DATABASE_URL": database_url(),
+        "BERTH_ROLE": "web",
+        "BERTH_STATIC_ROOT": str(folder),
+        "BERTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "portal.asgi:application",
+        "--port",
+        str(port),
+        "--lifespan",
+        "off",
+    ]
+    process = subprocess.Popen([*command, "--log-level", "warning"], env=environ)
+    try:
+        until("the web process", lambda: _answers(f"http://127.0.0.1:{port}/healthz"))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def database_url() -> str:
+    """Of the database that pytest-django made."""
+    server, _slash, _name = os.environ["DATABASE_URL"].rpartition("/")
+    return f"{server}/{connection.settings_dict['NAME']}"
+
+
+def _answers(url: str) -> bool:
+    try:
+        return bool(urlopen(url, timeout=2).status == 200)
+    except (URLError, TimeoutError):
+        return False
+
+
+def chromium(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+def signed_in(browser: Browser, address: str, user: User | None, **options: object) -> BrowserContext:
+    """A browser window of this person, without the detour over the sign-in page."""
+    context = browser.new_context(base_url=address, **options)  # type: ignore[arg-type]
+    if user is not None:
+        client = Client()
+        client.force_login(user)
+        session = client.cookies[settings.SESSION_COOKIE_NAME].value
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": address}])
+    return context
