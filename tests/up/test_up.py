@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(sta
     for part in ("web", "worker", "watcher"):
         killed = stack.pid(part)
         stack.kill(part)
-        until(f"{part} started again", lambda part=part, killed=killed: is_new(stack, part, killed), 20)
+        until(f"{part} started again", partial(is_new, stack, part, killed), 20)
     until("ready again", stack.is_ready, 30)
 
     os.kill(stack.pid("supervisor"), signal.SIGKILL)
