@@ -27,35 +27,26 @@ class Need:
 
 
 _APPLIED = ("create", "patch")
-_KEPT = ("get", "list", *_APPLIED, "delete")
-_FOLLOWED = ("get", "list", "watch")
+_FOLLOWED = ("list", "watch")
 
 NEEDS = (
     # What is there, and what becomes of it.
     Need("Node", _FOLLOWED),
     Need("Event", _FOLLOWED),
     Need("StorageClass", ("get", "list")),
-    Need("Pod", (*_FOLLOWED, "create", "delete")),  # created in dry runs alone
+    Need("Pod", (*_FOLLOWED, *_APPLIED, "delete")),  # created in dry runs alone
     Need("Pod", ("get",), subresource="log"),
     # Workspaces.
-    Need("StatefulSet", (*_KEPT, "watch")),
-    Need("Service", (*_KEPT, "watch")),
-    Need("PersistentVolumeClaim", (*_KEPT, "watch")),
-    Need("PersistentVolume", ("get", "patch")),  # to keep data when its claim goes
-    Need("Secret", _KEPT),
-    Need("ConfigMap", _KEPT),
+    Need("StatefulSet", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    Need("PersistentVolume", ("patch",)),  # to keep data when its claim goes
+    Need("Secret", ("get", "list", *_APPLIED, "delete")),
+    Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
     # Tenants.
-    Need("Namespace", ("get", "list", *_APPLIED)),
-    Need("ServiceAccount", ("get", *_APPLIED)),
-    Need("ResourceQuota", ("get", *_APPLIED)),
-    Need("LimitRange", ("get", *_APPLIED)),
-    Need("NetworkPolicy", ("get", *_APPLIED)),
+    Need("Namespace", ("get", *_APPLIED)),
+    Need("ServiceAccount", _APPLIED),
+    Need("ResourceQuota", _APPLIED),
+    Need("LimitRange", _APPLIED),
+    Need("NetworkPolicy", _APPLIED),
 )
-
-
-def rules() -> list[dict[str, list[str]]]:
-    """As the rules of a ClusterRole."""
-    return [
-        {"apiGroups": [need.group], "resources": [need.resource], "verbs": sorted(need.verbs)}
-        for need in NEEDS
-    ]

@@ -1,0 +1,33 @@
+"""The rights that doctor asks for are those that the manifests grant, no less and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from clusters.permissions import NEEDS
+
+RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+
+Rights = dict[tuple[str, str], set[str]]
+
+
+def granted() -> Rights:
+    rights: Rights = {}
+    for body in yaml.safe_load_all(RBAC.read_text()):
+        for rule in body.get("rules", []) if body["kind"] == "ClusterRole" else []:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    rights.setdefault((group, resource), set()).update(rule["verbs"])
+    return rights
+
+
+def test_the_cluster_role_grants_what_is_needed_and_nothing_else() -> None:
+    assert granted() == {(need.group, need.resource): set(need.verbs) for need in NEEDS}
+
+
+def test_secrets_are_never_watched_and_nothing_is_a_wildcard() -> None:
+    rights = granted()
+    assert "watch" not in rights["", "secrets"]
+    assert not [key for key, verbs in rights.items() if "*" in {*key, *verbs}]
