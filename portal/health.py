@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import psycopg
 from channels.layers import get_channel_layer
+from django.db import Error as DatabaseError
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 
@@ -71,6 +72,6 @@ async def _channel_problem() -> str | None:
             await layer.group_send(channel.replace("!", "."), {"type": "readyz"})
             await layer.receive(channel)
             await layer.group_discard(channel.replace("!", "."), channel)
-    except (psycopg.Error, OSError, TimeoutError):
+    except (psycopg.Error, DatabaseError, OSError, TimeoutError):
         return "Live events do not come through."
     return None

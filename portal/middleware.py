@@ -18,7 +18,7 @@ from accounts.access import Actor
 from accounts.audit import client_address, record_refusal
 from accounts.errors import NotSignedIn, Refusal
 from accounts.models import User
-from accounts.rest.errors import as_refusal, headers_of
+from accounts.rest.errors import as_refusal, headers_of, is_api, json_response
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -53,6 +53,8 @@ class RefusalPages:
             return None
         refusal = as_refusal(exception)
         assert refusal is not None
+        if is_api(request):
+            return json_response(refusal)
         if refusal.status == 503:
             # Rendered without the request: whatever asks who is signed in would fail again.
             page = render_to_string("accounts/away.html", {"refusal": refusal})

@@ -95,7 +95,7 @@ if ROLE == "web":
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after an outage no request gets a dead connection
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {"default": {"BACKEND": "portal.channel_layer.NotifyLayer"}}

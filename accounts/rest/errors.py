@@ -174,5 +174,7 @@ def _flatten(detail: Any, name: str = "") -> dict[str, list[str]]:
 
 
 def _record(refusal: Refusal, request: Request | None) -> None:
-    if request is not None and refusal.status != 401 and isinstance(request.user, User):
+    if request is None or refusal.status not in audit.RECORDED:
+        return  # to ask who it was might fail again
+    if isinstance(request.user, User):
         audit.record_refusal(request._request, actor_of(request), refusal)

@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from accounts import tickets, tokens
@@ -158,18 +159,20 @@ def test_a_failure_of_ours_is_json_with_a_number_to_tell(
     assert "boom" not in answer.content.decode()
 
 
+@pytest.mark.parametrize("place", ["accounts.tokens.authenticate", "accounts.rest.permissions.actor_of"])
 def test_a_database_that_is_away_is_503_with_when_to_come_back(
-    people: People, monkeypatch: pytest.MonkeyPatch
+    people: People, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    from django.db import OperationalError
-
     def away(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("connection to server at 10.0.0.1 failed: password=hunter2")
 
-    monkeypatch.setattr("accounts.rest.views.visible_tenants", away)
-    answer = ask(api(people.bob), "GET", "me/")
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
-    assert "hunter2" not in answer.content.decode()
+    script = api(people.bob)
+    monkeypatch.setattr(place, away)
+    for method, headers in (("GET", {}), ("POST", {}), ("POST", {"Idempotency-Key": "key"})):
+        answer = ask(script, method, "me/" if method == "GET" else "ssh-keys/", {}, **headers)
+        assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+        assert answer.json()["error"]["code"] == "database_away"
+        assert "hunter2" not in answer.content.decode()
 
 
 def test_lists_ask_the_database_a_fixed_number_of_times(

@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+from django.urls import path
+
+from accounts import audit
+from accounts.access import not_there
+from accounts.errors import Conflict, NotSignedIn
+from portal.urls import urlpatterns as real
+
+FAILURES = {
+    "missing": not_there(),
+    "signed-out": NotSignedIn("not_signed_in", "You are not signed in."),
+    "conflict": Conflict("taken", "This name is taken.", "Choose another one."),
+    "away": OperationalError("connection failed: password=hunter2"),
+}
+
+
+def fail(request: HttpRequest, how: str) -> HttpResponse:
+    raise FAILURES[how]
+
+
+def where(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(audit.client_address.get()))
+
+
+urlpatterns = [path("fail/<slug:how>/", fail), path("where/", where), *real]
+
+
+@pytest.fixture(autouse=True)
+def urls(settings: Any) -> None:
+    settings.ROOT_URLCONF = "tests.portal.test_middleware"
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "words"),
+    [
+        ("missing", 404, "There is nothing here that you can see."),
+        ("conflict", 409, "Choose another one."),
+        ("away", 503, "The database could not take this right now."),
+    ],
+)
+def test_a_refusal_is_a_page_that_says_what_happened(db: None, how: str, status: int, words: str) -> None:
+    answer = Client().get(f"/fail/{how}/")
+    assert answer.status_code == status
+    assert words in answer.content.decode()
+    assert "hunter2" not in answer.content.decode()
+
+
+def test_who_is_not_signed_in_is_led_there_and_back() -> None:
+    assert Client().get("/fail/signed-out/?a=1")["Location"] == "/sign-in/?next=/fail/signed-out/%3Fa%3D1"
+
+
+@pytest.mark.parametrize(
+    ("remote", "seen"), [("192.0.2.7", "192.0.2.7"), ("::1", "::1"), ("", "None"), ("unix:", "None")]
+)
+def test_use_cases_know_where_the_request_comes_from(remote: str, seen: str) -> None:
+    assert Client(REMOTE_ADDR=remote).get("/where/").content.decode() == seen
+
+
+def test_every_answer_names_its_request(client: Client) -> None:
+    first, second = (client.get("/where/")["X-Request-ID"] for _time in range(2))
+    assert first != second
