@@ -9,8 +9,8 @@ if TYPE_CHECKING:  # Django has no settings yet when this file is loaded
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """With a database of its own; `django_db(transaction=True)` where threads or commits matter."""
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """For tests that are marked `django_db`; with `transaction=True` where threads or commits matter."""
     from quotas import signals
     from tests.quotas.stage import Stage
 
@@ -22,7 +22,4 @@ def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
         signals.claim_released,
     ):
         monkeypatch.setattr(signal, "receivers", [])
-    marker = request.node.get_closest_marker("django_db")
-    with_commits = bool(marker and marker.kwargs.get("transaction"))
-    request.getfixturevalue("transactional_db" if with_commits else "db")
     return Stage()

@@ -15,6 +15,8 @@ from tests.quotas.stage import Stage, again
 
 MODELS = ["pool", "flavor", "quota", "tenantlimit", "claim"]
 
+pytestmark = pytest.mark.django_db
+
 
 @pytest.fixture
 def admin(stage: Stage) -> Client:

@@ -19,6 +19,8 @@ from quotas.models import Claim, Quota, TenantLimit
 from quotas.signals import claim_admitted, claim_released, claim_waits
 from tests.quotas.stage import GPU, Stage, admitted_units, again, states
 
+pytestmark = pytest.mark.django_db
+
 
 class Heard:
     """What a signal told while the test ran."""

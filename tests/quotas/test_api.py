@@ -11,6 +11,8 @@ from accounts.access import Actor
 from quotas.models import Flavor
 from tests.quotas.stage import Stage
 
+pytestmark = pytest.mark.django_db
+
 
 def client_of(actor: Actor) -> Client:
     client = Client()

@@ -16,6 +16,8 @@ from quotas import admission, queries
 from quotas.models import Claim, Quota, TenantLimit
 from tests.quotas.stage import Stage
 
+pytestmark = pytest.mark.django_db
+
 
 def pool_seen(stage: Stage, by: Actor, slug: str = "a100") -> dict[str, Any]:
     return next(pool for pool in queries.pools_for(by) if pool["slug"] == slug)
