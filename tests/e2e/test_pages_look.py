@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, WebSocketRoute, sync_playwright
 from pytest_django import DjangoDbBlocker
 
 from accounts import ssh_keys
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import chromium, signed_in, web_process
+from tests.e2e.stack import until
 from tests.workspaces.made import make_workspace
 from workspaces.live import changing
 from workspaces.models import Phase, Workspace
@@ -156,15 +157,29 @@ def become_ready(workspace: Workspace) -> None:
 def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, address: str) -> None:
     cast = make_cast()
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
+    sockets: list[WebSocketRoute] = []
+    is_away = False
+
+    def connect(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        if is_away:
+            socket.close(code=1012)
+        else:
+            socket.connect_to_server()
+
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
+        page.route_web_socket("**/ws/**", connect)
         visit(page, f"/workspaces/{workspace.pk}/")
-        context.set_offline(True)
-        page.get_by_text("Reconnecting…").wait_for(timeout=60_000)
+        page.get_by_text("Pulling the image").wait_for()
+        until("the page's websocket", lambda: page.wait_for_timeout(50) or sockets)
+        is_away = True
+        sockets[0].close(code=1012)
+        page.get_by_text("Reconnecting…").wait_for()
         become_ready(workspace)
-        context.set_offline(False)
-        page.get_by_role("link", name="Open JupyterLab").wait_for(timeout=20_000)
-        assert not page.get_by_text("Reconnecting…").is_visible()
+        is_away = False
+        page.get_by_role("link", name="Open JupyterLab").wait_for()
+        page.get_by_text("Reconnecting…").wait_for(state="hidden")
 
 
 def test_everything_works_without_scripts(browser: Browser, address: str) -> None:
