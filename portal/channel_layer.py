@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 NOTIFY_CHANNEL = "berth_live"
 LIMIT_BYTES = 7900  # PostgreSQL refuses a payload of 8000 bytes or more
+SHORTEST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 5.0
 
 
@@ -32,6 +33,7 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
 
     _listener: asyncio.Task[None] | None = None
     _listening: asyncio.Event
+    _delay_seconds = SHORTEST_DELAY_SECONDS
 
     def publish(self, group: str, message: dict[str, Any]) -> None:
         """Send from synchronous code: delivered when the caller's transaction commits, never on rollback."""
@@ -52,16 +54,14 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
         await super().group_add(group, channel)
 
     async def _listen(self) -> None:
-        delay = 0.1
         while True:
             try:
                 await self._deliver()
             except psycopg.Error as error:
-                log.warning(
-                    "lost the live-event connection (%s), again in %.1f s", type(error).__name__, delay
-                )
-            await asyncio.sleep(delay)
-            delay = 0.1 if self._listening.is_set() else min(delay * 2, LONGEST_DELAY_SECONDS)
+                name, delay = type(error).__name__, self._delay_seconds
+                log.warning("lost the live-event connection (%s), again in %.1f s", name, delay)
+            await asyncio.sleep(self._delay_seconds)
+            self._delay_seconds = min(self._delay_seconds * 2, LONGEST_DELAY_SECONDS)
 
     async def _deliver(self) -> None:
         parameters = connection_parameters()
@@ -70,6 +70,7 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
             if self._listening.is_set():
                 await self._resync()
             self._listening.set()
+            self._delay_seconds = SHORTEST_DELAY_SECONDS
             async for notification in connection.notifies():
                 group, message = json.loads(notification.payload)
                 await super().group_send(group, message)
