@@ -60,7 +60,7 @@ def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
         "BERTH_BASE_URL": address.rstrip("/"),
         "BERTH_ALLOWED_HOSTS": f"{ports.LOOPBACK},localhost",
         **(
-            {"KUBECONFIG": environ["KUBECONFIG"]}
+            {"KUBECONFIG": str(Path(environ["KUBECONFIG"]).resolve())}
             if environ.get("KUBECONFIG")
             else trial_cluster_settings(state, kept, environ)
         ),

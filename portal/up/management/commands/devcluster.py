@@ -1,7 +1,7 @@
 """`manage.py devcluster …`: the trial cluster alone, with the defaults of this state directory."""
 
 import os
-from argparse import REMAINDER, ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -16,10 +16,12 @@ class Command(BaseCommand):
     help = "Run the trial cluster alone, in the foreground. It refuses where `make up` runs it already."
     requires_system_checks = ()
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "words", nargs=REMAINDER, help="as for python -m devcluster; they win over the defaults"
-        )
+    words: Sequence[str] = ()
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """All words after the command's name are the cluster's own; they win over the defaults."""
+        self.words = argv[2:]
+        super().run_from_argv(argv[:2])
 
     def handle(self, *args: Any, **options: Any) -> None:
         state = State.make(state_dir())
@@ -27,6 +29,6 @@ class Command(BaseCommand):
             settings = trial_cluster_settings(state, state.read_run_file(), os.environ)
         except Refusal as refusal:
             raise CommandError(str(refusal)) from None
-        command = [*cluster_command(state, settings), *options["words"]]
+        command = [*cluster_command(state, settings), *self.words]
         os.chdir(REPOSITORY)
         os.execv(command[0], command)  # noqa: S606  (no shell is what we want)
