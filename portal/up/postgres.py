@@ -13,6 +13,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 
@@ -34,7 +35,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"postgres://{ROLE}@/{self.sockets}/{DATABASE}"
+        return f"postgres://{ROLE}@/{quote(str(self.sockets))}/{DATABASE}"
 
     def command(self) -> list[str]:
         settings = {
