@@ -11,12 +11,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from clusters.api import Api
-from clusters.connections import connect
-from clusters.models import Cluster
+if TYPE_CHECKING:  # a conftest is read before Django is set up
+    from clusters.api import Api
+    from clusters.models import Cluster
 
 START_SECONDS = 30
 
@@ -59,6 +60,8 @@ def wait_for_file(path: Path, process: subprocess.Popen[bytes]) -> None:
 @pytest.fixture
 def reached_cluster(kubeconfig: str) -> Cluster:
     """A Cluster, not saved, that leads to it."""
+    from clusters.models import Cluster
+
     return Cluster(
         slug="real", name="Real", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=kubeconfig
     )
@@ -66,6 +69,8 @@ def reached_cluster(kubeconfig: str) -> Cluster:
 
 @pytest.fixture
 def api(reached_cluster: Cluster) -> Api:
+    from clusters.connections import connect
+
     return connect(reached_cluster)
 
 

@@ -171,3 +171,23 @@ def test_silence_is_told(served: tuple[Stub, Api]) -> None:
     stub.watches = [events(ends=False)]
     with pytest.raises(StreamSilent):
         list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=0.2))
+
+
+def test_log_lines_come_as_text_whatever_bytes_they_are(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [text(200, b"one\n\xfftwo\nlast without an end")]
+    assert list(api.logs("n", "p", container="main", tail_lines=3)) == [
+        "one",
+        "\ufffdtwo",
+        "last without an end",
+    ]
+    assert stub.requests == [("GET", {"container": "main", "follow": "false", "tailLines": "3"})]
+
+
+def test_the_log_of_a_node_that_does_not_answer_is_unavailable(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [
+        status(500, "", "no preferred addresses found; known addresses: []")
+    ]  # seen on Kubernetes 1.36
+    with pytest.raises(ClusterUnavailable):
+        api.logs("n", "p", container="main")
