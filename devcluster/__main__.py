@@ -1,4 +1,4 @@
-"""`python -m devcluster --state-dir DIR --port 0 --nodes FILE --pods process|played --kubeconfig OUT [--image REF=ROOT …]`"""
+"""The command line; the package's docstring says how it is used."""
 
 import argparse
 import asyncio
@@ -16,13 +16,21 @@ from devcluster.nodes import Image, NodeFile
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="devcluster", description="A Kubernetes API for a trial on this machine.")
-    parser.add_argument("--state-dir", type=Path, required=True, help="all that it keeps; created with mode 0700")
+    parser = argparse.ArgumentParser(
+        prog="devcluster", description="A Kubernetes API for a trial on this machine."
+    )
+    parser.add_argument(
+        "--state-dir", type=Path, required=True, help="all that it keeps; created with mode 0700"
+    )
     parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0 takes a free one")
-    parser.add_argument("--nodes", type=Path, help="the node file (see devcluster/nodes.py); without it, demo nodes")
+    parser.add_argument(
+        "--nodes", type=Path, help="the node file (see devcluster/nodes.py); without it, demo nodes"
+    )
     parser.add_argument("--pods", choices=("process", "played"), default="process")
     parser.add_argument("--kubeconfig", type=Path, required=True, help="written when ready, mode 0600")
-    parser.add_argument("--image", action="append", default=[], metavar="REF=ROOT", help="an image: a folder or venv")
+    parser.add_argument(
+        "--image", action="append", default=[], metavar="REF=ROOT", help="an image: a folder or venv"
+    )
     return parser.parse_args()
 
 

@@ -64,14 +64,18 @@ def _pod_defaults(store: Store, pod: Obj) -> None:
     account = spec.setdefault("serviceAccountName", "default")
     spec["serviceAccount"] = account
     if (found := store.get(SERVICE_ACCOUNT, namespace, account)) is None:
-        why = f"error looking up service account {namespace}/{account}: serviceaccount \"{account}\" not found"
+        why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
         raise forbidden(POD, pod["metadata"]["name"], why)
     if spec.get("automountServiceAccountToken", found.get("automountServiceAccountToken", True)):
         _token_volume(spec)
     tolerations = spec.setdefault("tolerations", [])
     for key in _TOLERATED:
-        if not any(t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None) for t in tolerations):
-            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+        if not any(
+            t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None) for t in tolerations
+        ):
+            tolerations.append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            )
     spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -89,7 +93,9 @@ def _token_volume(spec: Obj) -> None:
         {"configMap": root_ca},
         {"downwardAPI": {"items": [namespace]}},
     ]
-    spec.setdefault("volumes", []).append({"name": name, "projected": {"sources": sources, "defaultMode": 420}})
+    spec.setdefault("volumes", []).append(
+        {"name": name, "projected": {"sources": sources, "defaultMode": 420}}
+    )
     for container in spec["containers"]:
         container.setdefault("volumeMounts", []).append({"name": name, "readOnly": True, "mountPath": path})
 

@@ -3,20 +3,16 @@
 Every call is one step of the event loop, so nothing happens between its reading and its writing.
 """
 
-import random
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from devcluster import admission, apply, defaults, validation
-from devcluster.clock import now
+from devcluster import admission, apply, defaults, metadata, validation
 from devcluster.errors import (
     ApiError,
     already_exists,
     bad_request,
     conflict,
-    forbidden_field,
     invalid,
     invalid_value,
     modified,
@@ -28,7 +24,6 @@ from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
 from devcluster.store import Store, clone
 
 CONTROLLER = "kube-controller-manager"
-_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(frozen=True)
@@ -62,11 +57,14 @@ class Api:
 
     def create(self, kind: Kind, namespace: str, body: Obj, writer: Writer) -> Obj:
         obj = clone({k: v for k, v in body.items() if k not in ("kind", "apiVersion")})
-        meta = _new_meta(kind, namespace, obj.setdefault("metadata", {}))
+        meta = metadata.new(namespace, obj.setdefault("metadata", {}))
         obj["metadata"] = meta
         if "status" in kind.subresources and kind.kind != "Node":
             obj.pop("status", None)
         defaults.fill(kind, obj)
+        if writer.manager and not meta.get("managedFields"):
+            # Before admission: what the API server adds belongs to nobody.
+            apply.track_update(kind, None, {**obj, "status": {}}, writer.manager, writer.subresource)
         admission.admit_create(self.store, kind, obj)
         if kind is POD:
             obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
@@ -76,21 +74,25 @@ class Api:
             raise already_exists(kind, meta["name"])
         validation.validate(kind, obj, None)
         admission.admit_valid(self.store, kind, obj)
-        if writer.manager and not meta.get("managedFields"):
-            apply.track_update(kind, None, obj, writer.manager, writer.subresource)
         return obj if writer.dry_run else self.store.put(kind, obj)
 
     def update(
-        self, kind: Kind, namespace: str, name: str, change: Callable[[Obj], Obj], writer: Writer, tracked: bool = True
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        change: Callable[[Obj], Obj],
+        writer: Writer,
+        tracked: bool = True,
     ) -> Obj:
         """Store what `change` makes of a copy; a change that changes nothing leaves no trace."""
         old = self.get(kind, namespace, name)
         new = change(clone(old))
-        new = self._settled(kind, old, new, writer)
+        new = metadata.settle(kind, old, new, writer.subresource)
         defaults.fill(kind, new)
         validation.validate(kind, new, old)
         admission.admit_update(self.store, kind, new, old)
-        if kind.generation and _spec(new) != _spec(old):
+        if kind.generation and writer.subresource != "binding" and _spec(new) != _spec(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if tracked:
             new["metadata"].pop("managedFields", None)
@@ -106,46 +108,6 @@ class Api:
             return self._remove(kind, new)
         return self.store.put(kind, new)
 
-    def _settled(self, kind: Kind, old: Obj, new: Obj, writer: Writer) -> Obj:
-        """The change with the parts that this request may not touch put back."""
-        meta, had = new.setdefault("metadata", {}), old["metadata"]
-        if meta.get("resourceVersion") not in (None, "", had["resourceVersion"]):
-            raise modified(kind, had["name"])
-        if writer.subresource == "status":
-            kept = {k: v for k, v in old.items() if k != "status"}
-            new = clone(kept) | ({"status": new["status"]} if "status" in new else {})
-            return new
-        if "status" in kind.subresources:
-            new.pop("status", None)
-            if "status" in old:
-                new["status"] = clone(old["status"])
-        new.pop("kind", None)
-        new.pop("apiVersion", None)
-        for key in (
-            "name",
-            "namespace",
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "generateName",
-            "resourceVersion",
-        ):
-            meta.pop(key, None)
-            if key in had:
-                meta[key] = had[key]
-        for key in ("labels", "annotations", "finalizers", "ownerReferences"):
-            if not meta.get(key):
-                meta.pop(key, None)
-        if "deletionTimestamp" in had:
-            added = [f for f in meta.get("finalizers", []) if f not in had.get("finalizers", [])]
-            if added:
-                quoted = ", ".join(f'"{f}"' for f in added)
-                why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{quoted}}}"
-                raise invalid(kind, had["name"], [forbidden_field("metadata.finalizers", why)])
-        return new
-
     def replace(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer) -> Obj:
         """PUT."""
         meta = body.setdefault("metadata", {})
@@ -153,25 +115,29 @@ class Api:
             raise bad_request(
                 f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
             )
-        _same_namespace(meta, namespace)
+        metadata.same_namespace(meta, namespace)
         old = self.get(kind, namespace, name)
         if meta.get("uid") not in (None, "", old["metadata"]["uid"]):
             uids = f"UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
             raise conflict(kind, name, f"Precondition failed: {uids}")
         return self.update(kind, namespace, name, lambda _: clone(body), writer)
 
-    def apply(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer, force: bool) -> tuple[Obj, bool]:
+    def apply(
+        self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer, force: bool
+    ) -> tuple[Obj, bool]:
         """Server-side apply: the object, and whether it is new."""
         applied = clone({k: v for k, v in body.items() if k not in ("kind", "apiVersion")})
         meta = applied.setdefault("metadata", {})
         if meta.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        _same_namespace(meta, namespace)
+        metadata.same_namespace(meta, namespace)
         version, uid = meta.pop("resourceVersion", None), meta.get("uid")
         old = self.store.get(kind, namespace, name)
         if old is None:
             if uid:
-                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                why = (
+                    f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                )
                 raise conflict(kind, name, why)
             if version:
                 raise not_found(kind, name)
@@ -241,7 +207,9 @@ class Api:
         writer = Writer(manager, subresource="status")
         return self.update(kind, namespace, meta["name"], lambda o: o | {"status": clone(status)}, writer)
 
-    def try_delete(self, kind: Kind, obj: Obj, grace_seconds: int | None = None, propagation: str = "") -> None:
+    def try_delete(
+        self, kind: Kind, obj: Obj, grace_seconds: int | None = None, propagation: str = ""
+    ) -> None:
         """Delete exactly this object; that it is gone already is fine."""
         meta = obj["metadata"]
         options = DeleteOptions(uid=meta["uid"], grace_seconds=grace_seconds, propagation=propagation)
@@ -250,32 +218,6 @@ class Api:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
-
-
-def _same_namespace(meta: Obj, namespace: str) -> None:
-    if meta.get("namespace", namespace) != namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-
-
-def _new_meta(kind: Kind, namespace: str, given: Obj) -> Obj:
-    _same_namespace(given, namespace)
-    if given.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
-    dropped = (
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "selfLink",
-        "resourceVersion",
-    )
-    meta = {k: v for k, v in given.items() if k not in dropped and v not in (None, {}, [])}
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = meta["generateName"] + "".join(random.choices(_SUFFIX, k=5))
-    if namespace:
-        meta["namespace"] = namespace
-    return meta | {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
 
 
 def _spec(obj: Obj) -> Obj:

@@ -72,7 +72,7 @@ def _bare(obj: Obj) -> Obj:
 
 def _skeleton(kind: Kind) -> Obj:
     def join(a: Any, b: Any) -> Any:
-        return {k: join(a.get(k, {}), b.get(k, {})) for k in {**a, **b}}
+        return {k: join(a.get(k, {}), b.get(k, {})) for k in {**a, **b}} if isinstance(b, dict) else b
 
     return dict(join(SKELETON, SKELETONS.get(kind.kind, {})))
 
@@ -83,7 +83,7 @@ def _padded(kind: Kind, obj: Obj) -> Obj:
     def join(a: Any, b: Any) -> Any:
         if not isinstance(a, dict) or not isinstance(b, dict):
             return a
-        return {**a, **{k: join(a.get(k, {}), v) for k, v in b.items()}}
+        return {**a, **{k: join(a.get(k, type(v)()), v) for k, v in b.items()}}
 
     return dict(join(_bare(obj), _skeleton(kind)))
 
@@ -154,7 +154,7 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
     key = (manager, "Apply", subresource)
     wanted = owned(leaves(_bare(applied)))
     last = managers[key].fields if key in managers else set()
-    merged = _merge(_bare(live), _bare(applied))
+    merged: Obj = _merge(_bare(live), _bare(applied))
     for path in sorted(last - wanted, key=len, reverse=True):
         below_wanted = any(p[: len(path)] == path for p in wanted)
         if not below_wanted and not _owned_below(path, managers, key):
@@ -194,6 +194,8 @@ def _conflict(causes: list[Obj]) -> ApiError:
             by_manager.setdefault(cause["message"].replace("conflict with", "conflicts with"), []).append(
                 cause["field"]
             )
-        told = "\n".join(f"{who}:\n" + "\n".join(f"- {f}" for f in fields) for who, fields in by_manager.items())
+        told = "\n".join(
+            f"{who}:\n" + "\n".join(f"- {f}" for f in fields) for who, fields in by_manager.items()
+        )
     message = f"Apply failed with {len(causes)} {plural}: {told}"
     return ApiError(409, "Conflict", message, {"causes": causes})

@@ -1,4 +1,4 @@
-"""The whole cluster in one process: store, API, controllers, scheduler, kubelets and the server, begun and ended in order."""
+"""The whole cluster in one process: store, API, controllers, scheduler, kubelets, server; begun and ended in order."""
 
 import asyncio
 import logging
@@ -66,7 +66,7 @@ class Cluster:
         )
         self._kubelets = Kubelets(api, host)
         self._services = ServiceController(api, Addresses(*BALANCERS), carry=options.process_pods)
-        grow = disks.grow if options.process_pods else lambda volume, size: None
+        grow = disks.grow if options.process_pods else lambda volume, size: True
         self._controllers: list[Controller[object]] = [
             NamespaceController(api),  # type: ignore[list-item]
             GarbageCollector(api),  # type: ignore[list-item]
@@ -95,7 +95,9 @@ class Cluster:
         url = f"https://127.0.0.1:{port}"
         instance.write_kubeconfig(self._options.kubeconfig, url, certificate, token)
         kind = "process" if self._options.process_pods else "played"
-        print(f"devcluster is ready at {url} ({kind} pods), kubeconfig {self._options.kubeconfig}", flush=True)
+        print(
+            f"devcluster is ready at {url} ({kind} pods), kubeconfig {self._options.kubeconfig}", flush=True
+        )
         await stop.wait()
         await self._kubelets.close()
         server.closing.set()

@@ -35,7 +35,7 @@ def _container(container: Obj) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     tag = container.get("image", "").rpartition("/")[2]
-    latest = ":" not in tag and "@" not in tag or tag.endswith(":latest")
+    latest = (":" not in tag and "@" not in tag) or tag.endswith(":latest")
     container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
     for port in container.get("ports", []):
         port.setdefault("protocol", "TCP")
@@ -145,6 +145,10 @@ def _service(obj: Obj) -> None:
     for port in spec.get("ports", []):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
+    allocates = kind == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True)
+    if kind in ("LoadBalancer", "NodePort") and allocates:
+        for port in spec.get("ports", []):
+            port.setdefault("nodePort", random.randint(30000, 32767))
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
@@ -152,7 +156,7 @@ def _service(obj: Obj) -> None:
     if kind in ("LoadBalancer", "NodePort"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = f"10.{random.randint(96, 111)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
+        spec["clusterIP"] = f"10.96.{random.randint(1, 254)}.{random.randint(1, 254)}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")

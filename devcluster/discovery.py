@@ -41,7 +41,9 @@ def answer(path: str, host: str) -> web.Response:
             return _json(resources.resource_list(parts[1]))
     if parts[:2] == ["openapi", "v3"]:
         return _openapi(parts[2:])
-    if parts[:2] == ["api", "v1"] or (parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in resources.groups()):
+    if parts[:2] == ["api", "v1"] or (
+        parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in resources.groups()
+    ):
         raise no_such_resource()
     return web.Response(text="404 page not found\n", status=404)
 

@@ -1,5 +1,6 @@
 """Kubernetes events, told as each component tells them: repeats are counted, not written again."""
 
+import contextlib
 import time
 
 from devcluster.api import Api, Writer
@@ -27,7 +28,9 @@ class Recorder:
         self._api, self._component, self._host = api, component, host
         self._known: dict[tuple[str, str, str, str], str] = {}
 
-    def event(self, kind: Kind, obj: Obj, level: str, reason: str, message: str, field_path: str = "") -> None:
+    def event(
+        self, kind: Kind, obj: Obj, level: str, reason: str, message: str, field_path: str = ""
+    ) -> None:
         """One event, or one more of the same."""
         ref = reference(kind, obj, field_path)
         namespace = ref.get("namespace", "default")
@@ -60,10 +63,8 @@ class Recorder:
         self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, writer)
 
     def _create(self, namespace: str, body: Obj) -> None:
-        try:
+        with contextlib.suppress(ApiError):  # its namespace went away: nobody is left to read it
             self._api.create(EVENT, namespace, body, Writer(self._component))
-        except ApiError:
-            pass  # its namespace went away: nobody is left to read it
 
 
 def expire(api: Api) -> None:

@@ -35,7 +35,9 @@ def term_fits(term: Obj, node: Obj) -> bool:
     if not expressions and not fields:
         return False
     name = {"metadata.name": node["metadata"]["name"]}
-    return all(_expression_fits(e, labels) for e in expressions) and all(_expression_fits(f, name) for f in fields)
+    return all(_expression_fits(e, labels) for e in expressions) and all(
+        _expression_fits(f, name) for f in fields
+    )
 
 
 def _node_affinity(spec: Obj) -> Obj:
@@ -64,6 +66,8 @@ def tolerated(taint: Obj, spec: Obj) -> bool:
         key, operator = toleration.get("key"), toleration.get("operator", "Equal")
         if not key and operator == "Exists":
             return True
-        if key == taint["key"] and (operator == "Exists" or toleration.get("value", "") == taint.get("value", "")):
+        if key == taint["key"] and (
+            operator == "Exists" or toleration.get("value", "") == taint.get("value", "")
+        ):
             return True
     return False

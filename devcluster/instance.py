@@ -51,7 +51,9 @@ def write_kubeconfig(path: Path, url: str, certificate: str, bearer: str) -> Non
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "devcluster", "cluster": {"server": url, "certificate-authority-data": trusted}}],
+        "clusters": [
+            {"name": "devcluster", "cluster": {"server": url, "certificate-authority-data": trusted}}
+        ],
         "users": [{"name": "admin", "user": {"token": bearer}}],
         "contexts": [{"name": "devcluster", "context": {"cluster": "devcluster", "user": "admin"}}],
         "current-context": "devcluster",

@@ -170,7 +170,9 @@ def gpu_labels(gpus: Obj) -> dict[str, str]:
         "nvidia.com/cuda.runtime-version.major": 13,
         "nvidia.com/cuda.runtime-version.minor": 0,
         "nvidia.com/cuda.runtime-version.full": "13.0",
-        "nvidia.com/mig.capable": "true" if gpus.get("mig_capable", major == "8" and minor == "0") else "false",
+        "nvidia.com/mig.capable": "true"
+        if gpus.get("mig_capable", major == "8" and minor == "0")
+        else "false",
         "nvidia.com/mig.strategy": "mixed" if mig else "single",
         "nvidia.com/mps.capable": "true" if sharing == "mps" else "false",
         "nvidia.com/vgpu.present": "false",
@@ -218,9 +220,15 @@ def _conditions(ready: bool) -> list[Obj]:
     at = now()
     times = {"lastHeartbeatTime": at, "lastTransitionTime": at}
     if not ready:
-        lost = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+        lost = {
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
+        }
         return [{"type": t, **lost, **times} for t in (*quiet, "Ready")]
-    found = [{"type": t, "status": "False", "reason": r, "message": m, **times} for t, (r, m) in quiet.items()]
+    found = [
+        {"type": t, "status": "False", "reason": r, "message": m, **times} for t, (r, m) in quiet.items()
+    ]
     word = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
     return [*found, {"type": "Ready", "status": "True", **word, **times}]
 
@@ -254,7 +262,9 @@ def set_ready(api: Api, name: str, ready: bool) -> None:
     def taint(old: Obj) -> Obj:
         kept = [t for t in old["spec"].get("taints", []) if t["key"] != UNREACHABLE]
         if not ready:
-            kept += [{"key": UNREACHABLE, "effect": e, "timeAdded": now()} for e in ("NoSchedule", "NoExecute")]
+            kept += [
+                {"key": UNREACHABLE, "effect": e, "timeAdded": now()} for e in ("NoSchedule", "NoExecute")
+            ]
         old["spec"]["taints"] = kept
         if not kept:
             del old["spec"]["taints"]

@@ -21,7 +21,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def strategic_patch(target: Any, patch: Any, name: str = "") -> Any:
-    """Merge patch whose keyed lists merge by key, with the $patch, $retainKeys and deleteFromPrimitiveList directives."""
+    """Merge patch whose keyed lists merge by key; knows $patch, $retainKeys and deleteFromPrimitiveList."""
     if isinstance(patch, dict):
         return _strategic_map(target if isinstance(target, dict) else {}, patch)
     if isinstance(patch, list):
@@ -70,7 +70,9 @@ def _strategic_list(target: list[Any], patch: list[Any], name: str) -> list[Any]
 def json_patch(target: Any, patch: Any) -> Any:
     """RFC 6902."""
     if not isinstance(patch, list):
-        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        )
     result = clone(target)
     for step in patch:
         try:
@@ -124,7 +126,7 @@ def _write(doc: Any, path: str, op: str, value: Any) -> Any:
             parent[at] = value
         return doc
     if op != "add":
-        parent[last]  # noqa: B018  (absent: KeyError, which is the refusal)
+        parent[last]
     if op == "remove":
         del parent[last]
     else:

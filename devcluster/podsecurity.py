@@ -16,7 +16,7 @@ _RESTRICTED_VOLUMES = {
 
 def refusal(level: str, version: str, spec: Obj) -> str | None:
     """Why a pod is refused in a namespace of this level, or None."""
-    found = []
+    found: list[str] = []
     if level in ("baseline", "restricted"):
         found += _baseline(spec, level)
     if level == "restricted":
@@ -50,7 +50,8 @@ def _baseline(spec: Obj, level: str) -> Iterator[str]:
         extra = set((_security(c).get("capabilities") or {}).get("add") or []) - _BASELINE_CAPABILITIES
         if extra and level == "baseline":
             names = ", ".join(f'"{e}"' for e in sorted(extra))
-            yield f"non-default capabilities ({_named('container', [c['name']])} must not include {names} in securityContext.capabilities.add)"
+            who = _named("container", [c["name"]])
+            yield f"non-default capabilities ({who} must not include {names} in securityContext.capabilities.add)"
     if level == "baseline":
         hosts = [v["name"] for v in spec.get("volumes") or [] if "hostPath" in v]
         if hosts:
@@ -73,7 +74,9 @@ def _restricted(spec: Obj) -> Iterator[str]:
             " securityContext.allowPrivilegeEscalation=false)"
         )
     capable = [
-        c["name"] for c in containers if "ALL" not in ((_security(c).get("capabilities") or {}).get("drop") or [])
+        c["name"]
+        for c in containers
+        if "ALL" not in ((_security(c).get("capabilities") or {}).get("drop") or [])
     ]
     if capable:
         yield (
@@ -84,7 +87,9 @@ def _restricted(spec: Obj) -> Iterator[str]:
     ok = ("RuntimeDefault", "Localhost")
     pod_profile = (pod.get("seccompProfile") or {}).get("type")
     loose = [
-        c["name"] for c in containers if (_security(c).get("seccompProfile") or {}).get("type", pod_profile) not in ok
+        c["name"]
+        for c in containers
+        if (_security(c).get("seccompProfile") or {}).get("type", pod_profile) not in ok
     ]
     if loose:
         yield (
@@ -94,7 +99,9 @@ def _restricted(spec: Obj) -> Iterator[str]:
 
 
 def _run_as(pod: Obj, containers: list[Obj]) -> Iterator[str]:
-    rooty = [c["name"] for c in containers if _security(c).get("runAsNonRoot", pod.get("runAsNonRoot")) is not True]
+    rooty = [
+        c["name"] for c in containers if _security(c).get("runAsNonRoot", pod.get("runAsNonRoot")) is not True
+    ]
     if rooty:
         yield (
             f"runAsNonRoot != true (pod or {_named('container', rooty)} must set securityContext.runAsNonRoot=true)"

@@ -14,9 +14,7 @@ _SUFFIX = {
     **{s: Fraction(1024**i) for i, s in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
 _FORM = re.compile(r"^([+-]?[0-9.]+)(?:([eE][-+]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)$")
-MALFORMED = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
+MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,8 @@ def _pod(pod: Obj) -> Usage:
         resources = container.get("resources", {})
         for part in ("requests", "limits"):
             for name, value in resources.get(part, {}).items():
+                if part == "limits" and "/" in name:
+                    continue  # extended resources are counted by their requests alone
                 usage[f"{part}.{name}"] = usage.get(f"{part}.{name}", 0) + milli(value)
                 if part == "requests" and "/" not in name:
                     usage[name] = usage.get(name, 0) + milli(value)
@@ -37,13 +39,20 @@ def _service(service: Obj) -> Usage:
     usage: Usage = {"services": 1000}
     if kind == "LoadBalancer":
         usage["services.loadbalancers"] = 1000
-    if kind == "NodePort" or (kind == "LoadBalancer" and service["spec"].get("allocateLoadBalancerNodePorts", True)):
+    if kind == "NodePort" or (
+        kind == "LoadBalancer" and service["spec"].get("allocateLoadBalancerNodePorts", True)
+    ):
         usage["services.nodeports"] = 1000 * len(service["spec"].get("ports") or [])
     return usage
 
 
 _USAGE = {POD: _pod, PVC: _claim, SERVICE: _service}
-_COUNTED = {"configmaps": "ConfigMap", "secrets": "Secret", "replicationcontrollers": "", "resourcequotas": ""}
+_COUNTED = {
+    "configmaps": "ConfigMap",
+    "secrets": "Secret",
+    "replicationcontrollers": "",
+    "resourcequotas": "",
+}
 
 
 def usage_of(kind: Kind, obj: Obj) -> Usage:
@@ -116,7 +125,9 @@ def _require_figures(quota: Obj, pod: Obj) -> None:
     """A quota on cpu or memory makes the figure compulsory in every container."""
     missing: dict[str, list[str]] = {}
     for key in sorted(quota["spec"].get("hard", {})):
-        part, _, name = key.rpartition(".") if key.startswith(("requests.", "limits.")) else ("requests", "", key)
+        part, _, name = (
+            key.rpartition(".") if key.startswith(("requests.", "limits.")) else ("requests", "", key)
+        )
         if name not in ("cpu", "memory"):
             continue
         for container in pod["spec"]["containers"]:

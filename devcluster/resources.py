@@ -60,9 +60,7 @@ POD = _core(
 )
 NAMESPACE = _core("Namespace", "namespaces", "ns", namespaced=False, subresources=("finalize", "status"))
 NODE = _core("Node", "nodes", "no", namespaced=False, subresources=("status",))
-SERVICE = _core(
-    "Service", "services", "svc", subresources=("status",), in_all=True, returns_deleted=True
-)
+SERVICE = _core("Service", "services", "svc", subresources=("status",), in_all=True, returns_deleted=True)
 SERVICE_ACCOUNT = _core(
     "ServiceAccount", "serviceaccounts", "sa", subresources=("token",), returns_deleted=True
 )
@@ -125,7 +123,9 @@ DAEMON_SET = Kind(
     generation=True,
 )
 JOB = Kind("batch", "v1", "Job", "jobs", subresources=("status",), in_all=True, generation=True)
-STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",))
+STORAGE_CLASS = Kind(
+    "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)
+)
 
 KINDS: tuple[Kind, ...] = (
     CONFIG_MAP,

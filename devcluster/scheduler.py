@@ -132,7 +132,9 @@ class Scheduler(Controller[Key]):
             return Rejection(("node(s) were unschedulable",))
         for taint in node["spec"].get("taints", []):
             if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerated(taint, spec):
-                return Rejection((f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}",))
+                return Rejection(
+                    (f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}",)
+                )
         if not selector_fits(spec, node):
             return Rejection(("node(s) didn't match Pod's node affinity/selector",))
         if short := self._short_of(node, asked):
@@ -166,10 +168,10 @@ class Scheduler(Controller[Key]):
         allocatable = node["status"].get("allocatable", {})
         used = self._used.get(node["metadata"]["name"], Counter())
         free = []
-        for name in asked:
+        for name, amount in asked.items():
             total = milli(allocatable.get(name, "0"))
             if total:
-                free.append(1 - (used.get(name, 0) + asked[name]) / total)
+                free.append(1 - (used.get(name, 0) + amount) / total)
         # A node with GPUs is the last choice of a pod that asks for none.
         spared = -1.0 if any("/" in n for n in allocatable) and not any("/" in n for n in asked) else 0.0
         return float(preference(pod["spec"], node)), spared + (sum(free) / len(free) if free else 0.0)
@@ -189,9 +191,15 @@ class Scheduler(Controller[Key]):
 
         bound = self.api.update(POD, meta["namespace"], meta["name"], bind, writer)
         conditions = [c for c in bound["status"].get("conditions", []) if c["type"] != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "observedGeneration": meta["generation"], "status": "True"}
-        scheduled |= {"lastProbeTime": None, "lastTransitionTime": now()}
-        self.api.set_status(POD, bound, bound["status"] | {"conditions": [*conditions, scheduled]}, "kube-scheduler")
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": now(),
+        }
+        self.api.set_status(
+            POD, bound, bound["status"] | {"conditions": [*conditions, scheduled]}, "kube-scheduler"
+        )
         message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
         self._events.scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
 
@@ -208,8 +216,12 @@ class Scheduler(Controller[Key]):
         conditions = pod["status"].get("conditions", [])
         if any(c["type"] == "PodScheduled" and c.get("message") == why for c in conditions):
             return
-        known = next((c for c in conditions if c["type"] == "PodScheduled"), {})
-        refused = {"type": "PodScheduled", "observedGeneration": pod["metadata"]["generation"], "status": "False"}
+        known: Obj = next((c for c in conditions if c["type"] == "PodScheduled"), {})
+        refused = {
+            "type": "PodScheduled",
+            "observedGeneration": pod["metadata"]["generation"],
+            "status": "False",
+        }
         refused |= {"lastProbeTime": None, "lastTransitionTime": known.get("lastTransitionTime", now())}
         refused |= {"reason": "Unschedulable", "message": why}
         others = [c for c in conditions if c["type"] != "PodScheduled"]
@@ -223,7 +235,9 @@ def explain(nodes: int, rejections: list[Rejection]) -> str:
     counts = Counter(reason for r in rejections for reason in r.reasons)
     reasons = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
     helped = Counter(
-        "No preemption victims found for incoming pod" if r.others_hold_it else "Preemption is not helpful for scheduling"
+        "No preemption victims found for incoming pod"
+        if r.others_hold_it
+        else "Preemption is not helpful for scheduling"
         for r in rejections
     )
     preemption = ", ".join(sorted(f"{n} {reason}" for reason, n in helped.items()))

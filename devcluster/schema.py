@@ -42,12 +42,14 @@ ATOMIC_MAPS = frozenset(
 SKELETON: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
 """What every object has, however empty: nobody owns these members themselves."""
 
+_TEMPLATE: dict[str, Any] = {"metadata": {}, "spec": {"containers": []}}
 SKELETONS: dict[str, Any] = {
-    "Deployment": {"spec": {"strategy": {}, "template": {"metadata": {}, "spec": {}}}},
-    "StatefulSet": {"spec": {"updateStrategy": {}, "template": {"metadata": {}, "spec": {}}}},
-    "ReplicaSet": {"spec": {"template": {"metadata": {}, "spec": {}}}},
-    "DaemonSet": {"spec": {"updateStrategy": {}, "template": {"metadata": {}, "spec": {}}}},
-    "Job": {"spec": {"template": {"metadata": {}, "spec": {}}}},
+    "Pod": {"spec": {"containers": []}},
+    "Deployment": {"spec": {"strategy": {}, "template": _TEMPLATE}},
+    "StatefulSet": {"spec": {"updateStrategy": {}, "template": _TEMPLATE}},
+    "ReplicaSet": {"spec": {"template": _TEMPLATE}},
+    "DaemonSet": {"spec": {"updateStrategy": {}, "template": _TEMPLATE}},
+    "Job": {"spec": {"template": _TEMPLATE}},
     "PersistentVolumeClaim": {"spec": {"resources": {}}},
     "Service": {"status": {"loadBalancer": {}}},
     "Event": {"source": {}, "involvedObject": {}},

@@ -33,11 +33,11 @@ class _Parser:
         if self.take() != "(":
             raise bad_request("unable to parse requirement: found '', expected: '('")
         found = set()
-        while (token := self.take()) != ")":
-            if token == "":
+        while (word := self.take()) != ")":
+            if not word:
                 raise bad_request("unable to parse requirement: found '', expected: ',' or ')'")
-            if token != ",":
-                found.add(token)
+            if word != ",":
+                found.add(word)
         return found
 
     def requirement(self) -> Match:
@@ -74,7 +74,9 @@ def label_selector(text: str) -> Match:
         if parser.peek() == ",":
             parser.take()
         elif parser.peek():
-            raise bad_request(f"unable to parse requirement: found '{parser.peek()}', expected: ',' or 'end of string'")
+            raise bad_request(
+                f"unable to parse requirement: found '{parser.peek()}', expected: ',' or 'end of string'"
+            )
     return lambda o: all(r(o) for r in requirements)
 
 

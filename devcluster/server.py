@@ -1,19 +1,16 @@
 """HTTP: paths and verbs become calls of the API; refusals become Status objects."""
 
 import asyncio
-import base64
+import contextlib
 import hmac
-import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-import yaml
 from aiohttp import web
 
-from devcluster import discovery, patches, resources, validation
-from devcluster.api import Api, DeleteOptions, Writer
+from devcluster import discovery, patches, validation
+from devcluster.api import Api, Writer
 from devcluster.errors import (
     ApiError,
     anonymous,
@@ -24,9 +21,19 @@ from devcluster.errors import (
     required,
 )
 from devcluster.faults import Call, Faults
+from devcluster.requests import (
+    Query,
+    Target,
+    delete_options,
+    match_of,
+    page_of,
+    read_body,
+    resource_of,
+    target,
+    verb_of,
+)
 from devcluster.resources import NAMESPACE, POD, Kind, Obj
 from devcluster.scale import scale_of, with_replicas
-from devcluster.selectors import Match, field_selector, label_selector
 from devcluster.views import dump, metadata_list, metadata_only, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
 
@@ -46,46 +53,6 @@ class Logs(Protocol):
     async def stream(self, pod: Obj, query: "Query", write: Callable[[bytes], Awaitable[None]]) -> None: ...
 
     def check(self, pod: Obj, container: str) -> str: ...
-
-
-@dataclass(frozen=True)
-class Target:
-    """The object or collection that a path names."""
-
-    kind: Kind
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-
-class Query(dict[str, str]):
-    def flag(self, name: str) -> bool:
-        return self.get(name, "") in ("true", "1")
-
-    def number(self, name: str) -> int | None:
-        text = self.get(name)
-        return int(text) if text else None
-
-
-def target(path: str) -> Target | None:
-    """Read `/api/v1/…` and `/apis/GROUP/VERSION/…`; None for what is neither."""
-    parts = [p for p in path.split("/") if p]
-    if parts[:1] == ["api"] and len(parts) >= 3:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[:1] == ["apis"] and len(parts) >= 4:
-        group, version, rest = parts[1], parts[2], parts[3:]
-    else:
-        return None
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in NAMESPACE.subresources):
-        namespace, rest = rest[1], rest[2:]
-    kind = resources.kind_at(group, version, rest[0])
-    if kind is None or len(rest) > 3 or (kind.namespaced and len(rest) > 1 and not namespace):
-        return None
-    subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and subresource not in kind.subresources:
-        return None
-    return Target(kind, namespace, rest[1] if len(rest) > 1 else "", subresource)
 
 
 class Server:
@@ -121,7 +88,7 @@ class Server:
         if found.kind.kind == "Event" and path.startswith("/apis/events.k8s.io"):
             pass  # the same objects, in the core group's shape
         query = Query(request.query)
-        call = Call(_verb(request, found, query), _resource(found), found.namespace, found.name)
+        call = Call(verb_of(request, found, query), resource_of(found), found.namespace, found.name)
         await self._faults.meet(call)
         return await self._dispatch(request, found, query, call)
 
@@ -129,21 +96,25 @@ class Server:
         given = request.headers.get("Authorization", "")
         if not given:
             at = found or Target(NAMESPACE)
-            verb = _verb(request, at, Query(request.query)) if found else request.method.lower()
+            verb = verb_of(request, at, Query(request.query)) if found else request.method.lower()
             raise anonymous(verb, found.kind if found else None, request.path, at.namespace, at.name)
         scheme, _, token = given.partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            token.strip().encode(), self._token.encode()
+        ):
             raise ApiError(401, "Unauthorized", "Unauthorized")
 
     async def _control(self, request: web.Request) -> web.Response:
         if request.method == "POST":
-            return _json(self._faults.add(await _body(request)), 201)
+            return _json(self._faults.add(await read_body(request)), 201)
         if request.method == "DELETE":
             rest = request.path.removeprefix("/_faults").strip("/")
             self._faults.remove(int(rest) if rest.isdigit() else None)
         return _json(self._faults.list())
 
-    async def _dispatch(self, request: web.Request, at: Target, query: Query, call: Call) -> web.StreamResponse:
+    async def _dispatch(
+        self, request: web.Request, at: Target, query: Query, call: Call
+    ) -> web.StreamResponse:
         if at.subresource and at.subresource != "status":
             return await self._subresource(request, at, query)
         if call.verb == "watch":
@@ -183,19 +154,23 @@ class Server:
             )
         for name in unknown:
             del body[name]
-        return [f'unknown field "{name}"' for name in unknown] if query.get("fieldValidation") != "Ignore" else []
+        return (
+            [f'unknown field "{name}"' for name in unknown]
+            if query.get("fieldValidation") != "Ignore"
+            else []
+        )
 
     async def _create(self, request: web.Request, at: Target, query: Query) -> web.Response:
         if at.name:
             raise method_not_allowed()
-        body = await _body(request)
+        body = await read_body(request)
         warnings = self._checked(at, body, query)
         namespace = at.namespace or (body["metadata"].get("namespace", "") if at.kind.namespaced else "")
         made = self._api.create(at.kind, namespace, body, self._writer(request, at, query))
         return _one(request, at.kind, made, 201, warnings)
 
     async def _replace(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        body = await _body(request)
+        body = await read_body(request)
         warnings = self._checked(at, body, query)
         done = self._api.replace(at.kind, at.namespace, at.name, body, self._writer(request, at, query))
         return _one(request, at.kind, done, 200, warnings)
@@ -206,7 +181,7 @@ class Server:
         patch = _PATCHES.get(request.content_type)
         if patch is None:
             raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-        body = await _body(request)
+        body = await read_body(request)
         warnings: list[str] = []
 
         def change(old: Obj) -> Obj:
@@ -214,7 +189,9 @@ class Server:
             warnings.extend(self._checked(at, new, query))
             if new["metadata"].get("name") != at.name:
                 given = new["metadata"].get("name")
-                raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({at.name})")
+                raise bad_request(
+                    f"the name of the object ({given}) does not match the name on the URL ({at.name})"
+                )
             return dict(new)
 
         done = self._api.update(at.kind, at.namespace, at.name, change, self._writer(request, at, query))
@@ -224,31 +201,39 @@ class Server:
         if not query.get("fieldManager"):
             options = Kind("meta.k8s.io", "v1", "PatchOptions", "patchoptions")
             raise invalid(options, "", [required("fieldManager", "is required for apply patch")])
-        body = await _body(request, as_yaml=True)
+        body = await read_body(request, as_yaml=True)
         validation.decode(at.kind, body)
         if unknown := validation.unknown_members(at.kind, body):
             gvk = f"{at.kind.group}/{at.kind.version}, Kind={at.kind.kind}"
             why = f".{unknown[0]}: field not declared in schema"
-            message = f"failed to create typed patch object ({at.namespace if at.kind.kind == 'Namespace' else ''}/{at.name}; {gvk}): {why}"
+            message = f"failed to create typed patch object (/{at.name}; {gvk}): {why}"
             raise ApiError(500, "", message)
         writer, force = self._writer(request, at, query), query.flag("force")
         done, new = self._api.apply(at.kind, at.namespace, at.name, body, writer, force)
         return _one(request, at.kind, done, 201 if new else 200)
 
     async def _delete(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        options = _delete_options(await _body(request, optional=True), query)
+        options = delete_options(await read_body(request, optional=True), query)
         uid = self._api.get(at.kind, at.namespace, at.name)["metadata"]["uid"]
         left, gone = self._api.delete(at.kind, at.namespace, at.name, options)
         if gone and not at.kind.returns_deleted:
             details: Obj = {"name": at.name, "kind": at.kind.plural, "uid": uid}
             if at.kind.group:
                 details["group"] = at.kind.group
-            return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+            return _json(
+                {
+                    "kind": "Status",
+                    "apiVersion": "v1",
+                    "metadata": {},
+                    "status": "Success",
+                    "details": details,
+                }
+            )
         return _one(request, at.kind, left)
 
     async def _delete_collection(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        options = _delete_options(await _body(request, optional=True), query)
-        match = _match(at, query)
+        options = delete_options(await read_body(request, optional=True), query)
+        match = match_of(at, query)
         found = [o for o in self._api.store.all(at.kind, at.namespace) if match(o)]
         for obj in found:
             self._api.delete(at.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], options)
@@ -256,10 +241,10 @@ class Server:
 
     def _list(self, request: web.Request, at: Target, query: Query) -> web.Response:
         self._check_version(query)
-        match = _match(at, query)
+        match = match_of(at, query)
         items = [o for o in self._api.store.all(at.kind, at.namespace) if match(o)]
         meta: Obj = {"resourceVersion": str(self._api.store.rv)}
-        items, more = _page(items, query)
+        items, more = page_of(items, query)
         if more:
             meta["continue"] = more
         accept = request.headers.get("Accept", "")
@@ -287,7 +272,7 @@ class Server:
         as_table = "as=Table" in request.headers.get("Accept", "")
         render = (lambda kind, obj: table(kind, [obj], {})) if as_table else typed
         try:
-            with Watch(self._api.store, at.kind, at.namespace, _match(at, query), render) as watch:
+            with Watch(self._api.store, at.kind, at.namespace, match_of(at, query), render) as watch:
                 first = _first(watch, int(asked or 0), initial)
                 await response.prepare(request)
                 for line in first:
@@ -301,7 +286,9 @@ class Server:
             self._faults.unwatch(ended)
         return response
 
-    async def _follow(self, response: web.StreamResponse, watch: Watch, query: Query, ended: asyncio.Event) -> None:
+    async def _follow(
+        self, response: web.StreamResponse, watch: Watch, query: Query, ended: asyncio.Event
+    ) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + float(query.get("timeoutSeconds") or 1800)
         stops = [asyncio.ensure_future(e.wait()) for e in (ended, self.closing)]
@@ -310,7 +297,9 @@ class Server:
         try:
             while not watch.overrun:
                 pause = min(deadline, bookmark_at) - loop.time()
-                await asyncio.wait([change, *stops], timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    [change, *stops], timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED
+                )
                 if any(s.done() for s in stops):
                     return
                 if change.done():
@@ -333,21 +322,25 @@ class Server:
         if at.subresource == "scale":
             return await self._scale(request, at, query)
         if at.subresource == "finalize" and request.method == "PUT":
-            body = await _body(request)
+            body = await read_body(request)
             spec = body.get("spec") or {}
             writer = self._writer(request, at, query)
             done = self._api.update(at.kind, "", at.name, lambda o: o | {"spec": spec}, writer)
             return _one(request, at.kind, done)
         if at.subresource == "binding" and request.method == "POST":
-            node = (await _body(request))["target"]["name"]
+            node = (await read_body(request))["target"]["name"]
             bound = {"nodeName": node}
             writer = self._writer(request, at, query)
             self._api.update(POD, at.namespace, at.name, lambda o: o | {"spec": o["spec"] | bound}, writer)
-            return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+            return _json(
+                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+            )
         if at.subresource == "eviction" and request.method == "POST":
-            options = _delete_options((await _body(request)).get("deleteOptions") or {}, query)
+            options = delete_options((await read_body(request)).get("deleteOptions") or {}, query)
             self._api.delete(POD, at.namespace, at.name, options)
-            return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+            return _json(
+                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+            )
         raise no_such_resource()
 
     async def _scale(self, request: web.Request, at: Target, query: Query) -> web.Response:
@@ -356,7 +349,7 @@ class Server:
         if request.method not in ("PATCH", "PUT"):
             raise method_not_allowed()
         patch = _PATCHES.get(request.content_type, patches.merge_patch) if request.method == "PATCH" else None
-        body = await _body(request)
+        body = await read_body(request)
 
         def change(old: Obj) -> Obj:
             wanted = patch(scale_of(old), body) if patch else body
@@ -370,33 +363,9 @@ class Server:
         self._logs.check(pod, query.get("container", ""))
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
-        try:
+        with contextlib.suppress(ConnectionError):
             await self._logs.stream(pod, query, response.write)
-        except ConnectionError:
-            pass
         return response
-
-
-def _verb(request: web.Request, at: Target, query: Query) -> str:
-    if request.method == "GET":
-        if at.name:
-            return "watch" if query.flag("watch") and not at.subresource else "get"
-        return "watch" if query.flag("watch") else "list"
-    if request.method == "DELETE":
-        return "delete" if at.name else "deletecollection"
-    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(request.method, request.method.lower())
-
-
-def _resource(at: Target) -> str:
-    return f"{at.kind.plural}/{at.subresource}" if at.subresource else at.kind.plural
-
-
-def _match(at: Target, query: Query) -> Match:
-    by_label = label_selector(query.get("labelSelector", ""))
-    by_field = field_selector(at.kind, query.get("fieldSelector", ""))
-    if at.name:
-        return lambda o: o["metadata"]["name"] == at.name and by_label(o) and by_field(o)
-    return lambda o: by_label(o) and by_field(o)
 
 
 def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
@@ -407,60 +376,15 @@ def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
         return [dump({"type": "ERROR", "object": error.status})]
 
 
-def _page(items: list[Obj], query: Query) -> tuple[list[Obj], str]:
-    limit = query.number("limit") or 0
-    after = ""
-    if token := query.get("continue", ""):
-        try:
-            after = json.loads(base64.urlsafe_b64decode(token + "=="))["after"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
-
-    def key(obj: Obj) -> str:
-        return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
-
-    items = [o for o in items if key(o) > after] if after else items
-    if not limit or len(items) <= limit:
-        return items, ""
-    page = items[:limit]
-    return page, base64.urlsafe_b64encode(json.dumps({"after": key(page[-1])}).encode()).decode().rstrip("=")
-
-
-def _delete_options(body: Obj, query: Query) -> DeleteOptions:
-    preconditions = body.get("preconditions") or {}
-    grace = body.get("gracePeriodSeconds", query.number("gracePeriodSeconds"))
-    dry_run = query.get("dryRun") or (body.get("dryRun") or [""])[0]
-    return DeleteOptions(
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
-        grace_seconds=grace,
-        propagation=body.get("propagationPolicy") or query.get("propagationPolicy", ""),
-        dry_run=dry_run == "All",
-        orphan=body.get("orphanDependents"),
-    )
-
-
-async def _body(request: web.Request, optional: bool = False, as_yaml: bool = False) -> Any:
-    if "protobuf" in request.content_type or "cbor" in request.content_type:
-        told = "accepted media types include: application/json, application/yaml"
-        message = f"the body of the request was in an unknown format - {told}"
-        raise ApiError(415, "UnsupportedMediaType", message)
-    raw = await request.read()
-    if not raw and optional:
-        return {}
-    try:
-        if as_yaml or "yaml" in request.content_type:
-            return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        return json.loads(raw)
-    except (ValueError, yaml.YAMLError) as error:
-        raise bad_request(f"error decoding the body: {error}") from error
-
-
-def _one(request: web.Request, kind: Kind, obj: Obj, code: int = 200, warnings: list[str] | None = None) -> web.Response:
+def _one(
+    request: web.Request, kind: Kind, obj: Obj, code: int = 200, warnings: list[str] | None = None
+) -> web.Response:
     accept = request.headers.get("Accept", "")
     headers = {"Warning": ", ".join(f'299 - "{w}"'.replace('"', "'") for w in warnings)} if warnings else {}
     if "as=Table" in accept:
-        return _json(table(kind, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}), code, headers)
+        return _json(
+            table(kind, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}), code, headers
+        )
     if "as=PartialObjectMetadata" in accept:
         return _json(metadata_only(obj), code, headers)
     return _json(typed(kind, obj), code, headers)

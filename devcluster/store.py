@@ -14,6 +14,7 @@ from typing import Any
 from devcluster.errors import expired
 from devcluster.resources import KINDS, Kind, Obj
 
+FIRST_RV = 100
 HISTORY = 20_000
 """Changes kept for watches that come late; older ones are answered with 410 Expired."""
 
@@ -53,15 +54,17 @@ class Store:
             "CREATE TABLE IF NOT EXISTS objects (kind TEXT, namespace TEXT, name TEXT, body TEXT,"
             " PRIMARY KEY (kind, namespace, name)) WITHOUT ROWID;"
             "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-            "INSERT OR IGNORE INTO meta VALUES ('rv', 100);"
         )
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('rv', ?)", (FIRST_RV,))
         self.rv: int = self._db.execute("SELECT value FROM meta WHERE key='rv'").fetchone()[0]
-        self.oldest = self.rv
+        self.oldest = self.rv if self.rv > FIRST_RV else 0
         self._load()
 
     def _load(self) -> None:
         kinds = {k.qualified: k for k in KINDS}
-        for qualified, namespace, name, body in self._db.execute("SELECT kind, namespace, name, body FROM objects"):
+        for qualified, namespace, name, body in self._db.execute(
+            "SELECT kind, namespace, name, body FROM objects"
+        ):
             if kind := kinds.get(qualified):
                 self._objects[kind].setdefault(namespace, {})[name] = json.loads(body)
 
@@ -112,7 +115,8 @@ class Store:
         last = {**obj, "metadata": {**meta, "resourceVersion": str(rv)}}
         with self._transaction(rv):
             self._db.execute(
-                "DELETE FROM objects WHERE kind=? AND namespace=? AND name=?", (kind.qualified, namespace, name)
+                "DELETE FROM objects WHERE kind=? AND namespace=? AND name=?",
+                (kind.qualified, namespace, name),
             )
         del self._objects[kind][namespace][name]
         self._tell(Change(rv, kind, "DELETED", last, obj))

@@ -54,7 +54,8 @@ STATEFUL_SPEC_IS_FIXED = (
     " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
 CLAIM_SPEC_IS_FIXED = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName"
+    " for bound claims"
 )
 
 _MEMBERS: dict[str, frozenset[str]] = {
@@ -64,7 +65,16 @@ _MEMBERS: dict[str, frozenset[str]] = {
 }
 _USUAL = frozenset({"spec", "status"})
 _LOOSE = frozenset(
-    {"Event", "StorageClass", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "RuntimeClass", "PriorityClass"}
+    [
+        "Event",
+        "StorageClass",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "RuntimeClass",
+        "PriorityClass",
+    ]
 )
 
 
@@ -90,7 +100,9 @@ def decode(kind: Kind, obj: Any) -> None:
             f" converting ({source}) to ({core}): unknown conversion"
         )
     if not isinstance(obj.setdefault("metadata", {}), dict):
-        raise _undecodable(kind, "json: cannot unmarshal string into Go struct field .metadata of type v1.ObjectMeta")
+        raise _undecodable(
+            kind, "json: cannot unmarshal string into Go struct field .metadata of type v1.ObjectMeta"
+        )
     _strings(kind, obj["metadata"], ("labels", "annotations"), "ObjectMeta.metadata")
     if kind.kind in ("ConfigMap", "Secret"):
         _strings(kind, obj, ("data", "stringData"), kind.kind)
@@ -188,7 +200,9 @@ def pod_spec(spec: Obj, at: str, limits_are_requests: bool = False) -> Iterator[
     for n, container in enumerate(spec.get("containers", [])):
         yield from _container(container, f"{at}.containers[{n}]", volumes, names)
     if spec.get("restartPolicy") not in ("Always", "OnFailure", "Never"):
-        yield not_supported(f"{at}.restartPolicy", spec.get("restartPolicy"), ["Always", "OnFailure", "Never"])
+        yield not_supported(
+            f"{at}.restartPolicy", spec.get("restartPolicy"), ["Always", "OnFailure", "Never"]
+        )
 
 
 def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> Iterator[Cause]:
@@ -202,16 +216,27 @@ def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> 
     names.add(name)
     if not container.get("image"):
         yield required(f"{at}.image")
+    yield from _ports_and_env(container, at)
+    yield from _mounts(container, at, volumes)
+    yield from _resources(container.get("resources", {}), f"{at}.resources")
+
+
+def _ports_and_env(container: Obj, at: str) -> Iterator[Cause]:
     for n, port in enumerate(container.get("ports", [])):
         if not 1 <= int(port.get("containerPort", 0)) <= 65535:
             detail = "must be between 1 and 65535, inclusive"
             yield invalid_value(f"{at}.ports[{n}].containerPort", port.get("containerPort"), detail)
     for n, env in enumerate(container.get("env", [])):
-        detail = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+        detail = (
+            "a valid environment variable name must consist only of printable ASCII characters other than '='"
+        )
         if not env.get("name"):
             yield required(f"{at}.env[{n}].name")
         elif "=" in env["name"] or not env["name"].isprintable() or not env["name"].isascii():
             yield invalid_value(f"{at}.env[{n}].name", env["name"], detail)
+
+
+def _mounts(container: Obj, at: str, volumes: list[str]) -> Iterator[Cause]:
     paths: set[str] = set()
     for n, mount in enumerate(container.get("volumeMounts", [])):
         if mount.get("name") not in volumes:
@@ -220,7 +245,6 @@ def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> 
         if path in paths:
             yield invalid_value(f"{at}.volumeMounts[{n}].mountPath", path, "must be unique")
         paths.add(path)
-    yield from _resources(container.get("resources", {}), f"{at}.resources")
 
 
 def _resources(resources: Obj, at: str) -> Iterator[Cause]:
@@ -290,9 +314,11 @@ def _job(obj: Obj) -> Iterator[Cause]:
     spec = obj["spec"]["template"]["spec"]
     if spec.get("restartPolicy") not in ("OnFailure", "Never"):
         field = "spec.template.spec.restartPolicy"
-        yield Cause(
-            "FieldValueRequired", field, 'Required value: valid values: "OnFailure", "Never"'
-        ) if "restartPolicy" not in spec else not_supported(field, spec["restartPolicy"], ["OnFailure", "Never"])
+        yield (
+            Cause("FieldValueRequired", field, 'Required value: valid values: "OnFailure", "Never"')
+            if "restartPolicy" not in spec
+            else not_supported(field, spec["restartPolicy"], ["OnFailure", "Never"])
+        )
     yield from pod_spec(spec, "spec.template.spec")
 
 
@@ -305,7 +331,9 @@ def _service(obj: Obj) -> Iterator[Cause]:
         if len(ports) > 1 and not port.get("name"):
             yield required(f"spec.ports[{n}].name")
         if not 1 <= int(port.get("port") or 0) <= 65535:
-            yield invalid_value(f"spec.ports[{n}].port", port.get("port"), "must be between 1 and 65535, inclusive")
+            yield invalid_value(
+                f"spec.ports[{n}].port", port.get("port"), "must be between 1 and 65535, inclusive"
+            )
         if "nodePort" in port and not 30000 <= port["nodePort"] <= 32767:
             detail = "provided port is not in the valid range. The range of valid ports is 30000-32767"
             yield invalid_value(f"spec.ports[{n}].nodePort", port["nodePort"], detail)
@@ -342,7 +370,10 @@ def _claim_change(new: Obj, old: Obj) -> Iterator[Cause]:
     if fixed(new, bound) != fixed(old, bound):
         yield forbidden_field("spec", CLAIM_SPEC_IS_FIXED)
         return
-    size, had = new["spec"]["resources"]["requests"]["storage"], old["status"].get("capacity", {}).get("storage")
+    size, had = (
+        new["spec"]["resources"]["requests"]["storage"],
+        old["status"].get("capacity", {}).get("storage"),
+    )
     if had and milli(size) < milli(had):
         yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
 

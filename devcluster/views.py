@@ -44,7 +44,7 @@ def table(kind: Kind, items: Iterable[Obj], metadata: Obj) -> Obj:
     return {**head, "columnDefinitions": definitions, "rows": rows}
 
 
-_INTEGERS = {"Data", "Restarts"}
+_INTEGERS = {"Restarts"}
 
 
 def age(obj: Obj) -> str:
@@ -112,24 +112,52 @@ def _node(o: Obj) -> Row:
     return [_name(o), state, ",".join(roles) or "<none>", age(o), version]
 
 
+def _port(port: Obj) -> str:
+    node_port = f":{port['nodePort']}" if "nodePort" in port else ""
+    return f"{port['port']}{node_port}/{port['protocol']}"
+
+
 def _service(o: Obj) -> Row:
     spec = o["spec"]
     ingress = o.get("status", {}).get("loadBalancer", {}).get("ingress") or []
     external = ",".join(i.get("ip", i.get("hostname", "")) for i in ingress)
     if not external:
         external = "<pending>" if spec["type"] == "LoadBalancer" else "<none>"
-    ports = [f"{p['port']}{':%d' % p['nodePort'] if 'nodePort' in p else ''}/{p['protocol']}" for p in spec.get("ports", [])]
+    ports = [_port(p) for p in spec.get("ports", [])]
     selector = ",".join(f"{k}={v}" for k, v in (spec.get("selector") or {}).items())
-    return [_name(o), spec["type"], spec["clusterIP"], external, ",".join(ports), age(o), selector or "<none>"]
+    return [
+        _name(o),
+        spec["type"],
+        spec["clusterIP"],
+        external,
+        ",".join(ports),
+        age(o),
+        selector or "<none>",
+    ]
 
 
 def _claim(o: Obj) -> Row:
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+    short = {
+        "ReadWriteOnce": "RWO",
+        "ReadOnlyMany": "ROX",
+        "ReadWriteMany": "RWX",
+        "ReadWriteOncePod": "RWOP",
+    }
     spec, status = o["spec"], o.get("status", {})
     phase = "Terminating" if "deletionTimestamp" in o["metadata"] else status.get("phase")
     modes = ",".join(short.get(m, m) for m in status.get("accessModes", []))
     size = status.get("capacity", {}).get("storage", "")
-    return [_name(o), phase, spec.get("volumeName", ""), size, modes, spec.get("storageClassName", ""), "<unset>", age(o), spec.get("volumeMode")]  # fmt: skip
+    return [
+        _name(o),
+        phase,
+        spec.get("volumeName", ""),
+        size,
+        modes,
+        spec.get("storageClassName", ""),
+        "<unset>",
+        age(o),
+        spec.get("volumeMode"),
+    ]
 
 
 def _volume(o: Obj) -> Row:
@@ -137,20 +165,42 @@ def _volume(o: Obj) -> Row:
     claim = spec.get("claimRef") or {}
     held_by = f"{claim['namespace']}/{claim['name']}" if claim else ""
     modes = ",".join(spec.get("accessModes", []))
-    return [_name(o), spec["capacity"]["storage"], modes, spec["persistentVolumeReclaimPolicy"], status.get("phase"), held_by, spec.get("storageClassName", ""), status.get("reason", ""), age(o)]  # fmt: skip
+    return [
+        _name(o),
+        spec["capacity"]["storage"],
+        modes,
+        spec["persistentVolumeReclaimPolicy"],
+        status.get("phase"),
+        held_by,
+        spec.get("storageClassName", ""),
+        status.get("reason", ""),
+        age(o),
+    ]
 
 
 def _event(o: Obj) -> Row:
     seen = o.get("lastTimestamp") or o.get("eventTime") or o["metadata"]["creationTimestamp"]
     ref = o["involvedObject"]
     target = f"{ref.get('kind', '').lower()}/{ref.get('name', '')}"
-    return [short_time(age_seconds(seen)), o.get("type"), o.get("reason"), target, o.get("message", "").strip()]
+    return [
+        short_time(age_seconds(seen)),
+        o.get("type"),
+        o.get("reason"),
+        target,
+        o.get("message", "").strip(),
+    ]
 
 
 def _stateful_set(o: Obj) -> Row:
     containers = o["spec"]["template"]["spec"]["containers"]
     ready = f"{o['status'].get('readyReplicas', 0)}/{o['spec']['replicas']}"
-    return [_name(o), ready, age(o), ",".join(c["name"] for c in containers), ",".join(c["image"] for c in containers)]
+    return [
+        _name(o),
+        ready,
+        age(o),
+        ",".join(c["name"] for c in containers),
+        ",".join(c["image"] for c in containers),
+    ]
 
 
 def _namespace(o: Obj) -> Row:
@@ -158,7 +208,7 @@ def _namespace(o: Obj) -> Row:
 
 
 def _config_map(o: Obj) -> Row:
-    return [_name(o), len(o.get("data") or {}) + len(o.get("binaryData") or {}), age(o)]
+    return [_name(o), str(len(o.get("data") or {}) + len(o.get("binaryData") or {})), age(o)]
 
 
 def _secret(o: Obj) -> Row:
@@ -169,19 +219,49 @@ def _storage_class(o: Obj) -> Row:
     annotations = o["metadata"].get("annotations") or {}
     default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
     grow = bool(o.get("allowVolumeExpansion"))
-    return [_name(o) + (" (default)" if default else ""), o["provisioner"], o["reclaimPolicy"], o["volumeBindingMode"], grow, age(o)]  # fmt: skip
+    return [
+        _name(o) + (" (default)" if default else ""),
+        o["provisioner"],
+        o["reclaimPolicy"],
+        o["volumeBindingMode"],
+        grow,
+        age(o),
+    ]
 
 
 TABLES: dict[str, tuple[tuple[str, ...], Callable[[Obj], Row]]] = {
-    "Pod": (("Name", "Ready", "Status", "Restarts", "Age", "IP*", "Node*", "Nominated Node*", "Readiness Gates*"), _pod),
+    "Pod": (
+        ("Name", "Ready", "Status", "Restarts", "Age", "IP*", "Node*", "Nominated Node*", "Readiness Gates*"),
+        _pod,
+    ),
     "Node": (("Name", "Status", "Roles", "Age", "Version"), _node),
     "Service": (("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*"), _service),
     "PersistentVolumeClaim": (
-        ("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age", "VolumeMode*"),
+        (
+            "Name",
+            "Status",
+            "Volume",
+            "Capacity",
+            "Access Modes",
+            "StorageClass",
+            "VolumeAttributesClass",
+            "Age",
+            "VolumeMode*",
+        ),
         _claim,
     ),
     "PersistentVolume": (
-        ("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass", "Reason", "Age"),
+        (
+            "Name",
+            "Capacity",
+            "Access Modes",
+            "Reclaim Policy",
+            "Status",
+            "Claim",
+            "StorageClass",
+            "Reason",
+            "Age",
+        ),
         _volume,
     ),
     "Event": (("Last Seen", "Type", "Reason", "Object", "Message"), _event),
@@ -189,8 +269,11 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[[Obj], Row]]] = {
     "Namespace": (("Name", "Status", "Age"), _namespace),
     "ConfigMap": (("Name", "Data", "Age"), _config_map),
     "Secret": (("Name", "Type", "Data", "Age"), _secret),
-    "StorageClass": (("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"), _storage_class),
-}  # fmt: skip
+    "StorageClass": (
+        ("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
+        _storage_class,
+    ),
+}
 _PLAIN: tuple[tuple[str, ...], Callable[[Obj], Row]] = (("Name", "Age"), lambda o: [_name(o), age(o)])
 
 

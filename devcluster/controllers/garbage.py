@@ -1,4 +1,4 @@
-"""Garbage collection: what an owner leaves behind goes too, before it (foreground), after it, or not at all (orphan)."""
+"""Garbage collection: what an owner leaves behind goes before it (foreground), after it, or not at all (orphan)."""
 
 from collections import defaultdict
 from collections.abc import Iterable

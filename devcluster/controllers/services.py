@@ -28,7 +28,11 @@ class ServiceController(Controller[Key]):
 
     async def reconcile(self, key: Key) -> float | None:
         service = self.api.store.get(SERVICE, *key)
-        if service is None or service["spec"]["type"] != "LoadBalancer" or "deletionTimestamp" in service["metadata"]:
+        if (
+            service is None
+            or service["spec"]["type"] != "LoadBalancer"
+            or "deletionTimestamp" in service["metadata"]
+        ):
             await self._stop(key)
             return None
         held = address_of(service)
@@ -111,7 +115,7 @@ def _ready(pod: Obj) -> bool:
 
 
 def target_port(entry: Obj, pod: Obj) -> int | None:
-    target = entry.get("targetPort", entry["port"])
+    target: int | str = entry.get("targetPort") or entry["port"]
     if isinstance(target, int) or str(target).isdigit():
         return int(target)
     for container in pod["spec"]["containers"]:

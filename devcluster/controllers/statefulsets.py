@@ -61,20 +61,17 @@ class StatefulSetController(Controller[Key]):
                 again = self._create(workload, ordinal)
                 if in_order or again is not None:
                     return again
-            elif _going(pod):
-                if in_order:
-                    return None
-            elif (phase := pod["status"].get("phase")) in ("Failed", "Succeeded"):
-                self._replace_ended(workload, pod, phase)
-                if in_order:
-                    return None
-            elif in_order and not _ready(pod):
-                return None
+                continue
+            if not _going(pod):
+                self._replace_ended(workload, pod)
+            if in_order and not _ready(pod):
+                return None  # its deletion or readiness calls again
         for ordinal in sorted(set(pods) - set(wanted), reverse=True):
             self._delete(workload, pods[ordinal])
             if in_order:
                 return None
-        return self._roll(workload, pods, wanted)
+        self._roll(workload, pods, wanted)
+        return None
 
     def _roll(self, workload: Obj, pods: dict[int, Obj], wanted: range) -> None:
         strategy = workload["spec"]["updateStrategy"]
@@ -91,7 +88,10 @@ class StatefulSetController(Controller[Key]):
             if not _ready(pod):
                 return
 
-    def _replace_ended(self, workload: Obj, pod: Obj, phase: str) -> None:
+    def _replace_ended(self, workload: Obj, pod: Obj) -> None:
+        phase = pod["status"].get("phase")
+        if phase not in ("Failed", "Succeeded"):
+            return
         meta = workload["metadata"]
         word = "failed" if phase == "Failed" else "terminated"
         level = "Warning" if phase == "Failed" else "Normal"
@@ -103,7 +103,9 @@ class StatefulSetController(Controller[Key]):
         if _going(pod):
             return
         self.api.try_delete(POD, pod)
-        message = f"delete Pod {pod['metadata']['name']} in StatefulSet {workload['metadata']['name']} successful"
+        message = (
+            f"delete Pod {pod['metadata']['name']} in StatefulSet {workload['metadata']['name']} successful"
+        )
         self._events.event(STATEFUL_SET, workload, "Normal", "SuccessfulDelete", message)
 
     def _create(self, workload: Obj, ordinal: int) -> float | None:
@@ -117,7 +119,7 @@ class StatefulSetController(Controller[Key]):
             message = f"Create Pod {name} in StatefulSet {meta['name']} failed error: {error.message}"
             self._events.event(STATEFUL_SET, workload, "Warning", "FailedCreate", message)
             failures = self._failures[meta["uid"]] = self._failures.get(meta["uid"], 0) + 1
-            return min(0.5 * 2**failures, LONGEST_BACKOFF_SECONDS)
+            return float(min(0.5 * 2**failures, LONGEST_BACKOFF_SECONDS))
         self._failures.pop(meta["uid"], None)
         message = f"create Pod {name} in StatefulSet {meta['name']} successful"
         self._events.event(STATEFUL_SET, workload, "Normal", "SuccessfulCreate", message)
@@ -128,7 +130,9 @@ class StatefulSetController(Controller[Key]):
         for template in workload["spec"].get("volumeClaimTemplates", []):
             name = f"{template['metadata']['name']}-{meta['name']}-{ordinal}"
             if self.api.store.get(PVC, meta["namespace"], name) is None:
-                labels = (workload["spec"]["selector"].get("matchLabels") or {}) | template["metadata"].get("labels", {})
+                labels = (workload["spec"]["selector"].get("matchLabels") or {}) | template["metadata"].get(
+                    "labels", {}
+                )
                 body = {"metadata": {"name": name, "labels": labels}, "spec": template["spec"]}
                 self.api.create(PVC, meta["namespace"], body, Writer(CONTROLLER))
 
@@ -136,10 +140,14 @@ class StatefulSetController(Controller[Key]):
         pods = list(self._pods(workload).values())
         update = revision(workload)
         current = (workload.get("status") or {}).get("currentRevision") or update
-        updated = [p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == update]
+        updated = [
+            p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == update
+        ]
         if len(updated) == len(pods):
             current = update
-        on_current = [p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == current]
+        on_current = [
+            p for p in pods if p["metadata"].get("labels", {}).get("controller-revision-hash") == current
+        ]
         ready = sum(_ready(p) for p in pods)
         counts = {
             "readyReplicas": ready,
@@ -192,14 +200,19 @@ def new_pod(workload: Obj, ordinal: int) -> Obj:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": meta["name"], "uid": meta["uid"]}
     owner |= {"controller": True, "blockOwnerDeletion": True}
     kept = {k: template["metadata"][k] for k in ("annotations", "finalizers") if template["metadata"].get(k)}
-    pod_meta = {"name": name, "generateName": f"{meta['name']}-", "labels": labels, "ownerReferences": [owner], **kept}
+    pod_meta = {
+        "name": name,
+        "generateName": f"{meta['name']}-",
+        "labels": labels,
+        "ownerReferences": [owner],
+        **kept,
+    }
     pod_spec = template["spec"] | {"hostname": name}
     if spec.get("serviceName"):
         pod_spec["subdomain"] = spec["serviceName"]
     claims = {t["metadata"]["name"] for t in spec.get("volumeClaimTemplates", [])}
     volumes = [v for v in pod_spec.get("volumes", []) if v["name"] not in claims]
-    for claim in sorted(claims):
-        volumes.append({"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}})
+    volumes += [{"name": c, "persistentVolumeClaim": {"claimName": f"{c}-{name}"}} for c in sorted(claims)]
     if volumes:
         pod_spec["volumes"] = volumes
     return {"metadata": pod_meta, "spec": pod_spec}

@@ -16,22 +16,27 @@ from devcluster.resources import POD, PV, PVC, STORAGE_CLASS, Kind, Obj
 from devcluster.store import Change
 
 PROVISIONER = "disks.devcluster.local"
+GROWTH_SECONDS = 1.0
+"""How often a growth that waits for its pod to stop is tried."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 Key = tuple[Kind, str, str]
 
 
 def create_classes(api: Api) -> None:
     """The storage classes of a fresh cluster."""
-    for name, mode, default in (("local-fast", "WaitForFirstConsumer", True), ("net-shared", "Immediate", False)):
+    for name, mode, default in (
+        ("local-fast", "WaitForFirstConsumer", True),
+        ("net-shared", "Immediate", False),
+    ):
         if api.store.get(STORAGE_CLASS, "", name) is None:
             annotations = {DEFAULT_CLASS: "true"} if default else {}
-            body = {"metadata": {"name": name, "annotations": annotations}, "provisioner": PROVISIONER}
+            body: Obj = {"metadata": {"name": name, "annotations": annotations}, "provisioner": PROVISIONER}
             body |= {"volumeBindingMode": mode, "allowVolumeExpansion": True}
             api.create(STORAGE_CLASS, "", body, Writer(CONTROLLER))
 
 
 class VolumeController(Controller[Key]):
-    def __init__(self, api: Api, grow: Callable[[str, str], None], discard: Callable[[str], None]):
+    def __init__(self, api: Api, grow: Callable[[str, str], bool], discard: Callable[[str], None]):
         super().__init__(api)
         self._grow, self._discard = grow, discard
         self._events = Recorder(api, "persistentvolume-controller")
@@ -67,9 +72,7 @@ class VolumeController(Controller[Key]):
         if claim["status"].get("phase") != "Bound":
             return self._bind(claim)
         asked, had = claim["spec"]["resources"]["requests"]["storage"], claim["status"]["capacity"]["storage"]
-        if milli(asked) > milli(had):
-            self._expand(claim, asked)
-        return None
+        return self._expand(claim, asked) if milli(asked) > milli(had) else None
 
     def _in_use(self, claim: Obj) -> bool:
         pods = self.api.store.each(POD, claim["metadata"]["namespace"])
@@ -135,10 +138,14 @@ class VolumeController(Controller[Key]):
 
     def _provision(self, claim: Obj, found: Obj, node: str) -> None:
         meta, spec = claim["metadata"], claim["spec"]
-        message = f'External provisioner is provisioning volume for claim "{meta["namespace"]}/{meta["name"]}"'
+        message = (
+            f'External provisioner is provisioning volume for claim "{meta["namespace"]}/{meta["name"]}"'
+        )
         self._provisioner.event(PVC, claim, "Normal", "Provisioning", message)
         name = f"pvc-{meta['uid']}"
-        body: Obj = {"metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}}}
+        body: Obj = {
+            "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}}
+        }
         body["spec"] = {
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "accessModes": spec["accessModes"],
@@ -162,7 +169,9 @@ class VolumeController(Controller[Key]):
         if ref.get("uid") != claim["metadata"]["uid"]:
             joined = {"claimRef": _claim_ref(claim)}
             name = volume["metadata"]["name"]
-            volume = self.api.update(PV, "", name, lambda o: o | {"spec": o["spec"] | joined}, Writer(CONTROLLER))
+            volume = self.api.update(
+                PV, "", name, lambda o: o | {"spec": o["spec"] | joined}, Writer(CONTROLLER)
+            )
         self._phase(volume, "Bound")
 
         def bind(obj: Obj) -> Obj:
@@ -177,20 +186,37 @@ class VolumeController(Controller[Key]):
 
         meta = claim["metadata"]
         bound = self.api.update(PVC, meta["namespace"], meta["name"], bind, Writer(CONTROLLER))
-        status = {"phase": "Bound", "accessModes": volume["spec"]["accessModes"], "capacity": volume["spec"]["capacity"]}
+        status = {
+            "phase": "Bound",
+            "accessModes": volume["spec"]["accessModes"],
+            "capacity": volume["spec"]["capacity"],
+        }
         self.api.set_status(PVC, bound, status)
 
-    def _expand(self, claim: Obj, size: str) -> None:
+    def _expand(self, claim: Obj, size: str) -> float | None:
         volume = self.api.store.get(PV, "", claim["spec"].get("volumeName", ""))
         if volume is None or (volume["spec"].get("csi") or {}).get("driver") != PROVISIONER:
-            return
+            return None
         name = volume["metadata"]["name"]
-        self._grow(name, size)
         grown = {"capacity": {"storage": size}}
+        if not self._grow(name, size):
+            self._wait_for_restart(claim)
+            return GROWTH_SECONDS
         self.api.update(PV, "", name, lambda o: o | {"spec": o["spec"] | grown}, Writer(PROVISIONER))
-        self.api.set_status(PVC, claim, claim["status"] | grown)
+        status = {k: v for k, v in claim["status"].items() if k != "conditions"}
+        self.api.set_status(PVC, claim, status | grown)
         message = "MountVolume.NodeExpandVolume succeeded for volume " + f'"{name}"'
         self._provisioner.event(PVC, claim, "Normal", "FileSystemResizeSuccessful", message)
+        return None
+
+    def _wait_for_restart(self, claim: Obj) -> None:
+        message = "Waiting for user to (re-)start a pod to finish file system resize of volume on node."
+        if claim["status"].get("conditions"):
+            return
+        pending: Obj = {"type": "FileSystemResizePending", "status": "True", "message": message}
+        pending |= {"lastProbeTime": None, "lastTransitionTime": now()}
+        self.api.set_status(PVC, claim, claim["status"] | {"conditions": [pending]})
+        self._provisioner.event(PVC, claim, "Normal", "FileSystemResizeRequired", message)
 
     def _phase(self, volume: Obj, phase: str) -> None:
         status = volume.get("status") or {}
@@ -225,7 +251,12 @@ class VolumeController(Controller[Key]):
 
 def _claim_ref(claim: Obj) -> Obj:
     meta = claim["metadata"]
-    ref = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": meta["namespace"], "name": meta["name"]}
+    ref = {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": meta["namespace"],
+        "name": meta["name"],
+    }
     return ref | {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
 
 
@@ -236,5 +267,3 @@ def claims_of(pod: Obj) -> list[str]:
 
 def _ended(pod: Obj) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-

@@ -115,7 +115,9 @@ def user(pod: Obj, container: Obj, image: Image) -> tuple[int, int, list[int]]:
         meta = pod["metadata"]
         where = f'(pod: "{meta["name"]}_{meta["namespace"]}({meta["uid"]})", container: {container["name"]})'
         raise CannotRun(CONFIG_ERROR, f"container has runAsNonRoot and image will run as root {where}")
-    groups = [g for g in (pod_level.get("fsGroup"), *(pod_level.get("supplementalGroups") or [])) if g is not None]
+    groups = [
+        g for g in (pod_level.get("fsGroup"), *(pod_level.get("supplementalGroups") or [])) if g is not None
+    ]
     return uid or 0, gid, groups
 
 

@@ -86,7 +86,9 @@ class ContainerLife:
             "CrashLoopBackOff", f"back-off {short} restarting failed container={self.state.name} pod={where}"
         )
         self._changed()
-        self._tell("Warning", "BackOff", f"Back-off restarting failed container {self.state.name} in pod {where}")
+        self._tell(
+            "Warning", "BackOff", f"Back-off restarting failed container {self.state.name} in pod {where}"
+        )
         await asyncio.sleep(pause)
 
     async def _image(self) -> Image:
@@ -95,7 +97,7 @@ class ContainerLife:
         try:
             self._images.check(reference)
         except InvalidName:
-            why = f"couldn't parse image name \"{reference}\": invalid reference format"
+            why = f'couldn\'t parse image name "{reference}": invalid reference format'
             self._tell("Warning", "InspectFailed", f'Failed to apply default image tag "{reference}": {why}')
             self._tell("Warning", "Failed", "Error: InvalidImageName")
             self._wait("InvalidImageName", f'Failed to apply default image tag "{reference}": {why}')
@@ -133,7 +135,8 @@ class ContainerLife:
             self._tell(
                 "Normal",
                 "Pulled",
-                f'Successfully pulled image "{reference}" in {took} ({took} including waiting). Image size: {size} bytes.',
+                f'Successfully pulled image "{reference}" in {took} ({took} including waiting).'
+                f" Image size: {size} bytes.",
             )
             return pulled
 

@@ -28,6 +28,7 @@ class Host:
         self.logs = PodLogs(state / "logs", self._over)
         self._addresses = Addresses(*PODS)
         self._taken: set[str] = set()
+        self._mounting = asyncio.Lock()
         self._addresses_of: dict[str, str] = {}
 
     def _over(self, pod: Obj) -> bool:
@@ -48,14 +49,15 @@ class Host:
         owner = host_uid(pod) if os.geteuid() == 0 else None
         return PodVolumes(pod, self._state / "run" / uid, self._state / "scratch" / uid, lookup, owner)
 
-    async def mount_disk(self, volume: str, size: str) -> Path:
-        return await asyncio.to_thread(self._disks.mount, volume, size)
+    async def mount_disk(self, volume: str, size: str, pod_uid: str) -> Path:
+        async with self._mounting:
+            return await asyncio.to_thread(self._disks.mount, volume, size, pod_uid)
 
     def reachable(self, pod: Obj) -> bool:
         return is_ready(self._api, pod["spec"]["nodeName"])
 
     async def until_reachable(self, pod: Obj) -> None:
-        while not self.reachable(pod):
+        while not self.reachable(pod):  # noqa: ASYNC110  (nodes go silent in tests only)
             await asyncio.sleep(0.2)
 
     def clear(self, pod: Obj) -> None:
@@ -65,6 +67,7 @@ class Host:
         found = self._api.store.get(POD, meta["namespace"], meta["name"])
         if found is not None and found["metadata"]["uid"] == uid:
             return
+        self._disks.release(uid)
         self._taken.discard(self._addresses_of.pop(uid, ""))
         for part in ("run", "scratch", "logs"):
             shutil.rmtree(self._state / part / uid, ignore_errors=True)

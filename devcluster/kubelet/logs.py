@@ -38,7 +38,8 @@ class PodLogs:
         self._folder, self._gone = folder, gone
 
     def path(self, pod: Obj, container: str, attempt: int) -> Path:
-        return self._folder / pod["metadata"]["uid"] / container / f"{attempt}.log"
+        uid: str = pod["metadata"]["uid"]
+        return self._folder / uid / container / f"{attempt}.log"
 
     def check(self, pod: Obj, container: str) -> str:
         """The container meant; refused with the API server's words where it is not clear or has not begun."""

@@ -22,12 +22,16 @@ class Prober:
     `changed` is called when it becomes (un)started or (un)ready, `unhealthy` with each failure's words.
     """
 
-    def __init__(self, container: Obj, address: str, changed: Callable[[], None], unhealthy: Callable[[str], None]):
+    def __init__(
+        self, container: Obj, address: str, changed: Callable[[], None], unhealthy: Callable[[str], None]
+    ):
         self._container, self._address = container, address
         self._changed, self._unhealthy = changed, unhealthy
         probes = {k: container.get(f"{k}Probe") for k in ("startup", "readiness", "liveness")}
         self._probes = {k: v for k, v in probes.items() if v}
-        self.gate = Gate(started="startup" not in self._probes, ready=not self._probes.keys() & {"startup", "readiness"})
+        self.gate = Gate(
+            started="startup" not in self._probes, ready=not self._probes.keys() & {"startup", "readiness"}
+        )
 
     async def run(self) -> str | None:
         """Returns the name of the probe that calls for a restart; otherwise runs for ever."""
@@ -126,7 +130,12 @@ async def _http(host: str, port: int, http: Obj) -> str | None:
     except OSError:
         return f'Get "{url}": dial tcp {host}:{port}: connect: connection refused'
     try:
-        headers = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/1.36", "Accept": "*/*", "Connection": "close"}
+        headers = {
+            "Host": f"{host}:{port}",
+            "User-Agent": "kube-probe/1.36",
+            "Accept": "*/*",
+            "Connection": "close",
+        }
         headers |= {h["name"]: h["value"] for h in http.get("httpHeaders") or []}
         lines = "".join(f"{k}: {v}\r\n" for k, v in headers.items())
         writer.write(f"GET {http['path']} HTTP/1.1\r\n{lines}\r\n".encode())

@@ -24,7 +24,13 @@ _GROUP_STEP = 100_000_000
 
 
 class ProcessContainer:
-    def __init__(self, process: asyncio.subprocess.Process, log: LogWriter, memory: MemoryGroup | None, limit_bytes: int):
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        log: LogWriter,
+        memory: MemoryGroup | None,
+        limit_bytes: int,
+    ):
         self.id = f"process://{uuid.uuid4().hex}"
         self.process, self._log, self._memory, self._limit_bytes = process, log, memory, limit_bytes
         self._killed_for_memory = False
@@ -63,7 +69,9 @@ class ProcessContainer:
         for task in [*self._readers, *filter(None, [self._watcher])]:
             task.cancel()
         self._log.close()
-        out_of_memory = self._killed_for_memory or (code == 137 and self._memory is not None and self._memory.kills() > 0)
+        out_of_memory = self._killed_for_memory or (
+            code == 137 and self._memory is not None and self._memory.kills() > 0
+        )
         if self._memory:
             self._memory.remove()
         reason = "OOMKilled" if out_of_memory else "Completed" if code == 0 else "Error"
@@ -133,7 +141,16 @@ class ProcessRuntime:
         return container
 
     async def _spawn(self, plan: ContainerPlan, status: int) -> asyncio.subprocess.Process:
-        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--kill-child=KILL", "--mount", "--pid"]
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--fork",
+            "--kill-child=KILL",
+            "--mount",
+            "--pid",
+        ]
         command += ["--uts", "--ipc", "--propagation", "private"]
         if self._rootless:
             command += ["--user", f"--map-user={plan.uid}", f"--map-group={plan.gid}"]
@@ -192,7 +209,9 @@ class ProcessRuntime:
         }
 
     def _remember(self) -> None:
-        pids = [c.process.pid for found in self._running.values() for c in found if c.process.returncode is None]
+        pids = [
+            c.process.pid for found in self._running.values() for c in found if c.process.returncode is None
+        ]
         started = {pid: instance.start_time(pid) for pid in pids}
         instance.remember(self._state, {pid: at for pid, at in started.items() if at is not None})
 
@@ -214,9 +233,11 @@ class ProcessRuntime:
 
 
 def _refusal(told: str) -> CannotRun:
-    if "No such file or directory" in told and "/" not in told.split(":")[0]:
-        told = f'exec: "{told.split(":")[0]}": executable file not found in $PATH'
-    message = f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {told}"
+    if "No such file or directory" in told and "/" not in told.split(":", maxsplit=1)[0]:
+        told = f'exec: "{told.split(":", maxsplit=1)[0]}": executable file not found in $PATH'
+    message = (
+        f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {told}"
+    )
     return CannotRun("RunContainerError", message)
 
 

@@ -10,13 +10,52 @@ from devcluster.nodes import Image
 
 SHM_BYTES = 64 * 2**20
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "pki", "profile.d", "ssl", "terminfo", "ld.so.conf.d")  # fmt: skip
+_ETC_FOLDERS = (
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "fonts",
+    "pki",
+    "profile.d",
+    "ssl",
+    "terminfo",
+    "ld.so.conf.d",
+)
 _ETC_FILES = (
-    "bash.bashrc", "debian_version", "gai.conf", "host.conf", "inputrc", "ld.so.cache", "ld.so.conf", "locale.alias",
-    "localtime", "mime.types", "nsswitch.conf", "os-release", "profile", "protocols", "resolv.conf", "services",
-    "timezone", "ssh/moduli", "ssh/ssh_config",
-)  # fmt: skip
-FOLDERS = ("/proc", "/dev", "/dev/pts", "/dev/shm", "/etc/ssh", "/tmp", "/var/tmp", "/run", "/home", "/root", "/usr", "/opt")  # fmt: skip
+    "bash.bashrc",
+    "debian_version",
+    "gai.conf",
+    "host.conf",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "locale.alias",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "profile",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "timezone",
+    "ssh/moduli",
+    "ssh/ssh_config",
+)
+FOLDERS = (
+    "/proc",
+    "/dev",
+    "/dev/pts",
+    "/dev/shm",
+    "/etc/ssh",
+    "/tmp",
+    "/var/tmp",
+    "/run",
+    "/home",
+    "/root",
+    "/usr",
+    "/opt",
+)
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -32,11 +71,18 @@ def interpreter_prefixes(root: Path) -> Iterator[Path]:
             if not prefix.is_relative_to("/usr") and prefix != Path("/"):
                 yield prefix
     real = python.resolve().parent.parent
-    if real not in seen and not real.is_relative_to(root) and not real.is_relative_to("/usr") and real != Path("/"):
+    if (
+        real not in seen
+        and not real.is_relative_to(root)
+        and not real.is_relative_to("/usr")
+        and real != Path("/")
+    ):
         yield real
 
 
-def _bind(source: Path | str, target: Path | str, read_only: bool = True, translate: bool = False) -> dict[str, Any]:
+def _bind(
+    source: Path | str, target: Path | str, read_only: bool = True, translate: bool = False
+) -> dict[str, Any]:
     return {"source": str(source), "target": str(target), "read_only": read_only, "translate": translate}
 
 
@@ -85,9 +131,14 @@ def files(plan: ContainerPlan) -> dict[str, str]:
 def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[str, Any]]:
     """Everything to mount, parents before children; `uid` and `gid` as memory disks' owners on this machine."""
     # First /tmp: an image may lie below it.
-    found = [_bind(scratch / "tmp", "/tmp", read_only=False), _bind(scratch / "tmp", "/var/tmp", read_only=False)]
+    found = [
+        _bind(scratch / "tmp", "/tmp", read_only=False),
+        _bind(scratch / "tmp", "/var/tmp", read_only=False),
+    ]
     found.append(_bind("/usr", "/usr"))
-    found += [_bind(f"/{n}", f"/{n}") for n in _TOP if Path(f"/{n}").is_dir() and not Path(f"/{n}").is_symlink()]
+    found += [
+        _bind(f"/{n}", f"/{n}") for n in _TOP if Path(f"/{n}").is_dir() and not Path(f"/{n}").is_symlink()
+    ]
     found += [_bind(f"/etc/{n}", f"/etc/{n}") for n in _ETC_FOLDERS if Path(f"/etc/{n}").is_dir()]
     if Path("/etc/ld.so.cache").exists():
         found.append(_bind("/etc/ld.so.cache", "/etc/ld.so.cache"))

@@ -5,6 +5,7 @@ stays open as the tie to the kubelet: `TERM` asks for an end, and when it closes
 that the first argument names tells the kubelet how the start went: `ok`, or what failed.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -15,6 +16,8 @@ import socket
 import struct
 import sys
 import traceback
+from pathlib import Path
+from typing import Any
 
 AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, MOVE_MOUNT_F_EMPTY_PATH = 1, 0o2000000, 4
@@ -26,28 +29,29 @@ PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
+Plan = dict[str, Any]
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
 
-def check(result, what):
+def check(result: int, what: str) -> int:
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{what}: {os.strerror(error)}")
     return result
 
 
-def mount(source, target, kind, flags, options):
+def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
     done = libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
     check(done, f"mount {kind} on {target}")
 
 
-def bind(source, target, attributes, userns=None):
+def bind(source: str, target: str, attributes: int, userns: int | None = None) -> None:
     """Bind a tree with attributes; with a user namespace, its files' owners are translated by it."""
-    if os.path.isdir(source):
-        os.makedirs(target, exist_ok=True)
+    if Path(source).is_dir():
+        Path(target).mkdir(parents=True, exist_ok=True)
     else:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
         if not os.path.lexists(target):
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
     recursive = 0 if userns else AT_RECURSIVE
@@ -63,7 +67,7 @@ def bind(source, target, attributes, userns=None):
     os.close(tree)
 
 
-def make_userns(plan, proc):
+def make_userns(plan: Plan, proc: str) -> int:
     """A user namespace that knows the image's user alone, as the pod's own uid on this machine."""
     waiting, go = os.pipe()
     made, told = os.pipe()
@@ -75,10 +79,9 @@ def make_userns(plan, proc):
         os._exit(0)
     if os.read(made, 1) != b"y":
         raise OSError("the kernel refuses user namespaces")
-    with open(f"{proc}/{child}/uid_map", "w") as out:
-        out.write(f"{plan['uid']} {plan['host_uid']} 1\n")
-    with open(f"{proc}/{child}/gid_map", "w") as out:
-        out.write("".join(f"{inside} {outside} 1\n" for inside, outside in plan["gid_map"]))
+    groups = "".join(f"{inside} {outside} 1\n" for inside, outside in plan["gid_map"])
+    Path(f"{proc}/{child}/uid_map").write_text(f"{plan['uid']} {plan['host_uid']} 1\n")
+    Path(f"{proc}/{child}/gid_map").write_text(groups)
     userns = os.open(f"{proc}/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     os.close(go)
     os.waitpid(child, 0)
@@ -87,34 +90,33 @@ def make_userns(plan, proc):
     return userns
 
 
-def build_root(plan):
+def build_root(plan: Plan) -> int | None:
     """The pod's file system, below plan["root"]; returns the user namespace to enter (None without root)."""
     root = plan["root"]
     mount("none", root, "tmpfs", 2 | 4, "mode=755,size=16m")
     for path in plan["folders"]:
-        os.makedirs(root + path, exist_ok=True)
+        Path(root + path).mkdir(parents=True, exist_ok=True)
     mount("proc", root + "/proc", "proc", 2 | 4 | 8, "")
     userns = None if plan["rootless"] else make_userns(plan, root + "/proc")
     for name in DEVICES:
         bind(f"/dev/{name}", f"{root}/dev/{name}", ATTR_NOSUID | ATTR_NOEXEC)
     mount("devpts", root + "/dev/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=0620")
     for path, to in plan["links"].items():
-        os.symlink(to, root + path)
+        Path(root + path).symlink_to(to)
     for path, content in plan["files"].items():
-        with open(root + path, "w") as out:
-            out.write(content)
+        Path(root + path).write_text(content)
     for entry in plan["mounts"]:
         target = root + entry["target"]
         flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
         if entry["source"] is None:
-            os.makedirs(target, exist_ok=True)
+            Path(target).mkdir(parents=True, exist_ok=True)
             mount("none", target, "tmpfs", 2 | 4, entry["options"])
         else:
             bind(entry["source"], target, flags, userns if entry["translate"] else None)
     return userns
 
 
-def enter_root(root):
+def enter_root(root: str) -> None:
     os.chdir(root)
     done = libc.syscall(SYS_PIVOT_ROOT[os.uname().machine], b".", b".")
     check(done, "pivot_root")
@@ -122,16 +124,13 @@ def enter_root(root):
     os.chdir("/")
 
 
-def give_up_rights(plan, userns):
+def give_up_rights(plan: Plan, userns: int | None) -> None:
     if userns is not None:
         check(libc.setns(userns, CLONE_NEWUSER), "enter the user namespace")
         os.close(userns)
-    try:
+    with contextlib.suppress(OSError):
         # Nobody here may make a user namespace of their own and play root in it.
-        with open("/proc/sys/user/max_user_namespaces", "w") as out:
-            out.write("0")
-    except OSError:
-        pass
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
     if userns is not None:
         os.setgroups(plan["groups"])
         os.setresgid(plan["gid"], plan["gid"], plan["gid"])
@@ -145,7 +144,7 @@ def give_up_rights(plan, userns):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def start(plan):
+def start(plan: Plan) -> int:
     """Fork and exec the command; raises what exec says."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -158,7 +157,7 @@ def start(plan):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             os.chdir(plan["cwd"])
-            os.execvpe(plan["command"][0], plan["command"], plan["env"])
+            os.execvpe(plan["command"][0], plan["command"], plan["env"])  # noqa: S606
         except OSError as error:
             os.write(writing, f"{plan['command'][0]}: {error.strerror}".encode())
         os._exit(127)
@@ -170,7 +169,7 @@ def start(plan):
     return child
 
 
-def reap_until_end(main):
+def reap_until_end(main: int) -> int:
     """The exit code of the command; meanwhile reap whatever it leaves, and mind the tie to the kubelet."""
     wake, woken = socket.socketpair()
     wake.setblocking(False)
@@ -178,8 +177,8 @@ def reap_until_end(main):
     signal.set_wakeup_fd(woken.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        readable, _, _ = select.select([0, wake], [], [], 5)
-        if wake in readable:
+        readable, _, _ = select.select([0, wake.fileno()], [], [], 5)
+        if wake.fileno() in readable:
             wake.recv(4096)
         if 0 in readable:
             word = os.read(0, 4096)
@@ -198,24 +197,24 @@ def reap_until_end(main):
                 return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def read_plan():
+def read_plan() -> Plan:
     text = b""
     while not text.endswith(b"\n"):
         part = os.read(0, 65536)
         if not part:
             os._exit(137)
         text += part
-    return json.loads(text)
+    plan: Plan = json.loads(text)
+    return plan
 
 
-def main():
+def main() -> None:
     status = int(sys.argv[1])
     os.set_inheritable(status, False)
     plan = read_plan()
     try:
         for path in plan["cgroups"]:
-            with open(path, "w") as out:
-                out.write("0")
+            Path(path).write_text("0")
         socket.sethostname(plan["hostname"])
         userns = build_root(plan)
         enter_root(plan["root"])

@@ -24,7 +24,12 @@ class ContainerState:
 
     @property
     def status(self) -> Obj:
-        status: Obj = {"name": self.name, "state": self.state, "lastState": self.last_state, "ready": self.ready}
+        status: Obj = {
+            "name": self.name,
+            "state": self.state,
+            "lastState": self.last_state,
+            "ready": self.ready,
+        }
         status |= {"restartCount": self.restarts, "image": self.image, "imageID": self.image_id}
         if self.container_id:
             status["containerID"] = self.container_id
@@ -59,7 +64,9 @@ def phase(states: list[ContainerState], stopping: bool) -> str:
     return "Pending" if never_ran else "Running"
 
 
-def pod_status(pod: Obj, states: list[ContainerState], address: str, *, ended: bool = False, extra: Obj | None = None) -> Obj:
+def pod_status(
+    pod: Obj, states: list[ContainerState], address: str, *, ended: bool = False, extra: Obj | None = None
+) -> Obj:
     """The whole status; `ended` when no container will run again."""
     old = pod.get("status", {})
     generation = pod["metadata"].get("generation", 1)
@@ -93,7 +100,7 @@ def pod_status(pod: Obj, states: list[ContainerState], address: str, *, ended: b
 
 def _condition(old: Obj, generation: int, kind: str, held: bool, why: Obj) -> Obj:
     status = "True" if held else "False"
-    known = next((c for c in old.get("conditions", []) if c["type"] == kind), {})
+    known: Obj = next((c for c in old.get("conditions", []) if c["type"] == kind), {})
     since = known["lastTransitionTime"] if known.get("status") == status else now()
     condition: Obj = {"type": kind, "observedGeneration": generation, "status": status, "lastProbeTime": None}
     return condition | {"lastTransitionTime": since} | why
@@ -105,16 +112,28 @@ def lost(pod: Obj) -> Obj:
     states = []
     for status in old.get("containerStatuses", []):
         running = status.get("state", {}).get("running", {})
-        ended = {"exitCode": 137, "reason": "Error", "startedAt": running.get("startedAt", now()), "finishedAt": now()}
+        ended = {
+            "exitCode": 137,
+            "reason": "Error",
+            "startedAt": running.get("startedAt", now()),
+            "finishedAt": now(),
+        }
         state = status["state"] if "terminated" in status.get("state", {}) else {"terminated": ended}
         states.append(status | {"state": state, "ready": False, "started": False})
     conditions = []
     for condition in old.get("conditions", []):
         if condition["type"] in ("Ready", "ContainersReady", "PodReadyToStartContainers"):
-            condition = condition | {"status": "False", "reason": "PodFailed", "lastTransitionTime": now()}
-            condition.pop("message", None)
-        conditions.append(condition)
-    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": NODE_SHUTDOWN}
+            kept = {k: v for k, v in condition.items() if k != "message"}
+            conditions.append(kept | {"status": "False", "reason": "PodFailed", "lastTransitionTime": now()})
+        else:
+            conditions.append(condition)
+    disrupted = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "TerminationByKubelet",
+        "message": NODE_SHUTDOWN,
+    }
     conditions.append(disrupted | {"lastProbeTime": None, "lastTransitionTime": now()})
     ending = {"phase": "Failed", "reason": "Terminated", "message": NODE_SHUTDOWN}
-    return old | ending | {"conditions": conditions, "containerStatuses": states}
+    final: Obj = old | ending | {"conditions": conditions, "containerStatuses": states}
+    return final

@@ -23,11 +23,19 @@ class PodVolumes:
     """`folder` holds what is written for the pod, `scratch` its emptyDirs; `disks` are the mounted claims by name."""
 
     def __init__(self, pod: Obj, folder: Path, scratch: Path, lookup: config.Lookup, owner: int | None):
-        self._pod, self._folder, self._scratch, self._lookup, self._owner = pod, folder, scratch, lookup, owner
+        self._pod, self._folder, self._scratch, self._lookup, self._owner = (
+            pod,
+            folder,
+            scratch,
+            lookup,
+            owner,
+        )
         self.disks: dict[str, Path] = {}
 
     def claims(self) -> list[str]:
-        return [v["persistentVolumeClaim"]["claimName"] for v in self._volumes() if "persistentVolumeClaim" in v]
+        return [
+            v["persistentVolumeClaim"]["claimName"] for v in self._volumes() if "persistentVolumeClaim" in v
+        ]
 
     def _volumes(self) -> list[Obj]:
         return self._pod["spec"].get("volumes") or []
@@ -85,12 +93,16 @@ class PodVolumes:
                 found[item["path"]] = (value.encode(), item.get("mode"))
         return found
 
-    def _from_object(self, volume: str, kind: Kind, name: str, source: Obj) -> dict[str, tuple[bytes, int | None]]:
+    def _from_object(
+        self, volume: str, kind: Kind, name: str, source: Obj
+    ) -> dict[str, tuple[bytes, int | None]]:
         obj = self._lookup(kind, name)
         if obj is None:
             if source.get("optional"):
                 return {}
-            raise NotReady(f'MountVolume.SetUp failed for volume "{volume}" : {kind.kind.lower()} "{name}" not found')
+            raise NotReady(
+                f'MountVolume.SetUp failed for volume "{volume}" : {kind.kind.lower()} "{name}" not found'
+            )
         data = config.data_of(kind, obj)
         if not source.get("items"):
             return {key: (value, None) for key, value in data.items()}
@@ -143,19 +155,7 @@ def _replace(folder: Path, files: dict[str, tuple[bytes, int | None]], mode: int
     current = folder / "..data"
     if current.exists() and _content(current) == {k: v for k, (v, _) in files.items()}:
         return
-    version = folder / f"..{time.strftime('%Y_%m_%d_%H_%M_%S')}.{time.time_ns() % 10**9}"
-    for name, (content, own_mode) in files.items():
-        path = version / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        # fsGroup: the pod's group reads what the kubelet, the owner, wrote.
-        path.chmod((own_mode if own_mode is not None else mode) | (0o440 if owner is not None else 0))
-    version.mkdir(exist_ok=True)
-    if owner is not None:
-        for path in [folder, version, *version.rglob("*")]:
-            os.chown(path, 0, owner)
-    for path in [folder, version, *(p for p in version.rglob("*") if p.is_dir())]:
-        path.chmod(0o755)
+    version = _write_version(folder, files, mode, owner)
     old = current.readlink() if current.is_symlink() else None
     fresh = folder / "..data_tmp"
     fresh.symlink_to(version.name)
@@ -169,6 +169,25 @@ def _replace(folder: Path, files: dict[str, tuple[bytes, int | None]], mode: int
             path.unlink()
     if old:
         shutil.rmtree(folder / old, ignore_errors=True)
+
+
+def _write_version(
+    folder: Path, files: dict[str, tuple[bytes, int | None]], mode: int, owner: int | None
+) -> Path:
+    version = folder / f"..{time.strftime('%Y_%m_%d_%H_%M_%S')}.{time.time_ns() % 10**9}"
+    for name, (content, own_mode) in files.items():
+        path = version / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        # fsGroup: the pod's group reads what the kubelet, the owner, wrote.
+        path.chmod((own_mode if own_mode is not None else mode) | (0o440 if owner is not None else 0))
+    version.mkdir(exist_ok=True)
+    if owner is not None:
+        for path in [folder, version, *version.rglob("*")]:
+            os.chown(path, 0, owner)
+    for path in [folder, version, *(p for p in version.rglob("*") if p.is_dir())]:
+        path.chmod(0o755)
+    return version
 
 
 def _content(folder: Path) -> dict[str, bytes]:

@@ -129,7 +129,8 @@ class PodWorker:
         if claim is None or claim["status"].get("phase") != "Bound":
             raise NotReady(f'Unable to attach or mount volumes: claim "{claim_name}" is not bound')
         try:
-            return await self._host.mount_disk(claim["spec"]["volumeName"], claim["status"]["capacity"]["storage"])
+            size = claim["status"]["capacity"]["storage"]
+            return await self._host.mount_disk(claim["spec"]["volumeName"], size, self.uid)
         except OSError as error:
             raise NotReady(f'MountVolume.MountDevice failed for volume "{claim_name}" : {error}') from error
 
@@ -165,7 +166,11 @@ class PodWorker:
         for life in self._lives:
             life.state.ended = True
             if "terminated" not in life.state.state:
-                life.state.end(137, "ContainerStatusUnknown", "The container could not be located when the pod was deleted")
+                life.state.end(
+                    137,
+                    "ContainerStatusUnknown",
+                    "The container could not be located when the pod was deleted",
+                )
         await self._host.runtime.forget(self._pod)
         await self._host.until_reachable(self._pod)
         self._write_status()

@@ -1,0 +1,130 @@
+"""Reading a request: which object its path names, what its query asks, what its body says."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from aiohttp import web
+
+from devcluster import resources
+from devcluster.api import DeleteOptions
+from devcluster.errors import ApiError, bad_request
+from devcluster.resources import NAMESPACE, Kind, Obj
+from devcluster.selectors import Match, field_selector, label_selector
+
+
+@dataclass(frozen=True)
+class Target:
+    """The object or collection that a path names."""
+
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+class Query(dict[str, str]):
+    def flag(self, name: str) -> bool:
+        return self.get(name, "") in ("true", "1")
+
+    def number(self, name: str) -> int | None:
+        text = self.get(name)
+        return int(text) if text else None
+
+
+def target(path: str) -> Target | None:
+    """Read `/api/v1/…` and `/apis/GROUP/VERSION/…`; None for what is neither."""
+    parts = [p for p in path.split("/") if p]
+    if parts[:1] == ["api"] and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[:1] == ["apis"] and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if (
+        rest[0] == "namespaces"
+        and len(rest) > 2
+        and not (len(rest) == 3 and rest[2] in NAMESPACE.subresources)
+    ):
+        namespace, rest = rest[1], rest[2:]
+    kind = resources.kind_at(group, version, rest[0])
+    if kind is None or len(rest) > 3 or (kind.namespaced and len(rest) > 1 and not namespace):
+        return None
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and subresource not in kind.subresources:
+        return None
+    return Target(kind, namespace, rest[1] if len(rest) > 1 else "", subresource)
+
+
+def verb_of(request: web.Request, at: Target, query: Query) -> str:
+    if request.method == "GET":
+        if at.name:
+            return "watch" if query.flag("watch") and not at.subresource else "get"
+        return "watch" if query.flag("watch") else "list"
+    if request.method == "DELETE":
+        return "delete" if at.name else "deletecollection"
+    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(request.method, request.method.lower())
+
+
+def resource_of(at: Target) -> str:
+    return f"{at.kind.plural}/{at.subresource}" if at.subresource else at.kind.plural
+
+
+def match_of(at: Target, query: Query) -> Match:
+    by_label = label_selector(query.get("labelSelector", ""))
+    by_field = field_selector(at.kind, query.get("fieldSelector", ""))
+    if at.name:
+        return lambda o: o["metadata"]["name"] == at.name and by_label(o) and by_field(o)
+    return lambda o: by_label(o) and by_field(o)
+
+
+def page_of(items: list[Obj], query: Query) -> tuple[list[Obj], str]:
+    limit = query.number("limit") or 0
+    after = ""
+    if token := query.get("continue", ""):
+        try:
+            after = json.loads(base64.urlsafe_b64decode(token + "=="))["after"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+
+    def key(obj: Obj) -> str:
+        return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+
+    items = [o for o in items if key(o) > after] if after else items
+    if not limit or len(items) <= limit:
+        return items, ""
+    page = items[:limit]
+    return page, base64.urlsafe_b64encode(json.dumps({"after": key(page[-1])}).encode()).decode().rstrip("=")
+
+
+def delete_options(body: Obj, query: Query) -> DeleteOptions:
+    preconditions = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds", query.number("gracePeriodSeconds"))
+    dry_run = query.get("dryRun") or (body.get("dryRun") or [""])[0]
+    return DeleteOptions(
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        grace_seconds=grace,
+        propagation=body.get("propagationPolicy") or query.get("propagationPolicy", ""),
+        dry_run=dry_run == "All",
+        orphan=body.get("orphanDependents"),
+    )
+
+
+async def read_body(request: web.Request, optional: bool = False, as_yaml: bool = False) -> Any:
+    if "protobuf" in request.content_type or "cbor" in request.content_type:
+        told = "accepted media types include: application/json, application/yaml"
+        message = f"the body of the request was in an unknown format - {told}"
+        raise ApiError(415, "UnsupportedMediaType", message)
+    raw = await request.read()
+    if not raw and optional:
+        return {}
+    try:
+        if as_yaml or "yaml" in request.content_type:
+            return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        return json.loads(raw)
+    except (ValueError, yaml.YAMLError) as error:
+        raise bad_request(f"error decoding the body: {error}") from error

@@ -1,0 +1,251 @@
+"""Pods as local processes: what one can do from inside, what reaches it, and how it ends."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.devcluster.cluster import ROOT, DevCluster, Obj, is_gone, is_ready, running
+
+pytestmark = pytest.mark.skipif(
+    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+)
+NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+SECURITY = {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    image = Path(sys.prefix)  # any venv will do
+    arguments = ["--pods", "process", "--image", f"local/venv:1={image}"]
+    yield from running(tmp_path_factory.mktemp("process"), *arguments, nodes=NODES)
+
+
+@pytest.fixture
+def space(cluster: DevCluster) -> str:
+    return cluster.fresh()
+
+
+def shell(name: str, script: str, mounts: dict[str, Obj] | None = None, **spec: object) -> Obj:
+    """A pod that runs a script; `mounts` maps paths to volume sources."""
+    volumes = [{"name": f"v{n}", **source} for n, source in enumerate((mounts or {}).values())]
+    at = [{"name": f"v{n}", "mountPath": path} for n, path in enumerate(mounts or {})]
+    container: Obj = {
+        "name": "main",
+        "image": "local/venv:1",
+        "command": ["sh", "-c", script],
+        "volumeMounts": at,
+    }
+    container["resources"] = spec.pop("resources", {})
+    container["env"] = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    usual = {"securityContext": SECURITY, "restartPolicy": "Never", "terminationGracePeriodSeconds": 2}
+    body = {
+        "containers": [container],
+        "volumes": volumes,
+        "automountServiceAccountToken": False,
+        **usual,
+        **spec,
+    }
+    return {"metadata": {"name": name, "labels": {"app": name}}, "spec": body}
+
+
+def output(cluster: DevCluster, space: str, body: Obj) -> str:
+    """What a pod said until it ended well."""
+    cluster.create(f"{space}/pods", body)
+    path = f"{space}/pods/{body['metadata']['name']}"
+    cluster.until(path, lambda o: o["status"].get("phase") in ("Succeeded", "Failed"))
+    _, text = cluster.call("GET", f"{path}/log")
+    assert cluster.get(path)["status"]["phase"] == "Succeeded", text
+    return str(text)
+
+
+def disk(cluster: DevCluster, space: str, name: str, size: str = "20Mi") -> Obj:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    cluster.create(f"{space}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": spec})
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def test_inside_it_is_the_images_user_without_any_right(cluster: DevCluster, space: str) -> None:
+    text = output(
+        cluster,
+        space,
+        shell("p", "id; grep -E '^(Cap|NoNewPrivs)' /proc/self/status; hostname; ps ax | wc -l"),
+    )
+    assert text.startswith("uid=1000(jovyan) gid=1000(jovyan) groups=1000(jovyan)\n")
+    assert text.count("0000000000000000") == 5
+    assert "NoNewPrivs:\t1" in text
+    lines = text.splitlines()
+    assert lines[-2] == "p"
+    assert int(lines[-1]) < 8
+
+
+def test_inside_nothing_of_this_machine_but_programs_can_be_read(cluster: DevCluster, space: str) -> None:
+    hidden = [
+        cluster.state,
+        cluster.kubeconfig,
+        "/etc/shadow",
+        "/sys/fs/cgroup",
+        "/run/lock",
+        Path.home() / ".bashrc",
+    ]
+    script = "; ".join(f"cat {p} 2>/dev/null || ls {p} 2>/dev/null && echo SEEN {p}" for p in hidden)
+    text = output(
+        cluster,
+        space,
+        shell("p", f"{script}; touch /usr/x /x 2>/dev/null && echo WROTE; ls -A /root /home; true"),
+    )
+    assert "SEEN" not in text
+    assert "WROTE" not in text
+
+
+def test_inside_one_cannot_become_root_of_a_namespace_of_ones_own(cluster: DevCluster, space: str) -> None:
+    text = output(cluster, space, shell("p", "unshare -Ur id || echo refused"))
+    assert text.splitlines()[-1] == "refused"
+
+
+def test_the_image_comes_first_on_path(cluster: DevCluster, space: str) -> None:
+    text = output(cluster, space, shell("p", "python -c 'import sys; print(sys.prefix)'"))
+    assert text.strip() == sys.prefix
+
+
+def test_files_on_a_disk_are_the_next_pods_own_and_no_other_pods(cluster: DevCluster, space: str) -> None:
+    mounts = {"/home/jovyan": disk(cluster, space, "d")}
+    output(cluster, space, shell("first", "echo kept >/home/jovyan/f && chmod 600 /home/jovyan/f", mounts))
+    assert (
+        output(cluster, space, shell("second", "cat ~/f && echo more >>~/f && stat -c %U ~/f", mounts))
+        == "kept\njovyan\n"
+    )
+    elsewhere = cluster.state / "mounts"
+    seen = output(cluster, space, shell("third", f"ls -R {elsewhere} / 2>/dev/null | grep -c 'd/f' ; true"))
+    assert seen.strip() == "0"
+
+
+def test_a_disk_has_its_size_and_grows_at_once_or_for_the_next_pod(cluster: DevCluster, space: str) -> None:
+    mounts = {"/data": disk(cluster, space, "d", "8Mi")}
+    claim = f"{space}/persistentvolumeclaims/d"
+    fill = "dd if=/dev/zero of=/data/f bs=1M count=20 2>&1 || true; sleep 60"
+    cluster.create(f"{space}/pods", shell("p", fill, mounts))
+    cluster.until(f"{space}/pods/p/log", lambda text: "No space left on device" in text)
+    cluster.call("PATCH", claim, {"spec": {"resources": {"requests": {"storage": "40Mi"}}}}, "merge")
+    told = ("40Mi", "FileSystemResizePending")
+    cluster.until(claim, lambda o: any(word in str(o["status"]) for word in told))
+    cluster.call("DELETE", f"{space}/pods/p")
+    cluster.until(f"{space}/pods/p", is_gone)
+    cluster.until(claim, lambda o: o["status"]["capacity"]["storage"] == "40Mi")
+    text = output(
+        cluster, space, shell("q", "stat -c %s /data/f >&2; df -m --output=size /data | tail -1", mounts)
+    )
+    assert int(text.split()[-1]) > 30
+
+
+def test_a_secret_mounted_as_a_directory_follows_the_object(cluster: DevCluster, space: str) -> None:
+    cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"k": "one"}})
+    mounts = {"/secret": {"secret": {"secretName": "s", "defaultMode": 0o440}}}
+    script = "stat -Lc %a /secret/k; cat /secret/k; echo; until grep -q two /secret/k; do sleep 0.1; done; echo NEW"
+    cluster.create(f"{space}/pods", shell("p", script, mounts))
+    cluster.until(f"{space}/pods/p/log", lambda text: text == "440\none\n")
+    cluster.call("PATCH", f"{space}/secrets/s", {"stringData": {"k": "two"}}, "merge")
+    cluster.until(f"{space}/pods/p/log", lambda text: "NEW" in text)
+
+
+def test_a_missing_secret_is_told_and_waited_for(cluster: DevCluster, space: str) -> None:
+    mounts = {"/secret": {"secret": {"secretName": "late"}}}
+    cluster.create(f"{space}/pods", shell("p", "cat /secret/k", mounts))
+    path = f"{space}/events?fieldSelector=reason=FailedMount"
+    found = cluster.until(path, lambda o: bool(o["items"]))
+    assert (
+        found["items"][0]["message"] == 'MountVolume.SetUp failed for volume "v0" : secret "late" not found'
+    )
+    cluster.create(f"{space}/secrets", {"metadata": {"name": "late"}, "stringData": {"k": "v"}})
+    cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Succeeded")
+
+
+def test_more_memory_than_the_limit_ends_in_oom_killed(cluster: DevCluster, space: str) -> None:
+    eat = "exec python -c 'x = bytearray(300 * 2**20)'"
+    cluster.create(f"{space}/pods", shell("p", eat, resources={"limits": {"memory": "80Mi"}}))
+    ended = cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Failed")
+    state = ended["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (state["reason"], state["exitCode"]) == ("OOMKilled", 137)
+
+
+def test_a_crash_loop_backs_off(cluster: DevCluster, space: str) -> None:
+    cluster.create(f"{space}/pods", shell("p", "exit 3", restartPolicy="Always"))
+    found = cluster.until(f"{space}/pods/p", lambda o: "CrashLoopBackOff" in str(o["status"]))
+    status = found["status"]["containerStatuses"][0]
+    assert status["lastState"]["terminated"]["exitCode"] == 3
+    assert status["state"]["waiting"]["message"].startswith(
+        "back-off 10s restarting failed container=main pod=p_"
+    )
+
+
+def test_an_image_that_is_not_in_the_table_is_not_found(cluster: DevCluster, space: str) -> None:
+    body = shell("p", "true")
+    body["spec"]["containers"][0]["image"] = "local/absent:1"
+    cluster.create(f"{space}/pods", body)
+    found = cluster.until(f"{space}/pods/p", lambda o: "ImagePullBackOff" in str(o["status"]))
+    assert "docker.io/local/absent:1: not found" in str(found["status"])
+
+
+@pytest.mark.parametrize(
+    ("script", "phase"),
+    [("trap 'exit 0' TERM; sleep 60 & wait", "Succeeded"), ("trap '' TERM; sleep 60", "Failed")],
+)
+def test_deletion_asks_then_kills_and_the_end_is_told(
+    cluster: DevCluster, space: str, script: str, phase: str
+) -> None:
+    body = shell("p", script)
+    body["metadata"]["finalizers"] = ["berth.dev/end-seen"]
+    cluster.create(f"{space}/pods", body)
+    cluster.until(f"{space}/pods/p", is_ready)
+    time.sleep(0.2)
+    cluster.call("DELETE", f"{space}/pods/p")
+    cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == phase)
+    cluster.call("PATCH", f"{space}/pods/p", {"metadata": {"finalizers": None}}, "merge")
+    cluster.until(f"{space}/pods/p", is_gone)
+
+
+def test_probes_and_the_load_balancer_reach_the_pods_own_address(cluster: DevCluster, space: str) -> None:
+    body = shell("p", "cd /tmp && echo hello >index.html && exec python -m http.server --bind $POD_IP 8888")
+    probe = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}
+    body["spec"]["containers"][0]["readinessProbe"] = probe
+    body["spec"]["containers"][0]["ports"] = [{"name": "web", "containerPort": 8888}]
+    cluster.create(f"{space}/pods", body)
+    spec = {"type": "LoadBalancer", "selector": {"app": "p"}, "ports": [{"port": 22, "targetPort": "web"}]}
+    cluster.create(f"{space}/services", {"metadata": {"name": "s"}, "spec": spec})
+    pod = cluster.until(f"{space}/pods/p", is_ready)
+    service = cluster.until(f"{space}/services/s", lambda o: bool(o["status"]["loadBalancer"]))
+    address = service["status"]["loadBalancer"]["ingress"][0]["ip"]
+    assert address != pod["status"]["podIP"]
+    with socket.create_connection((address, 22), 5) as link:
+        link.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        link.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := link.recv(4096):
+            answer += part
+    assert answer.endswith(b"hello\n")
+
+
+@pytest.mark.parametrize("number", [15, 9])
+def test_no_process_outlives_the_cluster(tmp_path: Path, number: int) -> None:
+    mark = f"sleep 10{number}.25"
+    cluster = DevCluster(tmp_path, "--pods", "process", "--image", f"local/venv:1={sys.prefix}", nodes=NODES)
+    cluster.start()
+    space = cluster.namespace("t")
+    mounts = {"/data": disk(cluster, space, "d")}
+    cluster.create(f"{space}/pods", shell("p", f"{mark} & trap '' TERM; wait", mounts))
+    cluster.until(f"{space}/pods/p", is_ready)
+    assert cluster.end(number) < 2
+    time.sleep(0.3)
+    assert mark not in subprocess.run(
+        ["ps", "ax", "-o", "args"], capture_output=True, text=True
+    ).stdout.split("\n")
+    assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
+    assert str(tmp_path) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True).stdout
+    cluster.start()
+    assert cluster.get(f"{space}/pods/p")["status"]["reason"] == "Terminated"
+    cluster.end()
