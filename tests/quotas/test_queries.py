@@ -91,11 +91,12 @@ def test_everybody_sees_the_quotas_of_their_own_tenants_only(stage: Stage) -> No
 def test_limits_stand_beside_what_is_used(stage: Stage) -> None:
     TenantLimit.objects.create(tenant=stage.cast.demo, cpu_millicores=8000)
     stage.running(1)
+    stage.running(1, holder_kind=Claim.Holder.JOB)
     [limits] = queries.limits_for(stage.cast.alice)
     assert limits == {
         "tenant": "demo",
-        "cpu_millicores": {"used": 1000, "limit": 8000},
-        "memory_mib": {"used": 1024, "limit": None},
+        "cpu_millicores": {"used": 2000, "limit": 8000},
+        "memory_mib": {"used": 2048, "limit": None},
         "workspaces": {"used": 1, "limit": None},
     }
 
@@ -218,5 +219,6 @@ def test_the_number_of_queries_does_not_grow(stage: Stage, read: Callable[[Stage
 
 def test_nodes_of_another_cluster_are_not_counted(stage: Stage) -> None:
     elsewhere = Cluster.objects.create(slug="elsewhere", name="Elsewhere")
+    stage.another_pool("far", cluster=elsewhere)
     stage.node("gpu-1", 8, cluster=elsewhere)
     assert pool_seen(stage, stage.cast.alice)["gpus"]["total"] == 8
