@@ -73,6 +73,9 @@ class Kernel(Connected):
         self.socket.send(json.dumps(message | {"buffers": []}))
         return message_id
 
+    def interrupt(self) -> None:
+        self._ask("POST", f"{self.path}/interrupt")
+
     def run(self, code: str) -> str:
         """What a cell printed, and its last value."""
         message_id, said = self.start(code), []

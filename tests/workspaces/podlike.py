@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -116,7 +117,7 @@ class Pod:
         root.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--propagation", "private",
+                ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--propagation", "private",
                  "bash", "-c", ENTER, "enter", *(f"{k}={v}" for k, v in variables.items()),
                  *self.shell.split(), "/berth/start/start.sh"],
                 env={"PATH": os.environ["PATH"], "ROOT": str(root), "POD": str(self.folder), "UID_": str(UID),
@@ -135,13 +136,13 @@ class Pod:
         """SIGTERM as the kubelet sends it; the seconds until nothing of the pod is left."""
         assert self.process is not None
         began = time.monotonic()
-        os.kill(self.pid, 15)
+        os.kill(self.pid, signal.SIGTERM)
         self.process.wait(20)
         return time.monotonic() - began
 
     def destroy(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.process.kill()
+            os.kill(self.pid, signal.SIGKILL)  # and with this first process all of its namespace
             self.process.wait()
         # Its processes die with their namespace a moment later, and may write until then
         until("removed", self._remove)

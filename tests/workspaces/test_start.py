@@ -85,6 +85,16 @@ def test_a_cell_runs_and_ctrl_c_reaches_kernels_and_terminals(running: Pod) -> N
             assert int(line.split()[1], 16) & 0b110 == 0  # SIGINT and SIGQUIT
 
 
+def test_a_kernel_is_interrupted_and_speaks_where_only_its_user_can_listen(running: Pod) -> None:
+    with Kernel(running) as kernel:
+        kernel.start("import time; time.sleep(60)")
+        time.sleep(0.3)
+        kernel.interrupt()
+        assert kernel.run("1 + 1") == "2"
+        assert '"transport": "ipc"' in running.says("cat $JUPYTER_RUNTIME_DIR/kernel-*.json")
+        assert running.says("stat -c %a $JUPYTER_RUNTIME_DIR/..").strip() == "700"
+
+
 # --- SSH
 
 

@@ -28,13 +28,18 @@ c.ServerApp.root_dir = os.environ["HOME"]
 c.ServerApp.open_browser = False
 c.ServerApp.quit_button = False
 c.ServerApp.websocket_ping_interval = 30
+c.ServerApp.websocket_ping_timeout = 30
 c.ServerApp.tornado_settings = {"headers": {"Referrer-Policy": "no-referrer"}}
 # No login shell: /etc/profile would set another PATH than kernels and SSH sessions have.
 c.ServerApp.terminado_settings = {"shell_command": [os.environ["SHELL"]]}
 c.Application.log_level = "WARN"
 # A stop shall take two seconds, not the five that a busy kernel is given by default.
 c.KernelManager.shutdown_wait_time = 0.8
+# Sockets in a folder that only this user may enter: who can reach a TCP port could read what kernels print.
+c.KernelManager.transport = "ipc"
 
+# Else each start asks npm, where the image has one, for the folder of language servers: half a second.
+c.LanguageServerManager.node_roots = [os.environ["HOME"]]
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
