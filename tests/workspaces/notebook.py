@@ -73,6 +73,10 @@ class Kernel(Connected):
         self.socket.send(json.dumps(message | {"buffers": []}))
         return message_id
 
+    def wait_until_printed(self, text: str) -> None:
+        while text not in self._receive()["content"].get("text", ""):
+            pass
+
     def interrupt(self) -> None:
         self._ask("POST", f"{self.path}/interrupt")
 

@@ -7,7 +7,6 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,8 +86,8 @@ def test_a_cell_runs_and_ctrl_c_reaches_kernels_and_terminals(running: Pod) -> N
 
 def test_a_kernel_is_interrupted_and_speaks_where_only_its_user_can_listen(running: Pod) -> None:
     with Kernel(running) as kernel:
-        kernel.start("import time; time.sleep(60)")
-        time.sleep(0.3)
+        kernel.start("import time; print('asleep', flush=True); time.sleep(60)")
+        kernel.wait_until_printed("asleep")
         kernel.interrupt()
         assert kernel.run("1 + 1") == "2"
         assert '"transport": "ipc"' in running.says("cat $JUPYTER_RUNTIME_DIR/kernel-*.json")
@@ -240,9 +239,10 @@ def test_a_stop_takes_two_seconds_whatever_runs(pod: Pod) -> None:
     )
     with Kernel(pod) as kernel:
         kernel.start(
-            "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(9)"
+            "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)\n"
+            "while True: time.sleep(9)"
         )
-        time.sleep(0.3)
+        kernel.wait_until_printed("deaf")
         assert pod.stop() < 2.5
     assert (pod.home / "flushed").read_text() == "flushed\n"
 
