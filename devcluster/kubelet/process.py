@@ -128,7 +128,7 @@ class ProcessRuntime:
             sent = json.dumps(self._instructions(plan, uid, memory)).encode() + b"\n"
             assert process.stdin is not None
             process.stdin.write(sent)
-            told = await asyncio.wait_for(asyncio.to_thread(os.read, reading, 4096), START_SECONDS)
+            told = await _told(reading)
         except BaseException:
             container.kill()
             raise
@@ -230,6 +230,24 @@ class ProcessRuntime:
         self._running.clear()
         self._remember()
         self._memory.clear()
+
+
+async def _told(status: int) -> bytes:
+    """What the sandbox says of its start; nothing if it ended without a word."""
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(status)
+        heard.set_result(os.read(status, 4096))
+
+    loop.add_reader(status, read)
+    try:
+        return await asyncio.wait_for(heard, START_SECONDS)
+    except TimeoutError:
+        return b"the sandbox did not start in time"
+    finally:
+        loop.remove_reader(status)
 
 
 def _refusal(told: str) -> CannotRun:

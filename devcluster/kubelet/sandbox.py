@@ -177,15 +177,7 @@ def reap_until_end(main: int) -> int:
     signal.set_wakeup_fd(woken.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        readable, _, _ = select.select([0, wake.fileno()], [], [], 5)
-        if wake.fileno() in readable:
-            wake.recv(4096)
-        if 0 in readable:
-            word = os.read(0, 4096)
-            if not word:
-                os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
-            if b"TERM" in word:
-                os.kill(main, signal.SIGTERM)
+        # Reap before waiting: the command may have ended before its signal could wake anybody.
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -195,6 +187,15 @@ def reap_until_end(main: int) -> int:
                 break
             if pid == main:
                 return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+        readable, _, _ = select.select([0, wake.fileno()], [], [])
+        if wake.fileno() in readable:
+            wake.recv(4096)
+        if 0 in readable:
+            word = os.read(0, 4096)
+            if not word:
+                os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
+            if b"TERM" in word:
+                os.kill(main, signal.SIGTERM)
 
 
 def read_plan() -> Plan:
