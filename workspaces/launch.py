@@ -69,10 +69,7 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     """Everything about a launch that can be told without writing. All faulty fields are named at once."""
     fields: dict[str, list[str]] = {}
-    if not NAME.fullmatch(spec.name):
-        fields["name"] = [
-            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
-        ]
+    fields |= check_name(spec.name)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
@@ -86,6 +83,25 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
             "invalid", _("Some of it cannot be launched."), _("Correct the named fields."), fields=fields
         )
     return image, resolve(tenant, spec.size)
+
+
+def check_name(name: str) -> dict[str, list[str]]:
+    if NAME.fullmatch(name):
+        return {}
+    return {
+        "name": [
+            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
+        ]
+    }
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(
+        "name_taken",
+        _("You already have a workspace “%(name)s” in this tenant.") % {"name": name},
+        _("Start that one, delete it, or choose another name."),
+        fields={"name": [_("Already taken.")]},
+    )
 
 
 def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
@@ -149,12 +165,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
     except IntegrityError as error:
         if "one_workspace_of_a_name" not in str(error):
             raise
-        raise Conflict(
-            "name_taken",
-            _("You already have a workspace “%(name)s” in this tenant.") % {"name": spec.name},
-            _("Start that one, delete it, or choose another name."),
-            fields={"name": [_("Already taken.")]},
-        ) from None
+        raise name_taken(spec.name) from None
 
 
 def claim_for(workspace: Workspace) -> Claim:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.access import Actor
-from accounts.errors import Conflict, Refusal
+from accounts.errors import Conflict, Invalid, Refusal
 from quotas import admission
 
 from . import runs, tasks
 from .access import require_manage, require_own
-from .launch import claim_for
+from .launch import check_name, claim_for, name_taken
 from .live import changing
 from .models import Desired, Ending, Phase, Workspace
 from .story import tell
@@ -91,12 +91,19 @@ def rename(actor: Actor, workspace: Workspace, name: str) -> bool:
     """Another name for people; its objects in the cluster are named by id and stay."""
     with _allowed(actor, workspace, "rename"):
         require_own(actor, workspace)
-    with _changing(actor, workspace, "rename", {"name": name}) as row:
-        _refuse_deleted(row)
-        if row.name == name:
-            return False
-        tell(row, "renamed", old=row.name, new=name)
-        row.name = name
+        if faults := check_name(name):
+            raise Invalid("invalid", _("It cannot have this name."), _("Choose another one."), fields=faults)
+    try:
+        with _changing(actor, workspace, "rename", {"name": name}) as row:
+            _refuse_deleted(row)
+            if row.name == name:
+                return False
+            tell(row, "renamed", old=row.name, new=name)
+            row.name = name
+    except IntegrityError as error:
+        if "one_workspace_of_a_name" not in str(error):
+            raise
+        raise name_taken(name) from None
     return True
 
 

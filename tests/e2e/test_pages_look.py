@@ -13,7 +13,6 @@ from pytest_django import DjangoDbBlocker
 from accounts import ssh_keys
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import chromium, signed_in, web_process
-from tests.e2e.stack import until
 from tests.workspaces.made import make_workspace
 from workspaces.live import changing
 from workspaces.models import Phase, Workspace
@@ -172,7 +171,8 @@ def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, addre
         page.route_web_socket("**/ws/**", connect)
         visit(page, f"/workspaces/{workspace.pk}/")
         page.get_by_text("Pulling the image").wait_for()
-        until("the page's websocket", lambda: page.wait_for_timeout(50) or sockets)
+        while not sockets:
+            page.wait_for_timeout(50)
         is_away = True
         sockets[0].close(code=1012)
         page.get_by_text("Reconnecting…").wait_for()

@@ -19,7 +19,7 @@ DONE_CODES = {
     Step.ADMISSION: "admitted",
     Step.READY: "ready",
 } | {step: f"{step}_done" for step in STEPS[2:-1]}
-DATA = {"name": "exp", "size": "a100-1", "pool": "A100", "node": "gpu-1", "host": "127.0.1.5"}
+DATA: dict[str, Any] = {"name": "exp", "size": "a100-1", "pool": "A100", "node": "gpu-1", "host": "127.0.1.5"}
 
 
 def make_workspace(
@@ -90,7 +90,7 @@ def settle(workspace: Workspace, phase: Phase) -> None:
         workspace.ready_at = now
         workspace.host, workspace.jupyter_port, workspace.ssh_port = "127.0.1.5", 8888, 22
     if phase == Phase.FAILED:
-        data = {"raw": "Back-off pulling image"}
+        data: dict[str, Any] = {"raw": "Back-off pulling image"}
         workspace.failure = {"code": "unknown", "data": data, "at": "2026-01-01T00:00:00Z"}
         tell(workspace, "unknown", level=Event.Level.ERROR, **data)
     if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING):

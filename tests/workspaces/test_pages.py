@@ -89,9 +89,8 @@ def test_a_ready_one_has_two_doors(cast: Cast) -> None:
     ssh_keys.add(cast.bob, "laptop", KEY)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
     text = page.content.decode()
-    assert re.search(
-        r'href="http://127\.0\.1\.5:8888/lab\?token=[^"]+" target="_blank" rel="noopener noreferrer"', text
-    )
+    link = r'href="http://127\.0\.1\.5:8888/login\?next=%2Flab&amp;token=[^"]+"'
+    assert re.search(link + ' target="_blank" rel="noopener noreferrer"', text)
     assert f"ssh -o HostKeyAlias=berth-{workspace.pk} jovyan@127.0.1.5" in words(page)
     assert 'href="vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan"' in text
     assert workspace.secret.host_key_fingerprint in text

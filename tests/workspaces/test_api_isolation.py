@@ -1,0 +1,150 @@
+"""Every endpoint of workspaces, asked by everybody."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from accounts.models import Scope
+from tests.cast import Cast
+from tests.workspaces.asking import ask, script
+from tests.workspaces.made import make_workspace
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+NOBODY = UUID("00000000-0000-4000-8000-000000000000")
+READS = ["", "events/"]
+# What a viewer or a member sees and may not do with another's; with the body that it needs.
+OTHERS_WRITES = [
+    ("PATCH", "", {"name": "mine"}),
+    ("DELETE", "", None),
+    ("POST", "start/", None),
+    ("POST", "stop/", None),
+    ("POST", "restart/", None),
+    ("POST", "extend/", None),
+    ("POST", "keep-alive/", None),
+]
+ONE = (
+    [("GET", path, None) for path in (*READS, "logs/", "metrics/")]
+    + OTHERS_WRITES
+    + [("POST", "clone/", None)]
+)
+LISTS = [("GET", "workspaces/"), ("POST", "workspaces/"), ("GET", "images/"), ("POST", "estimate/")]
+BODY = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ONE)
+def test_who_is_not_signed_in_gets_401(cast: Cast, method: str, path: str, body: object) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for client in (Client(), Client(headers={"Authorization": "Bearer brt_x_y"})):
+        assert ask(client, method, f"workspaces/{workspace.pk}/{path}", body).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), LISTS)
+def test_who_is_not_signed_in_gets_no_list(cast: Cast, method: str, path: str) -> None:
+    assert ask(Client(), method, path, BODY).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ONE)
+def test_a_stranger_gets_the_bytes_of_what_does_not_exist(
+    cast: Cast, method: str, path: str, body: object
+) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    cast.bob.user.memberships.create(tenant=cast.second)
+    for stranger in (
+        script(cast.carol),
+        script(cast.admin, tenant=cast.second),
+        script(cast.bob, tenant=cast.second),
+    ):
+        there = ask(stranger, method, f"workspaces/{workspace.pk}/{path}", body)
+        nowhere = ask(stranger, method, f"workspaces/{NOBODY}/{path}", body)
+        assert there.status_code == nowhere.status_code == 404
+        assert there.content == nowhere.content
+    before = workspace.last_event
+    workspace.refresh_from_db()
+    assert workspace.last_event == before
+
+
+@pytest.mark.parametrize(("method", "path", "body"), OTHERS_WRITES)
+def test_a_viewer_and_another_member_may_not_write(cast: Cast, method: str, path: str, body: object) -> None:
+    workspace = make_workspace(cast, cast.alice)
+    for other in (cast.victor, cast.bob):
+        assert ask(script(other), method, f"workspaces/{workspace.pk}/{path}", body).status_code == 403
+    before = workspace.last_event
+    workspace.refresh_from_db()
+    assert workspace.last_event == before
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [*OTHERS_WRITES, ("POST", "clone/", None)])
+def test_a_read_token_writes_nothing(cast: Cast, method: str, path: str, body: object) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    reader = script(cast.bob, Scope.READ)
+    assert ask(reader, method, f"workspaces/{workspace.pk}/{path}", body).status_code == 403
+    assert ask(reader, "POST", "workspaces/", BODY).status_code == 403
+    assert Workspace.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", READS)
+def test_everybody_in_the_tenant_may_look(cast: Cast, path: str) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for actor in (cast.alice, cast.bob, cast.victor, cast.admin):
+        answer = ask(script(actor, Scope.READ), "GET", f"workspaces/{workspace.pk}/{path}")
+        assert answer.status_code == 200
+        assert ("token=" in answer.content.decode()) == (actor == cast.bob and path == "")
+
+
+def test_logs_are_for_its_person_and_the_owners(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.alice)
+    for other in (cast.victor, cast.bob):
+        assert ask(script(other), "GET", f"workspaces/{workspace.pk}/logs/").status_code == 403
+
+
+@pytest.mark.parametrize("verb", ["stop/", "restart/", "start/"])
+def test_an_owner_and_an_admin_may_stop_but_not_start_for_others(cast: Cast, verb: str) -> None:
+    for number, actor in enumerate((cast.alice, cast.admin)):
+        workspace = make_workspace(cast, cast.bob, name=f"exp-{number}")
+        expected = 202 if verb == "stop/" else 403
+        assert ask(script(actor), "POST", f"workspaces/{workspace.pk}/{verb}").status_code == expected
+
+
+def test_a_viewer_may_not_launch_and_a_stranger_does_not_find_the_tenant(cast: Cast) -> None:
+    assert ask(script(cast.victor), "POST", "workspaces/", BODY).status_code == 403
+    assert ask(script(cast.carol), "POST", "workspaces/", BODY).status_code == 404
+    assert ask(script(cast.carol), "POST", "estimate/", BODY).status_code == 404
+    assert not Workspace.objects.exists()
+
+
+def test_lists_show_the_own_tenants_alone(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, name="of-demo")
+    make_workspace(cast, cast.carol, name="of-second")
+    cast.alice.user.memberships.create(tenant=cast.second)
+
+    def names(client: Client) -> list[str]:
+        return [row["name"] for row in ask(client, "GET", "workspaces/").json()["results"]]
+
+    assert names(script(cast.carol)) == ["of-second"]
+    assert names(script(cast.victor)) == ["of-demo"]
+    assert names(script(cast.admin)) == ["of-second", "of-demo"]
+    assert names(script(cast.admin, tenant=cast.demo)) == ["of-demo"]
+    assert names(script(cast.alice, tenant=cast.second)) == ["of-second"]
+
+
+def test_a_browser_session_needs_the_csrf_token_to_write(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(cast.bob.user)
+    assert ask(browser, "GET", f"workspaces/{workspace.pk}/").status_code == 200
+    assert ask(browser, "POST", f"workspaces/{workspace.pk}/stop/").status_code == 403
+    assert browser.post(f"/workspaces/{workspace.pk}/stop/").status_code == 403
+
+
+def test_who_was_taken_out_of_the_tenant_is_a_stranger_at_once(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    bob = script(cast.bob)
+    cast.bob.user.memberships.all().delete()
+    assert ask(bob, "GET", f"workspaces/{workspace.pk}/").status_code == 404
+    assert ask(bob, "GET", "workspaces/").json()["results"] == []
+    assert ask(script(cast.alice), "GET", f"workspaces/{workspace.pk}/").json()["owner"] == "bob"

@@ -1,0 +1,334 @@
+"""Websockets: who gets in, what they hear, and when they are put out."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from channels.layers import get_channel_layer
+from django.db import connection, connections
+from django.utils import timezone
+
+from accounts import tickets, tokens
+from accounts.access import Actor
+from accounts.models import Scope, SocketTicket
+from accounts.signals import access_changed
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
+from workspaces import consumers, logs
+from workspaces.live import changing
+from workspaces.models import Event, Phase, Workspace
+from workspaces.story import tell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOME = "/ws/workspaces/"
+NOBODY = "/ws/workspaces/00000000-0000-4000-8000-000000000000/"
+
+
+@pytest.fixture(autouse=True)
+async def _no_connection_stays_open() -> AsyncIterator[None]:
+    yield
+    await in_thread(connections.close_all)()
+
+
+def one(workspace: Workspace, query: str = "") -> str:
+    return f"/ws/workspaces/{workspace.pk}/{query}"
+
+
+def happen(workspace: Workspace, count: int = 1) -> None:
+    for _ in range(count):
+        with changing(workspace.pk) as row:
+            tell(row, "stopping")
+
+
+def happen_in_a_thread(workspace: Workspace, count: int) -> None:
+    happen(workspace, count)
+    connection.close()
+
+
+# --- Who gets in
+
+
+@pytest.mark.parametrize("path", [HOME, NOBODY, f"{NOBODY}logs/", "/ws/nothing/"])
+async def test_who_is_not_signed_in_is_closed_with_4401(cast: Cast, path: str) -> None:
+    async with socket(path) as communicator:
+        assert await communicator.closed_with() == 4401
+
+
+async def test_a_stranger_is_closed_with_4404_as_for_what_does_not_exist(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    for path in (one(workspace), one(workspace, "logs/"), NOBODY, f"{NOBODY}logs/", "/ws/nothing/"):
+        async with socket(path, cast.carol) as communicator:
+            assert await communicator.closed_with() == 4404
+
+
+async def test_logs_are_not_for_viewers_and_other_members(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.alice)
+    for other in (cast.victor, cast.bob):
+        async with socket(one(workspace, "logs/"), other) as communicator:
+            assert await communicator.closed_with() == 4404
+
+
+async def test_a_foreign_origin_is_refused_before_it_is_open(cast: Cast) -> None:
+    headers = await in_thread(headers_of)(cast.bob, "https://evil.example")
+    assert not await Socket(HOME, headers).opens()
+
+
+async def test_a_ticket_opens_one_socket(cast: Cast) -> None:
+    await in_thread(make_workspace)(cast, cast.bob)
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert (await communicator.hear())["type"] == "snapshot"
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert await communicator.closed_with() == 4401
+
+
+async def test_an_expired_ticket_is_closed_with_4408(cast: Cast) -> None:
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    await in_thread(SocketTicket.objects.update)(expires_at=timezone.now())
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert await communicator.closed_with() == 4408
+
+
+async def test_a_ticket_of_a_bound_token_shows_that_tenant_alone(cast: Cast) -> None:
+    for actor, name in ((cast.bob, "of-demo"), (cast.carol, "of-second")):
+        await in_thread(make_workspace)(cast, actor, name=name)
+    token, _secret = await in_thread(tokens.issue)(cast.admin.user, "t", [Scope.READ], cast.second, 1)
+    ticket, _expires = await in_thread(tickets.issue)(Actor(cast.admin.user, token))
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        names = [row["name"] for row in (await communicator.hear())["workspaces"]]
+        assert names == ["of-second"]
+
+
+# --- What is heard
+
+
+async def test_the_list_tells_a_snapshot_then_each_change(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    foreign = await in_thread(make_workspace)(cast, cast.carol)
+    async with socket(HOME, cast.bob) as communicator:
+        first = await communicator.hear()
+        assert (first["type"], first["truncated"]) == ("snapshot", False)
+        assert [row["id"] for row in first["workspaces"]] == [str(workspace.pk)]
+        await in_thread(happen)(foreign)
+        await in_thread(happen)(workspace)
+        changed = await communicator.hear()
+        assert (changed["type"], changed["workspace"]["id"]) == ("workspace", str(workspace.pk))
+        assert changed["workspace"]["last_event"] == 11
+        assert await communicator.hears_nothing()
+
+
+async def test_the_link_is_heard_by_its_own_person_alone(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    for actor, sees in ((cast.bob, True), (cast.alice, False), (cast.victor, False), (cast.admin, False)):
+        async with socket(HOME, actor) as communicator:
+            (row,) = (await communicator.hear())["workspaces"]
+            assert bool(row["endpoints"]["jupyter"]) == sees
+        async with socket(one(workspace, "?after=10"), actor) as communicator:
+            assert bool((await communicator.hear())["workspace"]["endpoints"]["ssh"]) == sees
+
+
+async def test_admins_hear_of_every_tenant(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.carol)
+    async with socket(HOME, cast.admin) as communicator:
+        await communicator.hear()
+        await in_thread(happen)(workspace)
+        assert (await communicator.hear())["workspace"]["tenant"] == "second"
+
+
+@pytest.mark.parametrize(("query", "first"), [("", 1), ("?after=4", 5), ("?after=x", 1), ("?after=10", None)])
+async def test_events_come_from_where_the_reader_left_off(cast: Cast, query: str, first: int | None) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, query), cast.bob) as communicator:
+        heard = await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        ids = [frame["event"]["id"] for frame in heard[:-1]]
+        assert ids == (list(range(first, 11)) if first else [])
+
+
+async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    writers, each = 4, 25
+    last = 10 + writers * each
+
+    async def write() -> None:
+        await asyncio.to_thread(happen_in_a_thread, workspace, each)
+
+    async def read(after: int) -> list[int]:
+        async with socket(one(workspace, f"?after={after}"), cast.bob) as communicator:
+            heard = await communicator.hear_until(
+                lambda frame: frame["type"] == "event" and frame["event"]["id"] == last
+            )
+            return [frame["event"]["id"] for frame in heard if frame["type"] == "event"]
+
+    results = await asyncio.gather(read(0), read(10), *(write() for _ in range(writers)))
+    assert results[0] == list(range(1, last + 1))
+    assert results[1] == list(range(11, last + 1))
+
+
+async def test_more_events_than_one_batch_come_in_order(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "EVENTS_AT_ONCE", 3)
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator:
+        heard = await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        assert [frame["event"]["id"] for frame in heard[:-1]] == list(range(1, 11))
+
+
+async def test_after_a_gap_in_the_live_connection_rows_are_read_again(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with (
+        socket(one(workspace, "?after=10"), cast.bob) as communicator,
+        socket(HOME, cast.bob) as listing,
+    ):
+        assert (await communicator.hear())["type"] == "workspace"
+        assert (await listing.hear())["type"] == "snapshot"
+        await in_thread(write_unannounced)(workspace)
+        layer = get_channel_layer()
+        assert layer is not None
+        for group in (f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}"):
+            await layer.group_send(group, {"type": "resync"})
+        assert (await communicator.hear())["event"]["id"] == 11
+        assert (await listing.hear())["type"] == "snapshot"
+
+
+def write_unannounced(workspace: Workspace) -> None:
+    Event.objects.create(workspace=workspace, number=11, at=timezone.now(), code="stopping")
+    Workspace.objects.filter(pk=workspace.pk).update(last_event=11)
+
+
+async def test_many_changes_while_the_client_is_slow_are_told_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    may_send = asyncio.Event()
+    may_send.set()
+    send_json = consumers.WorkspaceList.send_json
+
+    async def slowly(self: Any, content: Any) -> None:
+        await may_send.wait()
+        await send_json(self, content)
+
+    monkeypatch.setattr(consumers.WorkspaceList, "send_json", slowly)
+    async with socket(HOME, cast.bob) as communicator:
+        await communicator.hear()
+        may_send.clear()
+        await in_thread(happen)(workspace, 30)
+        await asyncio.sleep(0.3)
+        may_send.set()
+        told = await communicator.hear_until(lambda frame: frame["workspace"]["last_event"] == 40)
+        assert len(told) <= 3
+
+
+async def test_a_ping_comes_again_and_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "PING_SECONDS", 0.05)
+    async with socket(HOME, cast.bob) as communicator:
+        assert (await communicator.hear())["type"] in ("snapshot", "ping")
+        assert {(await communicator.hear())["type"] for _ in range(3)} <= {"ping", "snapshot"}
+        assert await communicator.hear() == {"type": "ping"}
+
+
+# --- When access ends
+
+
+async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator, socket(HOME, cast.bob) as listing:
+        await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        await listing.hear()
+        await in_thread(take_out)(cast.bob)
+        assert await communicator.closed_with() == 4404
+        assert (await listing.hear())["workspaces"] == []
+        await in_thread(happen)(workspace)
+        assert await listing.hears_nothing()
+
+
+def take_out(actor: Actor) -> None:
+    actor.user.memberships.all().delete()
+    access_changed.send(sender=None, user=actor.user)
+
+
+async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator, socket(HOME, cast.bob) as listing:
+        await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        await listing.hear()
+        await in_thread(deactivate)(cast.bob)
+        assert await communicator.closed_with() == 4401
+        assert await listing.closed_with() == 4401
+
+
+def deactivate(actor: Actor) -> None:
+    actor.user.is_active = False
+    actor.user.save()
+    access_changed.send(sender=None, user=actor.user)
+
+
+# --- Logs
+
+
+class Container:
+    """A cluster's log: lines as they are put in, until it is closed."""
+
+    def __init__(self) -> None:
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        self.closed = False
+
+    def __iter__(self) -> Container:
+        return self
+
+    def __next__(self) -> str:
+        line = self.lines.get()
+        if line is None:
+            raise StopIteration
+        return line
+
+    def close(self) -> None:
+        self.closed = True
+        self.lines.put(None)
+
+
+@pytest.fixture
+def container(monkeypatch: pytest.MonkeyPatch) -> Container:
+    container = Container()
+    monkeypatch.setattr(logs, "_ask", lambda workspace, tail, follow: container)
+    return container
+
+
+async def test_log_lines_come_as_they_are_written(cast: Cast, container: Container) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        assert await communicator.hear() == {"type": "start"}
+        for line in ("one", "two"):
+            container.lines.put(line)
+            assert await communicator.hear() == {"type": "line", "line": line}
+    assert container.closed
+
+
+async def test_a_log_ends_when_access_does(cast: Cast, container: Container) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        await communicator.hear()
+        await in_thread(take_out)(cast.bob)
+        assert await communicator.closed_with() == 4404
+    assert container.closed
+
+
+async def test_without_a_container_the_log_says_why_and_begins_when_there_is_one(
+    cast: Cast, container: Container
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob, Phase.WAITING)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        note = await communicator.hear()
+        assert note["type"] == "note"
+        assert "Waiting in the queue." in note["message"]
+        await in_thread(begin)(workspace)
+        assert await communicator.hear() == {"type": "start"}
+
+
+def begin(workspace: Workspace) -> None:
+    with changing(workspace.pk) as row:
+        row.phase = Phase.STARTING
