@@ -22,6 +22,13 @@ How it is built, from the bottom up:
 - `kubelet/` pods: `worker` one pod, `containers` one container, `played` and `process` the two runtimes
 - `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory
 
+Process pods (root): a uid of its own far from every person's, seen inside as the image's user by a user namespace;
+own mount, pid, uts and ipc namespaces, the machine's network. A process must bind its pod's address (POD_IP from
+status.podIP): a wildcard bind would take the port from every other pod. Disks are loop-mounted ext4 files of their size,
+id-mapped, mounted in a mount namespace that goes with devcluster. Without root: user namespaces, folders as disks without
+a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 cannot be served. A disk grows
+while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
+
 What it does not do: NetworkPolicies and RBAC are stored, not enforced (there is one user, the admin); protobuf bodies
 (some imperative `kubectl create` commands) are refused, use `-f`; Jobs, Deployments and DaemonSets are stored only; no
 exec, attach or port-forward; no exec or grpc probes, init containers or sidecars; fields that a kind does not have are

@@ -137,7 +137,7 @@ class ProcessRuntime:
         if told != b"ok":
             container.kill()
             await container.wait()
-            raise _refusal(told.decode(errors="replace"))
+            raise _refusal(told.decode(errors="replace") or _last_words(plan.log))
         return container
 
     async def _spawn(self, plan: ContainerPlan, status: int) -> asyncio.subprocess.Process:
@@ -153,7 +153,7 @@ class ProcessRuntime:
         ]
         command += ["--uts", "--ipc", "--propagation", "private"]
         if self._rootless:
-            command += ["--user", f"--map-user={plan.uid}", f"--map-group={plan.gid}"]
+            command += ["--user", "--keep-caps", f"--map-user={plan.uid}", f"--map-group={plan.gid}"]
         command += [sys.executable, "-I", "-S", str(_SANDBOX), str(status)]
         return await asyncio.create_subprocess_exec(
             *command,
@@ -230,6 +230,13 @@ class ProcessRuntime:
         self._running.clear()
         self._remember()
         self._memory.clear()
+
+
+def _last_words(log: Path) -> str:
+    """What `unshare` said where the kernel let nothing of ours begin."""
+    lines = log.read_text(errors="replace").splitlines()
+    said = lines[-1].split(" ", 3)[-1] if lines else "no reason given"
+    return f"the kernel refuses the pod's namespaces: {said}"
 
 
 async def _told(status: int) -> bytes:
