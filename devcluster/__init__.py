@@ -24,9 +24,9 @@ How it is built, from the bottom up:
 
 Process pods (root): a uid of its own far from every person's, seen inside as the image's user by a user namespace;
 own mount, pid, uts and ipc namespaces, the machine's network. A process must bind its pod's address (POD_IP from
-status.podIP): a wildcard bind would take the port from every other pod. Disks are loop-mounted ext4 files of their size,
-id-mapped, mounted in a mount namespace that goes with devcluster. Without root: user namespaces, folders as disks without
-a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 cannot be served. A disk grows
+status.podIP): a wildcard bind would take the port from every other pod. Disks are loop-mounted ext4 files of their
+size, id-mapped, mounted in a mount namespace that goes with devcluster. Without root: user namespaces, folders as disks
+without a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 fail. A disk grows
 while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
 
 What it does not do: NetworkPolicies and RBAC are stored, not enforced (there is one user, the admin); protobuf bodies
