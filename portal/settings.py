@@ -98,7 +98,11 @@ else:
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after an outage no request gets a dead connection
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CHANNEL_LAYERS = {"default": {"BACKEND": "portal.channel_layer.NotifyLayer"}}
+# A burst (hundreds of workspaces admitted in one transaction) must fit between two turns of a consumer: what does
+# not fit is dropped.
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "portal.channel_layer.NotifyLayer", "CONFIG": {"capacity": 10_000}},
+}
 
 # retry must exceed timeout * (2 + queue_limit / workers), or a slow task is run twice at once.
 Q_CLUSTER: dict[str, Any] = {

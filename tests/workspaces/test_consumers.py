@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts import tickets, tokens
@@ -221,6 +221,27 @@ async def test_many_changes_while_the_client_is_slow_are_told_once(
         may_send.set()
         told = await communicator.hear_until(lambda frame: frame["workspace"]["last_event"] == 40)
         assert len(told) <= 3
+
+
+async def test_a_burst_of_changes_reaches_the_list_whole(cast: Cast) -> None:
+    count = 150
+    await in_thread(make_many)(cast, count)
+    async with socket(HOME, cast.bob) as communicator:
+        await communicator.hear()
+        await in_thread(happen_to_all)()
+        heard = {(await communicator.hear())["workspace"]["id"] for _ in range(count)}
+        assert len(heard) == count
+
+
+def make_many(cast: Cast, count: int) -> None:
+    for number in range(count):
+        make_workspace(cast, cast.bob, Phase.STOPPED, name=f"exp-{number}")
+
+
+def happen_to_all() -> None:
+    with transaction.atomic():
+        for workspace in Workspace.objects.all():
+            happen(workspace)
 
 
 async def test_a_ping_comes_again_and_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
