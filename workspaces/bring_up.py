@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.access import Actor, role_in
 from accounts.secrets import decrypt
 from clusters.api import Api
 from clusters.errors import ClusterRefused
@@ -67,10 +68,11 @@ def wanted_of(workspace: Workspace, claim: Claim) -> manifests.Wanted:
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:
-    """The person's keys; none once they were deactivated."""
-    if not workspace.owner.is_active:
+    """The person's keys; none once they were deactivated, or taken out of the tenant."""
+    owner = workspace.owner
+    if not owner.is_active or role_in(Actor(owner), workspace.tenant) is None:
         return []
-    return list(workspace.owner.ssh_keys.values_list("public_key", flat=True))
+    return list(owner.ssh_keys.values_list("public_key", flat=True))
 
 
 # --- make what is missing
