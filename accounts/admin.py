@@ -8,10 +8,9 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts import audit, members
+from accounts import audit, members, signals, tokens
 from accounts.access import Actor
 from accounts.models import APIToken, AuditEntry, Membership, SSHKey, Tenant, User
 from accounts.rest.actors import actor_of
@@ -55,6 +54,8 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
         actor = actor_of(request)
         if "is_active" in form.changed_data and change:
             members.set_active(actor, obj, active=obj.is_active)
+        if "is_staff" in form.changed_data and change:
+            signals.access_changed.send(sender=User, user=obj)
         _record_save(actor, obj, form, change)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -129,9 +130,7 @@ class APITokenAdmin(ReadOnlyAdmin):
     @admin.action(description=_("Revoke"), permissions=["view"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[APIToken]) -> None:
         for token in chosen.filter(revoked_at=None):
-            token.revoked_at = timezone.now()
-            token.save(update_fields=["revoked_at"])
-            audit.record(actor_of(request), "token.revoke", target=token, tenant=token.tenant)
+            tokens.end(actor_of(request), token)
 
 
 @admin.register(AuditEntry)

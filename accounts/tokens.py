@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.errors import Conflict, Invalid, NotAllowed, NotSignedIn
+from accounts.live import publish
 from accounts.models import APIToken, Membership, Scope, Tenant, User
 
 DEFAULT_DAYS = 90
@@ -79,9 +80,15 @@ def revoke(actor: Actor, token_id: UUID) -> None:
         token = usable(actor).select_for_update().filter(id=token_id).first()
         if token is None:
             raise not_there()
-        token.revoked_at = timezone.now()
-        token.save(update_fields=["revoked_at"])
-        audit.record(actor, "token.revoke", target=token, tenant=token.tenant, data={"name": token.name})
+        end(actor, token)
+
+
+def end(actor: Actor, token: APIToken) -> None:
+    """Revoke it, whosever it is; websockets that it opened are put out."""
+    token.revoked_at = timezone.now()
+    token.save(update_fields=["revoked_at"])
+    audit.record(actor, "token.revoke", target=token, tenant=token.tenant, data={"name": token.name})
+    publish(f"user.{token.user_id}", {"type": "access.changed"})
 
 
 def authenticate(secret: str) -> APIToken:

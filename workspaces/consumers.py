@@ -11,12 +11,14 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import tickets, tokens
@@ -64,6 +66,8 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         try:
             self.actor = await database_sync_to_async(who)(self.scope)
             self.start(self._ping())
+            if self.actor.token is not None:
+                self.start(self._recheck_at(self.actor.token.expires_at))
             await self._join()
             while True:
                 await self.tell()
@@ -89,6 +93,10 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         while True:
             await asyncio.sleep(PING_SECONDS)
             await self.send_json({"type": "ping"})
+
+    async def _recheck_at(self, moment: datetime) -> None:
+        await asyncio.sleep((moment - timezone.now()).total_seconds())
+        await self.access_changed({})
 
     async def _join(self) -> None:
         wanted = {f"user.{self.actor.user.pk}"} | await database_sync_to_async(self.groups_to_hear)()
@@ -267,6 +275,8 @@ class WorkspaceLog(Live):
     async def tell(self) -> None:
         try:
             self.log = await database_sync_to_async(self.open)()
+            if self._recheck:  # access changed while it was opened
+                self.log.close()
         except (NotThere, NotSignedIn):
             raise
         except Refusal as refusal:

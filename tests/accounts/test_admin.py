@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from accounts import tokens
-from accounts.access import role_in
+from accounts import signals, tokens
+from accounts.access import Actor, role_in
 from accounts.models import APIToken, AuditEntry, Membership, User
 from tests.accounts.people import People, browser
 
@@ -28,6 +28,24 @@ def test_a_token_is_revoked_by_an_action_and_recorded(people: People) -> None:
     browser(people.admin).post("/admin/accounts/apitoken/", form)
     assert APIToken.objects.get(pk=token.pk).revoked_at is not None
     assert AuditEntry.objects.get(action="token.revoke").actor == people.admin.user
+
+
+def test_who_is_no_longer_an_admin_is_told_to_what_they_have_open(people: People) -> None:
+    heard: list[User] = []
+
+    def hear(sender: Any, user: User, **_: Any) -> None:
+        heard.append(user)
+
+    person = people.admin.user
+    boss = User.objects.create_user("boss", is_staff=True)
+    signals.access_changed.connect(hear)
+    try:
+        form = {"username": person.username, "email": person.email, "is_active": "on", "language": "en"}
+        answer = browser(Actor(boss)).post(f"/admin/accounts/user/{person.pk}/change/", form)
+    finally:
+        signals.access_changed.disconnect(hear)
+    assert answer.status_code == 302
+    assert heard == [person]
 
 
 def test_the_trail_cannot_be_changed(people: People) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from django.utils import timezone
 
 from accounts import tickets, tokens
 from accounts.access import Actor
-from accounts.models import Scope, SocketTicket
+from accounts.models import APIToken, Scope, SocketTicket
 from accounts.signals import access_changed
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
@@ -286,6 +287,31 @@ def deactivate(actor: Actor) -> None:
     actor.user.is_active = False
     actor.user.save()
     access_changed.send(sender=None, user=actor.user)
+
+
+async def with_token(actor: Actor, address: str) -> tuple[APIToken, str]:
+    token, _secret = await in_thread(tokens.issue)(actor.user, "script", [Scope.READ])
+    ticket, _expires = await in_thread(tickets.issue)(Actor(actor.user, token))
+    return token, f"{address}?token={ticket}"
+
+
+async def test_a_revoked_token_ends_what_it_opened_and_nothing_else(cast: Cast) -> None:
+    token, address = await with_token(cast.bob, HOME)
+    async with socket(address) as by_token, socket(HOME, cast.bob) as by_session:
+        await by_token.hear()
+        await by_session.hear()
+        await in_thread(tokens.revoke)(cast.bob, token.pk)
+        assert await by_token.closed_with() == 4401
+        assert (await by_session.hear())["type"] == "snapshot"
+
+
+async def test_what_a_token_opened_ends_when_it_expires(cast: Cast) -> None:
+    token, address = await with_token(cast.bob, HOME)
+    soon = timezone.now() + timedelta(seconds=1)
+    await in_thread(APIToken.objects.filter(pk=token.pk).update)(expires_at=soon)
+    async with socket(address) as communicator:
+        await communicator.hear()
+        assert await communicator.closed_with() == 4401
 
 
 # --- Logs
