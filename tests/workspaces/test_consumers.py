@@ -75,9 +75,18 @@ async def test_logs_are_not_for_viewers_and_other_members(cast: Cast) -> None:
             assert await communicator.closed_with() == 4404
 
 
-async def test_a_foreign_origin_is_refused_before_it_is_open(cast: Cast) -> None:
-    headers = await in_thread(headers_of)(cast.bob, "https://evil.example")
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://testserver:8888"])
+async def test_a_foreign_origin_is_refused_before_it_is_open(cast: Cast, origin: str) -> None:
+    headers = await in_thread(headers_of)(cast.bob, origin)
     assert not await Socket(HOME, headers).opens()
+
+
+async def test_scripts_need_no_origin(cast: Cast) -> None:
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    communicator = Socket(f"{HOME}?token={ticket}", [(b"host", b"testserver")])
+    assert await communicator.opens()
+    assert (await communicator.hear())["type"] == "snapshot"
+    await communicator.leave()
 
 
 async def test_a_ticket_opens_one_socket(cast: Cast) -> None:
