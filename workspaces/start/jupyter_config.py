@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
@@ -27,9 +28,18 @@ c.ServerApp.port_retries = 0
 c.ServerApp.root_dir = os.environ["HOME"]
 c.ServerApp.open_browser = False
 c.ServerApp.quit_button = False
-c.ServerApp.websocket_ping_interval = 30
-c.ServerApp.websocket_ping_timeout = 30
-c.ServerApp.tornado_settings = {"headers": {"Referrer-Policy": "no-referrer"}}
+
+
+def without_news(handler: object, page: dict[str, Any]) -> dict[str, Any]:
+    """No question about news on the first visit, and no request to the world from a closed network."""
+    page["disabledExtensions"] = [*page["disabledExtensions"], "@jupyterlab/apputils-extension:announcements"]
+    return page
+
+
+c.ServerApp.tornado_settings = {
+    "headers": {"Referrer-Policy": "no-referrer"},
+    "page_config_hook": without_news,
+}
 # No login shell: /etc/profile would set another PATH than kernels and SSH sessions have.
 c.ServerApp.terminado_settings = {"shell_command": [os.environ["SHELL"]]}
 c.Application.log_level = "WARN"
@@ -40,8 +50,6 @@ c.KernelManager.transport = "ipc"
 
 # Else each start asks npm, where the image has one, for the folder of language servers: half a second.
 c.LanguageServerManager.node_roots = [os.environ["HOME"]]
-c.LabApp.news_url = None
-c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 
 # Where this Python is a virtual environment, kernels run the layer over it that lies in the home (python_layer.py).
 if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" in os.environ:
