@@ -9,12 +9,13 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 http_application = get_asgi_application()  # loads the apps: what follows imports models
 
+from portal.body_limit import LimitedBody  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
 from workspaces.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http_application,
+        "http": LimitedBody(http_application),
         "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

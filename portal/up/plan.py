@@ -125,8 +125,10 @@ def manage(*words: str) -> tuple[str, ...]:
 
 
 def web_command(port: int) -> tuple[str, ...]:
+    """Nothing stands before it: who it is that connects is not to be read from headers that anybody may send."""
     options = ("--host", ports.LOOPBACK, "--port", str(port), "--timeout-graceful-shutdown", "1")
-    return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, "--no-access-log")
+    quiet = ("--no-access-log", "--no-proxy-headers")
+    return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet)
 
 
 def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...]:

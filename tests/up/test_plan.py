@@ -64,6 +64,11 @@ def test_a_changed_demo_password_is_noticed(state: State) -> None:
     assert changed.settings["BERTH_DEMO_PASSWORD"] == "open sesame"
 
 
+def test_the_web_server_believes_no_header_about_who_connects(state: State) -> None:
+    web = next(program for program in plan(state).programs if program.name == "web")
+    assert "--no-proxy-headers" in web.command
+
+
 def test_every_role_has_its_own_database_connections(state: State) -> None:
     roles = {program.name: program.environment.get("BERTH_ROLE") for program in plan(state).programs}
     assert roles["web"] == "web"
