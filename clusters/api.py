@@ -15,6 +15,7 @@ from clusters.transport import READ_TIMEOUT_SECONDS, Json, Lines, Objects, Trans
 
 PAGE = 500
 FOLLOW_TIMEOUT_SECONDS = 300.0
+LONGEST_LOG_LINE_BYTES = 64 * 2**10
 
 
 class Api:
@@ -110,7 +111,10 @@ class Api:
             query["tailLines"] = tail_lines
         timeout = FOLLOW_TIMEOUT_SECONDS if follow else READ_TIMEOUT_SECONDS
         return self._transport.stream(
-            KINDS["Pod"].path(namespace, pod, "log"), query=query, read_timeout_seconds=timeout
+            KINDS["Pod"].path(namespace, pod, "log"),
+            query=query,
+            read_timeout_seconds=timeout,
+            longest_line_bytes=LONGEST_LOG_LINE_BYTES,
         )
 
     def version(self) -> str:

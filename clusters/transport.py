@@ -22,6 +22,8 @@ READ_TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 1.0
+# Far above any object of a watch. A program's output may go on for ever without a line feed.
+LONGEST_LINE_BYTES = 8 * 2**20
 
 Json = dict[str, Any]
 Objects = list[Json]
@@ -67,12 +69,19 @@ class Transport:
             raise answer_as_error(response.status, content, pause, quotes_secrets=quotes_secrets)
         raise AssertionError("the last attempt returns or raises")
 
-    def stream(self, path: str, *, query: Query, read_timeout_seconds: float) -> Lines:
-        """Lines as they come; silence longer than the timeout raises StreamSilent."""
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Query,
+        read_timeout_seconds: float,
+        longest_line_bytes: int = LONGEST_LINE_BYTES,
+    ) -> Lines:
+        """Lines as they come, longer ones in pieces; silence longer than the timeout raises StreamSilent."""
         try:
             response = self._send("GET", path, query, None, "application/json", read_timeout_seconds)
             if response.status < 300:
-                return Lines(response)
+                return Lines(response, longest_line_bytes)
             content = response.data
         except (urllib3.exceptions.HTTPError, ApiException) as error:
             raise self._unavailable(error) from None
@@ -118,8 +127,8 @@ class Transport:
 class Lines(Iterator[str]):
     """The lines of a streamed answer. `close` may be called from another thread, and ends the reader."""
 
-    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
-        self._response = response
+    def __init__(self, response: urllib3.BaseHTTPResponse, longest_line_bytes: int) -> None:
+        self._response, self._longest_line_bytes = response, longest_line_bytes
         self._closed = False
         self._lines = self._read()
 
@@ -138,6 +147,9 @@ class Lines(Iterator[str]):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield line.decode(errors="replace")
+                while len(rest) > self._longest_line_bytes:
+                    yield rest[: self._longest_line_bytes].decode(errors="replace")
+                    rest = rest[self._longest_line_bytes :]
             if rest:
                 yield rest.decode(errors="replace")
         except urllib3.exceptions.ReadTimeoutError:

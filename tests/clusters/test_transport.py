@@ -11,7 +11,7 @@ import pytest
 from clusters.api import Api
 from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import ATTEMPTS
-from tests.clusters.stub import Stub, api_at, events, listed, pod, reset, serving, status, text
+from tests.clusters.stub import Request, Stub, api_at, events, listed, pod, reset, serving, status, text
 
 SECRET = {
     "apiVersion": "v1",
@@ -182,6 +182,20 @@ def test_log_lines_come_as_text_whatever_bytes_they_are(served: tuple[Stub, Api]
         "last without an end",
     ]
     assert stub.requests == [("GET", {"container": "main", "follow": "false", "tailLines": "3"})]
+
+
+def test_a_log_without_line_feeds_comes_in_pieces(served: tuple[Stub, Api]) -> None:
+    def endless(request: Request) -> None:
+        request.start_stream()
+        for content in [b"x" * 10_000] * 15 + [b"\nnext\n", b""]:
+            request.chunk(content)
+
+    stub, api = served
+    stub.answers = [endless]
+    pieces = list(api.logs("n", "p", container="main", follow=True))
+    assert "".join(pieces[:-1]) == "x" * 150_000
+    assert max(map(len, pieces)) <= 64 * 1024
+    assert pieces[-1] == "next"
 
 
 def test_the_log_of_a_node_that_does_not_answer_is_unavailable(served: tuple[Stub, Api]) -> None:
