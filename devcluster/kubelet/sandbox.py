@@ -13,6 +13,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import struct
 import sys
 import traceback
@@ -27,6 +28,7 @@ CLONE_NEWUSER = 0x10000000
 MNT_DETACH = 2
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+MOST_PROCESSES = 4096  # threads count too; a fork bomb ends here
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 Plan = dict[str, Any]
@@ -46,14 +48,8 @@ def mount(source: str, target: str, kind: str, flags: int, options: str) -> None
     check(done, f"mount {kind} on {target}")
 
 
-def bind(source: str, target: str, attributes: int, userns: int | None = None) -> None:
-    """Bind a tree with attributes; with a user namespace, its files' owners are translated by it."""
-    if Path(source).is_dir():
-        Path(target).mkdir(parents=True, exist_ok=True)
-    else:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        if not os.path.lexists(target):
-            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+def opened(source: str, attributes: int, userns: int | None = None) -> int:
+    """A tree to bind, with attributes; with a user namespace, its files' owners are translated by it."""
     recursive = 0 if userns else AT_RECURSIVE
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive
     tree = check(libc.syscall(SYS_OPEN_TREE, AT_FDCWD, source.encode(), flags), f"open {source}")
@@ -62,8 +58,19 @@ def bind(source: str, target: str, attributes: int, userns: int | None = None) -
     wanted = struct.pack("QQQQ", attributes, 0, 0, userns or 0)
     done = libc.syscall(SYS_MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH | recursive, wanted, len(wanted))
     check(done, f"set the attributes of {source}")
+    return tree
+
+
+def place(tree: int, target: str) -> None:
+    """Mount an opened tree at a path that is made if it is not there."""
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        Path(target).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(target):
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
     done = libc.syscall(SYS_MOVE_MOUNT, tree, b"", AT_FDCWD, target.encode(), MOVE_MOUNT_F_EMPTY_PATH)
-    check(done, f"mount {source} on {target}")
+    check(done, f"mount on {target}")
     os.close(tree)
 
 
@@ -91,7 +98,7 @@ def make_userns(plan: Plan, proc: str) -> int:
 
 
 def build_root(plan: Plan) -> int | None:
-    """The pod's file system, below plan["root"]; returns the user namespace to enter (None without root)."""
+    """The pod's own files, below plan["root"]; returns the user namespace to enter (None without root)."""
     root = plan["root"]
     mount("none", root, "tmpfs", 2 | 4, "mode=755,size=16m")
     for path in plan["folders"]:
@@ -99,21 +106,33 @@ def build_root(plan: Plan) -> int | None:
     mount("proc", root + "/proc", "proc", 2 | 4 | 8, "")
     userns = None if plan["rootless"] else make_userns(plan, root + "/proc")
     for name in DEVICES:
-        bind(f"/dev/{name}", f"{root}/dev/{name}", ATTR_NOSUID | ATTR_NOEXEC)
+        place(opened(f"/dev/{name}", ATTR_NOSUID | ATTR_NOEXEC), f"{root}/dev/{name}")
     mount("devpts", root + "/dev/pts", "devpts", 2 | 8, "newinstance,ptmxmode=0666,mode=0620")
     for path, to in plan["links"].items():
         Path(root + path).symlink_to(to)
     for path, content in plan["files"].items():
         Path(root + path).write_text(content)
-    for entry in plan["mounts"]:
-        target = root + entry["target"]
-        flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
-        if entry["source"] is None:
-            Path(target).mkdir(parents=True, exist_ok=True)
-            mount("none", target, "tmpfs", 2 | 4, entry["options"])
-        else:
-            bind(entry["source"], target, flags, userns if entry["translate"] else None)
     return userns
+
+
+def open_mounts(plan: Plan, userns: int | None) -> list[tuple[Plan, int | None]]:
+    """Each mount of the plan with its tree; None where it is memory."""
+    found: list[tuple[Plan, int | None]] = []
+    for entry in plan["mounts"]:
+        flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
+        translation = userns if entry["translate"] else None
+        found.append((entry, opened(entry["source"], flags, translation) if entry["source"] else None))
+    return found
+
+
+def lay_mounts(mounts: list[tuple[Plan, int | None]]) -> None:
+    """Only once the machine's own root is left: a volume may hold links, and they must lead nowhere else."""
+    for entry, tree in mounts:
+        if tree is None:
+            Path(entry["target"]).mkdir(parents=True, exist_ok=True)
+            mount("none", entry["target"], "tmpfs", 2 | 4, entry["options"])
+        else:
+            place(tree, entry["target"])
 
 
 def enter_root(root: str) -> None:
@@ -142,6 +161,7 @@ def give_up_rights(plan: Plan, userns: int | None) -> None:
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
 
 
 def start(plan: Plan) -> int:
@@ -218,7 +238,9 @@ def main() -> None:
             Path(path).write_text("0")
         socket.sethostname(plan["hostname"])
         userns = build_root(plan)
+        mounts = open_mounts(plan, userns)
         enter_root(plan["root"])
+        lay_mounts(mounts)
         give_up_rights(plan, userns)
         running = start(plan)
     except (OSError, KeyError, ValueError) as error:

@@ -108,6 +108,11 @@ def test_inside_one_cannot_become_root_of_a_namespace_of_ones_own(cluster: DevCl
     assert text.splitlines()[-1] == "refused"
 
 
+def test_inside_the_number_of_processes_has_an_end(cluster: DevCluster, space: str) -> None:
+    text = output(cluster, space, shell("p", "grep 'Max processes' /proc/self/limits"))
+    assert text.split()[2:4] == ["4096", "4096"]
+
+
 def test_the_image_comes_first_on_path(cluster: DevCluster, space: str) -> None:
     text = output(cluster, space, shell("p", "python -c 'import sys; print(sys.prefix)'"))
     assert text.strip() == sys.prefix
@@ -123,6 +128,16 @@ def test_files_on_a_disk_are_the_next_pods_own_and_no_other_pods(cluster: DevClu
     elsewhere = cluster.state / "mounts"
     seen = output(cluster, space, shell("third", f"ls -R {elsewhere} / 2>/dev/null | grep -c 'd/f' ; true"))
     assert seen.strip() == "0"
+
+
+def test_a_link_in_a_volume_leads_no_mount_out_of_the_pod(
+    cluster: DevCluster, space: str, tmp_path: Path
+) -> None:
+    home = {"/home/jovyan": disk(cluster, space, "d")}
+    output(cluster, space, shell("first", f"ln -s {tmp_path} ~/way", home))
+    cluster.create(f"{space}/pods", shell("second", "true", home | {"/home/jovyan/way/in": {"emptyDir": {}}}))
+    cluster.until(f"{space}/pods/second", lambda o: "RunContainerError" in str(o["status"]))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_has_its_size_and_grows_at_once_or_for_the_next_pod(cluster: DevCluster, space: str) -> None:
