@@ -17,7 +17,11 @@ from .package import make_package
 from .podlike import UID, USER, Pod, pod_of_trial_image, until
 
 MIXED = 'it\'s a "b" $x \\n `y` %d #z\nsecond line\ttab é 한글'
-ENV = {
+# Names that a shell script might use for itself
+PLAIN = dict.fromkeys(
+    ["name", "run", "secret", "start", "ssh", "jupyter", "python", "child", "code", "url"], "mine"
+)
+ENV = PLAIN | {
     "MY_ENV": MIXED,
     "EMPTY": "",
     "JUPYTER_TOKEN_FILE": "/berth/secret/jupyter-token",
@@ -104,6 +108,7 @@ def test_a_session_sees_what_a_notebooks_terminal_sees(running: Pod) -> None:
         python = terminal.run("command -v python")
     over_ssh = json.loads(running.says(command))
     assert over_ssh["MY_ENV"] == MIXED and over_ssh["EMPTY"] == ""
+    assert {name: over_ssh[name] for name in PLAIN} == PLAIN
     assert running.says("command -v python").strip() == python
     # What Jupyter and the terminal's program add for themselves
     own = {"TERM", "SHLVL", "_", "PWD", "OLDPWD", "COLUMNS", "LINES", "PYXTERM_DIMENSIONS"}

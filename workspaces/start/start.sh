@@ -2,9 +2,10 @@
 # Starts what a workspace offers: SSH on port 2222, Jupyter on 8888, and the repository that its launch named.
 # Lies in /berth/start, beside /berth/secret; runs as any user and needs nothing in the image but a POSIX shell.
 # What the image lacks is said in the log and left out: one missing part never keeps the others from starting.
+# Its own variables are all BERTH_*, names that no launch may set: another name might be a person's, and be spoilt.
 
-start=$(cd "${0%/*}" && pwd)
-secret=${start%/*}/secret
+BERTH_START=$(cd "${0%/*}" && pwd)
+BERTH_SECRET=${BERTH_START%/*}/secret
 say() { echo "workspace: $*" >&2; }
 
 # ---- What every session sees, over SSH as in a notebook's terminal ------------------------------------------------
@@ -12,28 +13,29 @@ say() { echo "workspace: $*" >&2; }
 USER=$(id -un 2>/dev/null) || say "this user has no line in /etc/passwd, SSH will refuse it"
 LOGNAME=$USER
 : "${HOME:=/}" "${LANG:=C.UTF-8}"
-while IFS=: read -r name _ _ _ _ _ login_shell; do
-  [ "$name" = "$USER" ] && [ -x "$login_shell" ] && : "${SHELL:=$login_shell}"
+while IFS=: read -r BERTH_NAME _ _ _ _ _ BERTH_SHELL; do
+  [ "$BERTH_NAME" = "$USER" ] && [ -x "$BERTH_SHELL" ] && : "${SHELL:=$BERTH_SHELL}"
 done </etc/passwd
 [ -x "${SHELL:-}" ] || SHELL=/bin/sh
 export USER LOGNAME HOME LANG SHELL
 mkdir -p "$HOME" && cd "$HOME" && [ -w . ] || say "the home $HOME is not writable, nothing can be kept there"
 
-repository=${BERTH_REPOSITORY:-}
+BERTH_CLONE=${BERTH_REPOSITORY:-}
 unset JUPYTER_TOKEN JUPYTER_TOKEN_FILE SHLVL OLDPWD $(env | sed -n 's/^\(BERTH_[A-Za-z0-9_]*\)=.*/\1/p')
 
 # What belongs to this start alone: keys, kernels' connection files, the environment for sessions. Never in the home.
-run=$(mktemp -d) || exit 1
-trap 'rm -rf "$run"' EXIT
-export JUPYTER_RUNTIME_DIR="$run/jupyter"
+BERTH_RUN=$(mktemp -d) || exit 1
+trap 'rm -rf "$BERTH_RUN"' EXIT
+export JUPYTER_RUNTIME_DIR="$BERTH_RUN/jupyter"
 
-jupyter=$(command -v jupyter-lab)
+BERTH_JUPYTER=$(command -v jupyter-lab)
 export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" PIP_BREAK_SYSTEM_PACKAGES=1
 PATH=$PYTHONUSERBASE/bin:$PATH
-if python=$(command -v python3) && layer=$("$python" -I "$start/python_layer.py") && [ -n "$layer" ]; then
-  export VIRTUAL_ENV="$layer"
-  export JUPYTER_PATH="$layer/share/jupyter:$layer/image/share/jupyter${JUPYTER_PATH:+:$JUPYTER_PATH}"
-  PATH=$layer/bin:$PATH
+BERTH_PYTHON=$(command -v python3) && BERTH_LAYER=$("$BERTH_PYTHON" -I "$BERTH_START/python_layer.py")
+if [ -n "${BERTH_LAYER:-}" ]; then
+  export VIRTUAL_ENV="$BERTH_LAYER"
+  export JUPYTER_PATH="$BERTH_LAYER/share/jupyter:$BERTH_LAYER/image/share/jupyter${JUPYTER_PATH:+:$JUPYTER_PATH}"
+  PATH=$BERTH_LAYER/bin:$PATH
 fi
 export PATH
 
@@ -59,33 +61,33 @@ clone() {
   fi
 }
 
-[ -z "$repository" ] || clone "$repository" </dev/null &
+[ -z "$BERTH_CLONE" ] || clone "$BERTH_CLONE" </dev/null &
 
 # ---- SSH ----------------------------------------------------------------------------------------------------------
 
 write_sshd_files() {
   umask 077
-  cp "$secret/ssh_host_ed25519_key" "$run/host_key"
+  cp "$BERTH_SECRET/ssh_host_ed25519_key" "$BERTH_RUN/host_key"
   # sshd hands its sessions none of its own environment, and SetEnv cannot carry a line break: so each session reads
   # this file first. Its shell is no login shell, because /etc/profile would set another PATH than a notebook has.
-  export -p >"$run/environment"
-  cat >"$run/session" <<'SESSION'
+  export -p >"$BERTH_RUN/environment"
+  cat >"$BERTH_RUN/session" <<'SESSION'
 . "${0%/*}/environment"
 set -- ${SSH_ORIGINAL_COMMAND+-c "$SSH_ORIGINAL_COMMAND"}
 unset SSH_ORIGINAL_COMMAND SHLVL MAIL
 exec "$SHELL" "$@"
 SESSION
-  cat >"$run/sshd_config" <<CONFIG
+  cat >"$BERTH_RUN/sshd_config" <<CONFIG
 Port 2222
 ListenAddress ${POD_IP:-0.0.0.0}
-HostKey $run/host_key
+HostKey $BERTH_RUN/host_key
 PidFile none
 UsePAM no
 AllowUsers $USER
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PubkeyAuthentication yes
-AuthorizedKeysFile $secret/authorized_keys
+AuthorizedKeysFile $BERTH_SECRET/authorized_keys
 StrictModes no
 AllowTcpForwarding yes
 AllowAgentForwarding no
@@ -95,7 +97,7 @@ PrintMotd no
 LoginGraceTime 30
 MaxStartups 10:30:60
 ClientAliveInterval 60
-ForceCommand exec /bin/sh $run/session
+ForceCommand exec /bin/sh $BERTH_RUN/session
 # Bash reads ~/.bashrc in the first shell under sshd: this says that it is not the first, so it is read once
 SetEnv SHLVL=1
 Subsystem sftp $1
@@ -104,11 +106,11 @@ CONFIG
 
 # keep_running COMMAND…: starts it again when it dies; 3 says that it can never run here
 keep_running() {
-  trap 'kill "$child" 2>/dev/null; exit' TERM
+  trap 'kill "$BERTH_CHILD" 2>/dev/null; exit' TERM
   while :; do
     "$@" &
-    child=$!
-    wait "$child"
+    BERTH_CHILD=$!
+    wait "$BERTH_CHILD"
     [ $? -ne 3 ] || break
     say "the SSH server ended, starting it again"
     sleep 1
@@ -116,29 +118,29 @@ keep_running() {
   say "this image has neither sshd nor a Python with asyncssh: there is no SSH"
 }
 
-sshd=$(PATH=$PATH:/usr/sbin:/usr/local/sbin:/sbin command -v sshd)
-if [ -n "$sshd" ]; then
-  for sftp in openssh/sftp-server ssh/sftp-server; do
-    for folder in "${sshd%/sbin/sshd}/lib" "${sshd%/sbin/sshd}/libexec"; do
-      [ -x "$folder/$sftp" ] && sftp_server=$folder/$sftp
+BERTH_SSHD=$(PATH=$PATH:/usr/sbin:/usr/local/sbin:/sbin command -v sshd)
+if [ -n "$BERTH_SSHD" ]; then
+  for BERTH_SFTP in openssh/sftp-server ssh/sftp-server; do
+    for BERTH_FOLDER in "${BERTH_SSHD%/sbin/sshd}/lib" "${BERTH_SSHD%/sbin/sshd}/libexec"; do
+      [ -x "$BERTH_FOLDER/$BERTH_SFTP" ] && BERTH_SFTP_SERVER=$BERTH_FOLDER/$BERTH_SFTP
     done
   done
-  (write_sshd_files "${sftp_server:-internal-sftp}")
-  keep_running "$sshd" -D -e -f "$run/sshd_config" &
+  (write_sshd_files "${BERTH_SFTP_SERVER:-internal-sftp}")
+  keep_running "$BERTH_SSHD" -D -e -f "$BERTH_RUN/sshd_config" &
 else
-  keep_running "${python:-false}" "$start/ssh_server.py" &
+  keep_running "${BERTH_PYTHON:-false}" "$BERTH_START/ssh_server.py" &
 fi
-ssh=$!
+BERTH_SSH=$!
 
 # ---- Jupyter, and the end -----------------------------------------------------------------------------------------
 
 stop() {
   trap '' TERM INT
-  kill -TERM $served $ssh 2>/dev/null
-  (sleep 1.2 && kill -KILL $served 2>/dev/null) &
-  wait $served
+  kill -TERM $BERTH_SERVED $BERTH_SSH 2>/dev/null
+  (sleep 1.2 && kill -KILL $BERTH_SERVED 2>/dev/null) &
+  wait $BERTH_SERVED
   # Whatever else runs gets a moment to write its files. Only in a pod does -1 mean nothing but the pod's own.
-  case $start in
+  case $BERTH_START in
   /berth/*)
     kill -TERM -1 2>/dev/null
     for _ in 1 2 3 4 5; do kill -0 -1 2>/dev/null && sleep 0.1; done
@@ -147,16 +149,16 @@ stop() {
   exit 0
 }
 
-if [ -n "$jupyter" ]; then
-  "$jupyter" --config="$start/jupyter_config.py" &
-  served=$!
+if [ -n "$BERTH_JUPYTER" ]; then
+  "$BERTH_JUPYTER" --config="$BERTH_START/jupyter_config.py" &
+  BERTH_SERVED=$!
 else
   say "this image has no JupyterLab: there is SSH alone"
-  served=$ssh
+  BERTH_SERVED=$BERTH_SSH
 fi
 trap stop TERM INT
-wait "$served"
-code=$?
-say "Jupyter ended by itself with exit code $code"
-kill -TERM $ssh 2>/dev/null
-exit $code
+wait "$BERTH_SERVED"
+BERTH_CODE=$?
+say "Jupyter ended by itself with exit code $BERTH_CODE"
+kill -TERM $BERTH_SSH 2>/dev/null
+exit $BERTH_CODE
