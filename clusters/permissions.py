@@ -38,6 +38,7 @@ NEEDS = (
     Need("Pod", ("get",), subresource="log"),
     # Workspaces.
     Need("StatefulSet", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    Need("StatefulSet", ("update",), subresource="finalizers"),  # to let what it owns delay its end
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolume", ("patch",)),  # to keep data when its claim goes

@@ -10,8 +10,9 @@ from django.utils import timezone
 from accounts.access import Actor, role_in
 from accounts.secrets import decrypt
 from clusters.api import Api
+from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
-from clusters.explain import Diagnosis, count, diagnose
+from clusters.explain import count, diagnose
 from clusters.models import Installation
 from quotas.models import Claim
 

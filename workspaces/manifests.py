@@ -186,6 +186,7 @@ def _owned(body: dict[str, Any], owner: Mapping[str, Any]) -> dict[str, Any]:
             "kind": "StatefulSet",
             "name": owner["metadata"]["name"],
             "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": True,  # then its own end is the end of all, and one watch tells it
         }
     ]
     return body

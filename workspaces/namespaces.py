@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from clusters.explain import Diagnosis
-
 from accounts.models import Tenant
 from clusters import labels
 from clusters.api import Api
+from clusters.causes.cause import Diagnosis
 from clusters.models import Cluster
 from quotas.ceilings import ceilings
 

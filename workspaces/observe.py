@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from clusters.explain import Diagnosis, diagnose
+from clusters.causes.cause import Diagnosis
+from clusters.explain import diagnose
 from clusters.labels import RUN
 
 from .models import STEPS, Step
@@ -173,7 +174,8 @@ def end_proven(pod: Object) -> bool:
 def end_reason(pod: Object) -> str:
     status = pod.get("status", {})
     ended = container_status(pod).get("state", {}).get("terminated", {})
-    return str(status.get("reason") or ended.get("reason") or status.get("phase"))
+    deleted = "Deleted" if pod["metadata"].get("deletionTimestamp") else ""
+    return str(status.get("reason") or deleted or ended.get("reason") or status.get("phase"))
 
 
 def last_end(pod: Object) -> Diagnosis | None:

@@ -151,7 +151,7 @@ def resources(wanted: Wanted) -> dict[str, Any]:
 
 
 def mounts(wanted: Wanted) -> list[dict[str, Any]]:
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"name": "start", "mountPath": "/berth/start", "readOnly": True},
         {"name": "secret", "mountPath": "/berth/secret", "readOnly": True},
         {"name": "start", "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True},

@@ -22,6 +22,7 @@ from . import tasks
 from .bring_up import bring_up
 from .live import RELATED, changing
 from .models import Phase, Workspace
+from .runs import claim_of
 from .take_down import take_down
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ def look(workspace_id: UUID) -> None:
     if workspace.ending:
         take_down(workspace, api)
         return
-    claim = Claim.objects.filter(pk=workspace.run, state=Claim.State.ADMITTED).first()
+    claim = claim_of(workspace, Claim.State.ADMITTED)
     if claim is not None:
         bring_up(workspace, claim, api)
 

@@ -12,7 +12,7 @@ from quotas.models import Claim
 
 from . import tasks
 from .live import announce, changing
-from .models import Ending, Phase, Step, Workspace
+from .models import Desired, Ending, Event, Phase, Step, Workspace
 from .story import tell
 
 
@@ -77,9 +77,9 @@ def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
         return
     with changing(claim.holder_id) as workspace:
         if workspace.run == claim.pk and not workspace.ending:
-            workspace.desired = "stopped"
+            workspace.desired = Desired.STOPPED
             end(workspace, Ending.STOP)
-            tell(workspace, "claim_to_stop", level="warning", code=code)  # type: ignore[arg-type]
+            tell(workspace, "claim_to_stop", level=Event.Level.WARNING, cause=code)
     tasks.mark([claim.holder_id])
 
 
@@ -91,12 +91,19 @@ def on_released(*, claim: Claim, **_: object) -> None:
             tasks.mark([claim.holder_id])
 
 
+def claim_of(workspace: Workspace, *states: Claim.State) -> Claim | None:
+    """The claim of the current run, while it is in one of these states."""
+    if workspace.run is None:
+        return None
+    return Claim.objects.filter(pk=workspace.run, state__in=states).first()
+
+
 def withdraw(workspace: Workspace) -> bool:
     """Out of the queue before anything was made in the cluster; False if it was admitted meanwhile.
 
     Inside `changing`, under the cluster's admission lock.
     """
-    waiting = Claim.objects.filter(pk=workspace.run, state=Claim.State.WAITING).first()
+    waiting = claim_of(workspace, Claim.State.WAITING)
     if waiting is None or not admission.release(waiting.pk, "withdrawn"):
         return False
     workspace.phase = Phase.STOPPED

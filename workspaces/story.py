@@ -88,7 +88,7 @@ LINES: dict[str, Line] = {
     "namespace_terminating": Line(
         _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
     ),
-    "claim_to_stop": Line(_("It has to give its GPUs back (%(code)s). Files are kept.")),
+    "claim_to_stop": Line(_("It has to give its GPUs back (%(cause)s). Files are kept.")),
 }
 
 

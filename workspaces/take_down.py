@@ -6,8 +6,6 @@ seen terminal (or was taken back before any node had it) and that was written do
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,7 +19,7 @@ from .live import changing
 from .look import labels_of, look_at
 from .manifests import FINALIZER
 from .models import Desired, Ending, Event, Phase, Workspace
-from .observe import Seen, end_proven
+from .observe import Object, Seen, end_proven
 from .story import tell
 from .volumes import delete_volumes
 
@@ -47,14 +45,14 @@ def take_down(workspace: Workspace, api: Api) -> None:
     finish(workspace)
 
 
-def note_pod(workspace: Workspace, pod: dict[str, Any]) -> None:
+def note_pod(workspace: Workspace, pod: Object) -> None:
     """Write down what is known of the pod before anything is done to it."""
     uid, ended = pod["metadata"]["uid"], end_proven(pod)
     with changing(workspace.pk) as row:
         row.pod_uid, row.pod_ended = uid, ended
 
 
-def let_go(pod: dict[str, Any], workspace: Workspace, api: Api) -> None:
+def let_go(pod: Object, workspace: Workspace, api: Api) -> None:
     """Take our finalizer off a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
@@ -108,7 +106,7 @@ def finish(workspace: Workspace) -> None:
     """Nothing is left and the end is proven: what comes next depends on why it ended and what is wanted now."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
-        claim = Claim.objects.filter(pk=workspace.run).exclude(state=Claim.State.RELEASED).first()
+        claim = runs.claim_of(workspace, Claim.State.WAITING, Claim.State.ADMITTED)
         with changing(workspace.pk) as row:
             ending, row.ending = Ending(row.ending), ""
             wanted = row.desired

@@ -18,7 +18,7 @@ from django_q.tasks import async_task
 from .models import Phase, Workspace
 
 TICK_SECONDS = 5
-# A quiet transition is looked at every so many ticks, spread over them by id; one with a trouble at each.
+# A quiet transition is looked at every so many ticks, spread over them by id; one in trouble or ending at each.
 TICKS_BETWEEN_LOOKS = 6
 LOST_AFTER = timedelta(seconds=15)
 IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
@@ -58,6 +58,6 @@ def periodic_pass(tick: int) -> None:
     rows = Workspace.objects.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending=""), dirty_since__isnull=True)
     mark(
         pk
-        for pk, troubles in rows.values_list("pk", "troubles")
-        if troubles or pk.int % TICKS_BETWEEN_LOOKS == tick % TICKS_BETWEEN_LOOKS
+        for pk, troubles, ending in rows.values_list("pk", "troubles", "ending")
+        if troubles or ending or pk.int % TICKS_BETWEEN_LOOKS == tick % TICKS_BETWEEN_LOOKS
     )

@@ -81,9 +81,9 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
 def everywhere_but(cidrs: list[str]) -> list[dict[str, Any]]:
     """Peers for all addresses of both families, less the given networks."""
     peers = []
-    for whole, is_family in (("0.0.0.0/0", lambda c: ":" not in c), ("::/0", lambda c: ":" in c)):
+    for whole in ("0.0.0.0/0", "::/0"):
         block: dict[str, Any] = {"cidr": whole}
-        if excepted := sorted({cidr for cidr in cidrs if is_family(cidr)}):
+        if excepted := sorted({cidr for cidr in cidrs if (":" in cidr) == (":" in whole)}):
             block["except"] = excepted
         peers.append({"ipBlock": block})
     return peers

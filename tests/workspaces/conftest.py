@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,9 @@ images:
 @pytest.fixture(scope="session")
 def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a trial cluster whose pods are only played: two nodes with four GPUs each."""
+    if given := os.environ.get("BERTH_TEST_KUBECONFIG"):
+        yield Path(given)
+        return
     folder = tmp_path_factory.mktemp("cluster")
     nodes, kubeconfig = folder / "nodes.yaml", folder / "kubeconfig"
     nodes.write_text(NODES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.workspaces.builders import (
@@ -149,7 +151,7 @@ def test_a_missing_storage_class_is_told() -> None:
 
 
 def test_the_end_of_a_pod_is_proven_by_a_terminal_phase_or_by_never_having_had_a_node() -> None:
-    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    going: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert end_proven(pod(phase="Failed"))
     assert end_proven(pod(phase="Succeeded", **going))
     assert end_proven(pod(node="", **going))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -84,6 +84,11 @@ def drive(
                 f"still {workspace.phase} at {workspace.step}: {workspace.message_code} {workspace.message_data}"
             )
         time.sleep(0.1)
+
+
+def claim_of(workspace: Workspace, run: UUID | None = None) -> Claim:
+    """Of the current run, or of the given one."""
+    return Claim.objects.get(pk=run or workspace.run or uuid4())
 
 
 def in_phase(*phases: str) -> Callable[[Workspace], bool]:
@@ -161,7 +166,7 @@ def test_stop_keeps_the_volumes_and_leaves_nothing_else(house: Cast, api: Api) -
     workspace = drive(workspace, in_phase("stopped"))
     assert objects(house, api, RUN_KINDS) == []
     assert len(objects(house, api, ("PersistentVolumeClaim",))) == 2
-    assert Claim.objects.get(pk=workspace.run).state == "released"
+    assert claim_of(workspace).state == "released"
     assert not lifecycle.stop(house.alice, workspace)
 
 
@@ -231,7 +236,7 @@ def test_a_pod_deleted_by_hand_is_followed_by_a_new_run(house: Cast, api: Api) -
     api.delete("Pod", house.demo.namespace, f"{workspace.object_name}-0", grace_seconds=0)
     workspace = drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)
     assert "interrupted" in told(workspace)
-    assert Claim.objects.get(pk=first_run).state == "released"
+    assert claim_of(workspace, first_run).state == "released"
 
 
 def test_a_namespace_deleted_by_hand_is_made_anew(house: Cast, api: Api) -> None:
@@ -255,8 +260,8 @@ def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_
     api.delete("StatefulSet", house.demo.namespace, workspace.object_name, propagation="Orphan")
     api.delete("Pod", house.demo.namespace, name, grace_seconds=0)
     workspace = drive(workspace, lambda w: w.message_code == "end_unproven")
-    assert Claim.objects.get(pk=workspace.run).state == "admitted"
-    admission.release(workspace.run, "end_confirmed")
+    assert claim_of(workspace).state == "admitted"
+    admission.release(claim_of(workspace).pk, "end_confirmed")
     drive(workspace, in_phase("stopped"))
 
 
@@ -291,7 +296,7 @@ def test_no_node_takes_it_sends_it_back_to_the_front(house: Cast, api: Api) -> N
     past = dict.fromkeys(workspace.troubles, "2020-01-01T00:00:00+00:00")
     Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
     workspace = drive(workspace, lambda w: w.run != first_run)
-    claim = Claim.objects.get(pk=workspace.run)
+    claim = claim_of(workspace)
     assert (claim.state, claim.attempt) == ("waiting", 1)
     assert claim.not_before is not None
     assert workspace.phase == "waiting"
@@ -321,7 +326,7 @@ def test_new_ssh_keys_reach_a_running_workspace(house: Cast, api: Api) -> None:
     workspace.refresh_from_db()
     assert workspace.dirty_since is not None
     reconcile(workspace.pk)
-    claim = Claim.objects.get(pk=workspace.run)
+    claim = claim_of(workspace)
     assert key.split()[1] in wanted_of(workspace, claim).secret.authorized_keys[0]
     secret = api.get("Secret", house.demo.namespace, workspace.object_name)
     assert secret is not None
