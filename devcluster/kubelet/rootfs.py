@@ -1,7 +1,7 @@
 """What a process pod sees as its file system: this machine's programs read-only, its image, and little else. Pure."""
 
 import os
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,25 +59,32 @@ FOLDERS = (
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def interpreter_prefixes(root: Path) -> Iterator[Path]:
-    """Where a venv's python really lives: each hop of its symlinks needs its prefix."""
-    python = root / "bin" / "python"
-    seen: set[Path] = set()
-    while python.is_symlink():
-        python = Path(os.path.normpath(python.parent / python.readlink()))
-        prefix = python.parent.parent
-        if python.parent.name == "bin" and prefix not in seen and not python.is_relative_to(root):
-            seen.add(prefix)
-            if not prefix.is_relative_to("/usr") and prefix != Path("/"):
-                yield prefix
-    real = python.resolve().parent.parent
-    if (
-        real not in seen
-        and not real.is_relative_to(root)
-        and not real.is_relative_to("/usr")
-        and real != Path("/")
-    ):
-        yield real
+@dataclass(frozen=True)
+class Interpreter:
+    """Where a venv's python really lives: its own prefixes, and the links on the way there."""
+
+    prefixes: list[Path]
+    links: dict[Path, Path]
+
+    @classmethod
+    def of(cls, root: Path) -> "Interpreter":
+        """A link may stand in somebody's home, as ~/.local/bin/python3: nothing beside it is shown to the pod."""
+        python, hops = root / "bin" / "python", dict[Path, Path]()
+        while python.is_symlink():
+            hops[python] = python.readlink()
+            python = Path(os.path.normpath(python.parent / hops[python]))
+        known = [root, Path("/usr")]
+        prefixes = []
+        for binary in (python, python.resolve()):  # folders may be links too
+            prefix = binary.parent.parent
+            if binary.parent.name == "bin" and prefix != Path("/") and not _below(prefix, known):
+                prefixes.append(prefix)
+                known.append(prefix)
+        return cls(prefixes, {at: to for at, to in hops.items() if not _below(at, known)})
+
+
+def _below(path: Path, folders: list[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _bind(
@@ -142,7 +149,7 @@ def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[
     found += [_bind(f"/etc/{n}", f"/etc/{n}") for n in _ETC_FOLDERS if Path(f"/etc/{n}").is_dir()]
     if Path("/etc/ld.so.cache").exists():
         found.append(_bind("/etc/ld.so.cache", "/etc/ld.so.cache"))
-    found += [_bind(path, path) for path in image_paths(plan.image)]
+    found += _image(plan.image)
     asked = {os.path.normpath(m.target) for m in plan.mounts}
     if plan.image.home not in asked:
         found.append(_bind(scratch / "home", plan.image.home, read_only=False))
@@ -160,11 +167,14 @@ def _wanted(mount: Mount, uid: int, gid: int) -> dict[str, Any]:
     return _bind(mount.source, target, mount.read_only, translate=mount.disk)
 
 
-def image_paths(image: Image) -> list[Path]:
+def _image(image: Image) -> list[dict[str, Any]]:
+    """An image with its interpreter, where they lie on this machine."""
     if image.root is None:
         return []
-    paths = [image.root, *interpreter_prefixes(image.root)]
-    return [p for p in paths if not p.is_relative_to("/usr")]
+    python = Interpreter.of(image.root)
+    paths = [path for path in (image.root, *python.prefixes) if not path.is_relative_to("/usr")]
+    links = [{"target": str(at), "link": str(to)} for at, to in python.links.items()]
+    return [*(_bind(path, path) for path in paths), *links]
 
 
 def environment(plan: ContainerPlan) -> dict[str, str]:

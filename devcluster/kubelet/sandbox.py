@@ -116,23 +116,30 @@ def build_root(plan: Plan) -> int | None:
 
 
 def open_mounts(plan: Plan, userns: int | None) -> list[tuple[Plan, int | None]]:
-    """Each mount of the plan with its tree; None where it is memory."""
+    """Each mount of the plan with its tree; None for memory and links."""
     found: list[tuple[Plan, int | None]] = []
     for entry in plan["mounts"]:
-        flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
-        translation = userns if entry["translate"] else None
-        found.append((entry, opened(entry["source"], flags, translation) if entry["source"] else None))
+        tree = None
+        if entry.get("source"):
+            flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
+            tree = opened(entry["source"], flags, userns if entry["translate"] else None)
+        found.append((entry, tree))
     return found
 
 
 def lay_mounts(mounts: list[tuple[Plan, int | None]]) -> None:
     """Only once the machine's own root is left: a volume may hold links, and they must lead nowhere else."""
     for entry, tree in mounts:
-        if tree is None:
-            Path(entry["target"]).mkdir(parents=True, exist_ok=True)
-            mount("none", entry["target"], "tmpfs", 2 | 4, entry["options"])
+        target = entry["target"]
+        if tree is not None:
+            place(tree, target)
+        elif "link" in entry:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                Path(target).symlink_to(entry["link"])
         else:
-            place(tree, entry["target"])
+            Path(target).mkdir(parents=True, exist_ok=True)
+            mount("none", target, "tmpfs", 2 | 4, entry["options"])
 
 
 def enter_root(root: str) -> None:
