@@ -123,8 +123,8 @@ def environment(wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def literal(value: str) -> str:
-    """Kubernetes replaces $(NAME) in values; $$ keeps a dollar as it is."""
-    return value.replace("$(", "$$(")
+    """Kubernetes replaces $(NAME) in values, and every $$ by one dollar."""
+    return value.replace("$", "$$")
 
 
 def secret_env_key(name: str) -> str:

@@ -12,18 +12,17 @@ from devcluster.resources import CONFIG_MAP, SECRET, Kind, Obj
 Lookup = Callable[[Kind, str], Obj | None]
 """Finds an object of the pod's namespace by name."""
 
-_VARIABLE = re.compile(r"\$(\$)?\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+_DOLLAR = re.compile(r"\$(?:\$|\(([^)]*)\))")
 CONFIG_ERROR = "CreateContainerConfigError"
 
 
 def expand(text: str, env: dict[str, str]) -> str:
-    """`$(NAME)` by its value; what is unknown, or written `$$(NAME)`, stays."""
+    """`$(NAME)` by its value, or as it is where that is unknown; `$$` is a dollar, wherever it stands."""
 
     def value(match: re.Match[str]) -> str:
-        escaped, name = match.groups()
-        return f"$({name})" if escaped else env.get(name, match.group(0))
+        return "$" if match[1] is None else env.get(match[1], match[0])
 
-    return _VARIABLE.sub(value, text)
+    return _DOLLAR.sub(value, text)
 
 
 def data_of(kind: Kind, obj: Obj) -> dict[str, bytes]:

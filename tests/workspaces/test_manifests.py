@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
 from clusters.models import Cluster
+from devcluster.kubelet.config import expand
 from tests.workspaces.builders import ID, INSTANCE, RUN, wanted, workspace
 from workspaces import manifests, pod
 from workspaces.digest import HASH
@@ -77,8 +80,8 @@ def test_a_container_without_gpus_sees_none() -> None:
 
 def test_values_of_the_environment_arrive_as_they_were_given() -> None:
     entries = {entry["name"]: entry for entry in pod.environment(wanted())}
-    # Kubernetes turns $$( into $( and leaves other dollars alone.
-    assert entries["MY_ENV"]["value"] == 'a b "q" $x $$(HOME)'
+    # Kubernetes makes one dollar of two, wherever they stand.
+    assert entries["MY_ENV"]["value"] == 'a b "q" $$x $$(HOME)'
 
 
 def test_no_name_stands_twice_in_the_environment() -> None:
@@ -186,3 +189,10 @@ def test_any_user_name_makes_a_valid_label() -> None:
     assert manifests.label_value("alice@uni.example+x") == "alice-uni.example-x"
     assert manifests.label_value("_müller_") == "m-ller"
     assert len(manifests.label_value("a" * 100)) == 63
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "pa$$word", "$(HOME)", "$$(HOME)", "$$$(HOME)", "5$", "$", "$(", ""]
+)
+def test_a_value_arrives_as_it_was_given(value: str) -> None:
+    assert expand(pod.literal(value), {"HOME": "/home/jovyan"}) == value
