@@ -104,6 +104,7 @@ def test_names_are_plain(cast: Cast, name: str) -> None:
         "CUDA_DISABLE_CONTROL",
         "LD_PRELOAD",
         "JUPYTER_TOKEN",
+        "POD_IP",
         "KUBERNETES_X",
         "HOME",
         "PATH",
