@@ -1,14 +1,17 @@
 """A workspace's log as it is written, straight from its container: the only read of ours that asks the cluster.
 
-Each reader holds a thread while it waits for the next line, so readers are counted and refused beyond a limit.
+Each reader holds a thread while it waits for the next line, so readers are counted and refused beyond a limit: one
+of all together, and one of each workspace, or one person could read so much that nobody else can.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 
@@ -24,9 +27,26 @@ CONTAINER_NAME = "workspace"  # as pod.py names it
 DEFAULT_TAIL = 500
 LONGEST_TAIL = 10_000
 MOST_READERS = 64
+MOST_READERS_OF_ONE = 8
 
 _threads = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="log")
-_places = threading.BoundedSemaphore(MOST_READERS)
+_counting = threading.Lock()
+_readers: Counter[UUID] = Counter()  # by workspace
+
+
+def _take_place(workspace_id: UUID) -> bool:
+    with _counting:
+        if _readers.total() >= MOST_READERS or _readers[workspace_id] >= MOST_READERS_OF_ONE:
+            return False
+        _readers[workspace_id] += 1
+        return True
+
+
+def _give_place_back(workspace_id: UUID) -> None:
+    with _counting:
+        _readers.subtract([workspace_id])
+        if not _readers[workspace_id]:
+            del _readers[workspace_id]
 
 
 class ClusterAway(Refusal):
@@ -36,8 +56,8 @@ class ClusterAway(Refusal):
 class Log:
     """An open log: lines with their line feed. Closing it, from anywhere, ends who reads it."""
 
-    def __init__(self, lines: Lines, longest_seconds: float | None) -> None:
-        self._lines = lines
+    def __init__(self, workspace_id: UUID, lines: Lines, longest_seconds: float | None) -> None:
+        self._workspace_id, self._lines = workspace_id, lines
         self._longest_seconds = longest_seconds
         self._closing = threading.Lock()
         self._closed = False
@@ -58,7 +78,7 @@ class Log:
                 return
             self._closed = True
         self._lines.close()
-        _places.release()
+        _give_place_back(self._workspace_id)
 
 
 def _next(lines: Iterator[str]) -> str | None:
@@ -86,17 +106,17 @@ def open_log(
         raise Invalid("invalid_tail", text, _("Follow the log to see what comes."), fields={"tail": [text]})
     if workspace.phase in (Phase.WAITING, Phase.STOPPED):
         raise _no_log(workspace)
-    if not _places.acquire(blocking=False):
+    if not _take_place(workspace.pk):
         raise TooMany(
             "too_many_log_readers",
-            _("Too many people read logs at the moment."),
+            _("Too many read logs at the moment."),
             _("Try again in a minute."),
             retry_after_seconds=60,
         )
     try:
-        return Log(_ask(workspace, tail, follow), longest_seconds)
+        return Log(workspace.pk, _ask(workspace, tail, follow), longest_seconds)
     except BaseException:
-        _places.release()
+        _give_place_back(workspace.pk)
         raise
 
 

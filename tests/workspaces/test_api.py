@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -287,9 +288,28 @@ def test_a_wrong_container_or_tail_is_told(cast: Cast) -> None:
     assert ask(bob, "GET", f"workspaces/{workspace.pk}/logs/?tail=99999999").status_code == 400
 
 
+def test_the_readers_of_one_workspace_leave_places_for_others(cast: Cast, container: Container) -> None:
+    busy = make_workspace(cast, cast.bob, name="busy")
+    opened = [logs.open_log(busy) for _ in range(logs.MOST_READERS_OF_ONE)]
+    other = make_workspace(cast, cast.alice)
+    opened.append(logs.open_log(other))
+    assert ask(script(cast.bob), "GET", f"workspaces/{busy.pk}/logs/").status_code == 429
+    for log in opened:
+        log.close()
+
+
+def test_all_readers_together_have_a_limit(
+    cast: Cast, container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_READERS", 1)
+    with closing(logs.open_log(make_workspace(cast, cast.alice))):
+        mine = make_workspace(cast, cast.bob)
+        assert ask(script(cast.bob), "GET", f"workspaces/{mine.pk}/logs/").status_code == 429
+
+
 def test_a_log_gives_its_place_back(cast: Cast, container: Container) -> None:
     workspace = make_workspace(cast, cast.bob)
-    opened = [logs.open_log(workspace) for _ in range(logs.MOST_READERS)]
+    opened = [logs.open_log(workspace) for _ in range(logs.MOST_READERS_OF_ONE)]
     assert ask(script(cast.bob), "GET", f"workspaces/{workspace.pk}/logs/").status_code == 429
     for log in opened:
         log.close()
