@@ -172,7 +172,6 @@ def record(workspace: Workspace, observation: Observation, trouble: Trouble | No
         elif trouble is not None:
             in_trouble(row, trouble, now)
         elif not row.ready_at:
-            row.troubles = {}
             row.message_code, row.message_data = f"doing_{row.step}", {}
 
 
@@ -214,7 +213,7 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     """Told once when it appears; final when it has lasted long enough."""
     diagnosis = trouble.diagnosis
     if diagnosis.code not in row.troubles:
-        row.troubles = {diagnosis.code: now.isoformat()}
+        row.troubles = {**row.troubles, diagnosis.code: now.isoformat()}
         level = (
             Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
         )
@@ -222,7 +221,8 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         if not diagnosis.known:
             count("start", diagnosis.data["raw"])
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
-    since = datetime.fromisoformat(row.troubles[diagnosis.code])
+    # A container that crashes, runs a moment and crashes again shows many faces of one trouble: the first counts.
+    since = min(datetime.fromisoformat(first_seen) for first_seen in row.troubles.values())
     if trouble.outcome == Outcome.WAIT or now - since < timedelta(seconds=trouble.after_seconds):
         return
     if trouble.outcome == Outcome.FAIL:

@@ -123,7 +123,7 @@ class Workspace(models.Model):
     step_since = models.DateTimeField()
     # {code, data, at} of why the last start did not succeed, else null.
     failure = models.JSONField(null=True)
-    # When a trouble that is only fatal after a while was first seen in this run: {code: RFC 3339 time}.
+    # What was in the way of the step under way, and when each was first seen: {code: RFC 3339 time}.
     troubles = models.JSONField(default=dict)
     node = models.CharField(max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)

@@ -33,7 +33,8 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
 
 
 def advance(workspace: Workspace, step: Step) -> None:
-    """This step is now under way."""
+    """This step is now under way, and what was in the way of the last one is over."""
+    workspace.troubles = {}
     workspace.step = step
     workspace.step_since = timezone.now()
     workspace.message_code = f"doing_{step}"

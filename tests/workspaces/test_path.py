@@ -6,6 +6,7 @@ Nothing runs in the background here: `drive` plays worker and watcher, one look 
 from __future__ import annotations
 
 import base64
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,13 +22,13 @@ from clusters.api import Api
 from clusters.connections import api_for
 from clusters.models import Installation
 from quotas import admission
-from quotas.models import Claim
+from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
 from workspaces import lifecycle, tasks
 from workspaces.bring_up import wanted_of
 from workspaces.launch import LaunchSpec, launch
 from workspaces.manifests import FINALIZER
-from workspaces.models import STEPS, Workspace
+from workspaces.models import STEPS, Image, Workspace
 from workspaces.reconcile import reconcile
 from workspaces.sizing import SizeAsked
 
@@ -41,6 +42,8 @@ def house(cast: Cast, played_cluster: Path) -> Iterator[Cast]:
     """The cast on a cluster that several tests share: the tenant, and so its namespace, is this test's own."""
     cast.cluster.kubeconfig_path = str(played_cluster)
     cast.cluster.save()
+    if "BERTH_TEST_KUBECONFIG" in os.environ:
+        move_to_a_real_node(cast)
     cast.demo.slug = f"demo-{uuid4().hex[:8]}"
     cast.demo.save()
     yield cast
@@ -50,6 +53,17 @@ def house(cast: Cast, played_cluster: Path) -> Iterator[Cast]:
 @pytest.fixture
 def api(house: Cast) -> Api:
     return api_for(house.cluster)
+
+
+def move_to_a_real_node(cast: Cast) -> None:
+    """$BERTH_TEST_NODE runs the container image $BERTH_WORKSPACE_IMAGE; it need not have a GPU."""
+    node = {"kubernetes.io/hostname": os.environ["BERTH_TEST_NODE"]}
+    cast.cluster.nodes.update(labels=node)
+    Pool.objects.update(resource_name="", node_labels=node)
+    Flavor.objects.update(units=0, cpu_millicores=500, memory_mib=512)
+    Image.objects.update(reference=os.environ["BERTH_WORKSPACE_IMAGE"])
+    for row in (cast.pool, cast.flavor, cast.image):
+        row.refresh_from_db()
 
 
 def clear_away(namespace: str, api: Api) -> None:
@@ -129,7 +143,7 @@ def test_ten_steps_in_order_and_an_address_at_the_end(house: Cast, api: Api) -> 
     assert steps_told(workspace) == list(STEPS)
     assert workspace.host
     assert (workspace.jupyter_port, workspace.ssh_port) == (8888, 22)
-    assert workspace.node in {"gpu-1", "gpu-2"}
+    assert workspace.node
     numbers = list(workspace.events.order_by("number").values_list("number", flat=True))
     assert numbers == list(range(1, len(numbers) + 1))
 
@@ -271,14 +285,14 @@ def test_an_image_that_is_not_there_is_explained_and_gives_up_in_time(
     house.image.reference = "berth.local/absent:1"
     house.image.save()
     workspace = drive(launched(house), lambda w: bool(w.troubles))
-    assert workspace.message_code == "image_not_found"
+    assert workspace.message_code in {"image_not_found", "image_registry_unknown"}
     assert workspace.phase == "starting"
     # Five minutes later.
     past = dict.fromkeys(workspace.troubles, "2020-01-01T00:00:00+00:00")
     Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
     workspace = drive(workspace, in_phase("failed"))
     assert workspace.failure is not None
-    assert workspace.failure["code"] == "image_not_found"
+    assert workspace.failure["code"] in {"image_not_found", "image_registry_unknown"}
     assert objects(house, api, RUN_KINDS) == []
     assert not Claim.objects.exclude(state="released").exists()
 
@@ -346,3 +360,13 @@ def test_a_cluster_that_is_away_delays_and_loses_nothing(house: Cast, api: Api, 
     house.cluster.kubeconfig_path = kubeconfig
     house.cluster.save()
     drive(workspace, in_phase("ready"))
+
+
+def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> None:
+    house.image.reference = "berth.local/absent:1"
+    house.image.save()
+    workspace = drive(launched(house), lambda w: bool(w.troubles))
+    earlier = {"container_keeps_crashing": "2020-01-01T00:00:00+00:00"}
+    Workspace.objects.filter(pk=workspace.pk).update(troubles=earlier)
+    drive(workspace, in_phase("failed"))
+    assert told(workspace).count(workspace.message_code) <= 2
