@@ -63,7 +63,9 @@ class PodLogs:
         path = self.path(pod, container, attempt)
         since = _since(query)
         stamps = query.get("timestamps") in ("true", "1")
-        lines = path.read_bytes().splitlines() if path.exists() else []
+        lines = (
+            path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+        )  # progress bars hold carriage returns
         tail = int(query["tailLines"]) if query.get("tailLines") else len(lines)
         for line in lines[max(len(lines) - tail, 0) :]:
             if shown := _shown(line, since, stamps):

@@ -188,6 +188,10 @@ def test_more_memory_than_the_limit_ends_in_oom_killed(cluster: DevCluster, spac
     assert (state["reason"], state["exitCode"]) == ("OOMKilled", 137)
 
 
+def test_a_progress_bar_stays_one_line_of_the_log(cluster: DevCluster, space: str) -> None:
+    assert output(cluster, space, shell("p", r"printf '10%%\r20%%\r done\n'")) == "10%\r20%\r done\n"
+
+
 def test_a_crash_loop_backs_off(cluster: DevCluster, space: str) -> None:
     cluster.create(f"{space}/pods", shell("p", "exit 3", restartPolicy="Always"))
     found = cluster.until(f"{space}/pods/p", lambda o: "CrashLoopBackOff" in str(o["status"]))
