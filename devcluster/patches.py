@@ -1,5 +1,6 @@
 """Merge patch, JSON patch and strategic merge patch."""
 
+from collections.abc import Callable
 from typing import Any
 
 from devcluster.errors import ApiError, bad_request
@@ -132,3 +133,10 @@ def _write(doc: Any, path: str, op: str, value: Any) -> Any:
     else:
         parent[last] = value
     return doc
+
+
+BY_CONTENT_TYPE: dict[str, Callable[[Any, Any], Any]] = {
+    "application/merge-patch+json": merge_patch,
+    "application/json-patch+json": json_patch,
+    "application/strategic-merge-patch+json": strategic_patch,
+}

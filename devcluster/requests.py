@@ -9,7 +9,7 @@ import yaml
 from aiohttp import web
 
 from devcluster import resources
-from devcluster.api import DeleteOptions
+from devcluster.api import DeleteOptions, Writer
 from devcluster.errors import ApiError, bad_request
 from devcluster.resources import NAMESPACE, Kind, Obj
 from devcluster.selectors import Match, field_selector, label_selector
@@ -98,6 +98,14 @@ def page_of(items: list[Obj], query: Query) -> tuple[list[Obj], str]:
         return items, ""
     page = items[:limit]
     return page, base64.urlsafe_b64encode(json.dumps({"after": key(page[-1])}).encode()).decode().rstrip("=")
+
+
+def writer_of(request: web.Request, at: Target, query: Query) -> Writer:
+    agent = request.headers.get("User-Agent", "").split("/")[0] or "unknown"
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+    return Writer(query.get("fieldManager") or agent, dry_run == "All", at.subresource)
 
 
 def delete_options(body: Obj, query: Query) -> DeleteOptions:

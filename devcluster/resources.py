@@ -168,10 +168,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
 )
 
+ACCESS_REVIEW = Kind(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+)
+"""Answered, never stored."""
+
 ALIASES = {("events.k8s.io", "events"): EVENT}
 """Paths that serve another group's objects."""
 
-_BY_PATH = {(k.group, k.plural): k for k in KINDS} | ALIASES
+_BY_PATH = {(k.group, k.plural): k for k in (*KINDS, ACCESS_REVIEW)} | ALIASES
 _BY_KIND = {(k.api_version, k.kind): k for k in KINDS}
 
 
@@ -186,7 +191,7 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 def groups() -> list[str]:
     """API groups in discovery's order, the core group left out."""
     seen = dict.fromkeys(k.group for k in KINDS if k.group)
-    return [*seen, "events.k8s.io", "authorization.k8s.io"]
+    return [*seen, "events.k8s.io", ACCESS_REVIEW.group]
 
 
 def _resource(kind: Kind) -> Iterator[Obj]:
@@ -223,9 +228,8 @@ def resource_list(group: str) -> Obj:
     found = [entry for k in KINDS if k.group == group for entry in _resource(k)]
     if group == "events.k8s.io":
         found = list(_resource(EVENT))
-    if group == "authorization.k8s.io":
-        review = {"kind": "SelfSubjectAccessReview", "verbs": ["create"], "namespaced": False}
-        found = [{"name": "selfsubjectaccessreviews", "singularName": "selfsubjectaccessreview", **review}]
+    if group == ACCESS_REVIEW.group:
+        found = [entry | {"verbs": ["create"]} for entry in _resource(ACCESS_REVIEW)]
     found.sort(key=lambda r: str(r["name"]))
     body: Obj = {"kind": "APIResourceList"}
     if group:

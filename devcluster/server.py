@@ -1,25 +1,15 @@
 """HTTP: paths and verbs become calls of the API; refusals become Status objects."""
 
 import asyncio
-import contextlib
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import web
 
-from devcluster import discovery, patches, validation
-from devcluster.api import Api, Writer
-from devcluster.errors import (
-    ApiError,
-    anonymous,
-    bad_request,
-    invalid,
-    method_not_allowed,
-    no_such_resource,
-    required,
-)
+from devcluster import discovery, patches, reviews, validation
+from devcluster.api import Api
+from devcluster.errors import ApiError, anonymous, bad_request, invalid, method_not_allowed, required
 from devcluster.faults import Call, Faults
 from devcluster.requests import (
     Query,
@@ -31,33 +21,23 @@ from devcluster.requests import (
     resource_of,
     target,
     verb_of,
+    writer_of,
 )
-from devcluster.resources import NAMESPACE, POD, Kind, Obj
-from devcluster.scale import scale_of, with_replicas
-from devcluster.views import dump, metadata_list, metadata_only, object_list, table, typed
+from devcluster.resources import ACCESS_REVIEW, NAMESPACE, Kind, Obj
+from devcluster.responses import SUCCESS, as_json, one
+from devcluster.subresources import Logs, Subresources
+from devcluster.views import dump, metadata_list, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
 
 log = logging.getLogger("devcluster")
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
-_PATCHES: dict[str, Callable[[Any, Any], Any]] = {
-    "application/merge-patch+json": patches.merge_patch,
-    "application/json-patch+json": patches.json_patch,
-    "application/strategic-merge-patch+json": patches.strategic_patch,
-}
 _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
-
-
-class Logs(Protocol):
-    """Where pods' logs come from."""
-
-    async def stream(self, pod: Obj, query: "Query", write: Callable[[bytes], Awaitable[None]]) -> None: ...
-
-    def check(self, pod: Obj, container: str) -> str: ...
 
 
 class Server:
     def __init__(self, api: Api, token: str, faults: Faults, logs: Logs):
-        self._api, self._token, self._faults, self._logs = api, token, faults, logs
+        self._api, self._token, self._faults = api, token, faults
+        self._subresources = Subresources(api, logs)
         self.closing = asyncio.Event()
 
     def app(self) -> web.Application:
@@ -69,27 +49,27 @@ class Server:
         try:
             return await self._answer(request)
         except ApiError as error:
-            return _json(error.status, error.code, error.headers)
+            return as_json(error.status, error.code, error.headers)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             # Bodies of the wrong shape that no validation caught: the client's fault, and worth a rule of its own.
             log.exception("%s %s", request.method, request.path)
-            return _json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)
+            return as_json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
         if path in OPEN_PATHS:
-            return _json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
+            return as_json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
         found = target(path)
         self._authenticate(request, found)
         if path.startswith("/_faults"):
             return await self._control(request)
         if found is None:
             return discovery.answer(path, f"{request.host}")
-        if found.kind.kind == "Event" and path.startswith("/apis/events.k8s.io"):
-            pass  # the same objects, in the core group's shape
         query = Query(request.query)
         call = Call(verb_of(request, found, query), resource_of(found), found.namespace, found.name)
         await self._faults.meet(call)
+        if found.kind is ACCESS_REVIEW:
+            return await self._review(request, found, query, call)
         return await self._dispatch(request, found, query, call)
 
     def _authenticate(self, request: web.Request, found: Target | None) -> None:
@@ -106,23 +86,23 @@ class Server:
 
     async def _control(self, request: web.Request) -> web.Response:
         if request.method == "POST":
-            return _json(self._faults.add(await read_body(request)), 201)
+            return as_json(self._faults.add(await read_body(request)), 201)
         if request.method == "DELETE":
             rest = request.path.removeprefix("/_faults").strip("/")
             self._faults.remove(int(rest) if rest.isdigit() else None)
-        return _json(self._faults.list())
+        return as_json(self._faults.list())
 
     async def _dispatch(
         self, request: web.Request, at: Target, query: Query, call: Call
     ) -> web.StreamResponse:
         if at.subresource and at.subresource != "status":
-            return await self._subresource(request, at, query)
+            return await self._subresources.answer(request, at, query)
         if call.verb == "watch":
             return await self._watch(request, at, query, call)
         if call.verb == "list":
             return self._list(request, at, query)
         if call.verb == "get":
-            return _one(request, at.kind, self._api.get(at.kind, at.namespace, at.name))
+            return one(request, at.kind, self._api.get(at.kind, at.namespace, at.name))
         if call.verb == "create":
             return await self._create(request, at, query)
         if call.verb == "update" and at.name:
@@ -135,12 +115,12 @@ class Server:
             return await self._delete_collection(request, at, query)
         raise method_not_allowed()
 
-    def _writer(self, request: web.Request, at: Target, query: Query) -> Writer:
-        agent = request.headers.get("User-Agent", "").split("/")[0] or "unknown"
-        dry_run = query.get("dryRun", "")
-        if dry_run not in ("", "All"):
-            raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
-        return Writer(query.get("fieldManager") or agent, dry_run == "All", at.subresource)
+    async def _review(self, request: web.Request, at: Target, query: Query, call: Call) -> web.StreamResponse:
+        if call.verb != "create":
+            raise method_not_allowed()
+        body = await read_body(request)
+        validation.decode(at.kind, body)
+        return as_json(reviews.answer(body, writer_of(request, at, query).manager), 201)
 
     def _checked(self, at: Target, body: Any, query: Query) -> list[str]:
         """Decode; members that the kind does not have are dropped with a warning, or refused where strict."""
@@ -166,19 +146,19 @@ class Server:
         body = await read_body(request)
         warnings = self._checked(at, body, query)
         namespace = at.namespace or (body["metadata"].get("namespace", "") if at.kind.namespaced else "")
-        made = self._api.create(at.kind, namespace, body, self._writer(request, at, query))
-        return _one(request, at.kind, made, 201, warnings)
+        made = self._api.create(at.kind, namespace, body, writer_of(request, at, query))
+        return one(request, at.kind, made, 201, warnings)
 
     async def _replace(self, request: web.Request, at: Target, query: Query) -> web.Response:
         body = await read_body(request)
         warnings = self._checked(at, body, query)
-        done = self._api.replace(at.kind, at.namespace, at.name, body, self._writer(request, at, query))
-        return _one(request, at.kind, done, 200, warnings)
+        done = self._api.replace(at.kind, at.namespace, at.name, body, writer_of(request, at, query))
+        return one(request, at.kind, done, 200, warnings)
 
     async def _patch(self, request: web.Request, at: Target, query: Query) -> web.Response:
         if request.content_type in _APPLY:
             return await self._apply(request, at, query)
-        patch = _PATCHES.get(request.content_type)
+        patch = patches.BY_CONTENT_TYPE.get(request.content_type)
         if patch is None:
             raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         body = await read_body(request)
@@ -194,8 +174,8 @@ class Server:
                 )
             return dict(new)
 
-        done = self._api.update(at.kind, at.namespace, at.name, change, self._writer(request, at, query))
-        return _one(request, at.kind, done, 200, warnings)
+        done = self._api.update(at.kind, at.namespace, at.name, change, writer_of(request, at, query))
+        return one(request, at.kind, done, 200, warnings)
 
     async def _apply(self, request: web.Request, at: Target, query: Query) -> web.Response:
         if not query.get("fieldManager"):
@@ -208,9 +188,9 @@ class Server:
             why = f".{unknown[0]}: field not declared in schema"
             message = f"failed to create typed patch object (/{at.name}; {gvk}): {why}"
             raise ApiError(500, "", message)
-        writer, force = self._writer(request, at, query), query.flag("force")
+        writer, force = writer_of(request, at, query), query.flag("force")
         done, new = self._api.apply(at.kind, at.namespace, at.name, body, writer, force)
-        return _one(request, at.kind, done, 201 if new else 200)
+        return one(request, at.kind, done, 201 if new else 200)
 
     async def _delete(self, request: web.Request, at: Target, query: Query) -> web.Response:
         options = delete_options(await read_body(request, optional=True), query)
@@ -220,16 +200,8 @@ class Server:
             details: Obj = {"name": at.name, "kind": at.kind.plural, "uid": uid}
             if at.kind.group:
                 details["group"] = at.kind.group
-            return _json(
-                {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "metadata": {},
-                    "status": "Success",
-                    "details": details,
-                }
-            )
-        return _one(request, at.kind, left)
+            return as_json(SUCCESS | {"details": details})
+        return one(request, at.kind, left)
 
     async def _delete_collection(self, request: web.Request, at: Target, query: Query) -> web.Response:
         options = delete_options(await read_body(request, optional=True), query)
@@ -237,7 +209,7 @@ class Server:
         found = [o for o in self._api.store.all(at.kind, at.namespace) if match(o)]
         for obj in found:
             self._api.delete(at.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], options)
-        return _json(object_list(at.kind, found, {"resourceVersion": str(self._api.store.rv)}))
+        return as_json(object_list(at.kind, found, {"resourceVersion": str(self._api.store.rv)}))
 
     def _list(self, request: web.Request, at: Target, query: Query) -> web.Response:
         self._check_version(query)
@@ -249,10 +221,10 @@ class Server:
             meta["continue"] = more
         accept = request.headers.get("Accept", "")
         if "as=Table" in accept:
-            return _json(table(at.kind, items, meta))
+            return as_json(table(at.kind, items, meta))
         if "as=PartialObjectMetadata" in accept:
-            return _json(metadata_list(items, meta))
-        return _json(object_list(at.kind, items, meta))
+            return as_json(metadata_list(items, meta))
+        return as_json(object_list(at.kind, items, meta))
 
     def _check_version(self, query: Query) -> None:
         asked = query.get("resourceVersion", "")
@@ -316,57 +288,6 @@ class Server:
             for task in (change, *stops):
                 task.cancel()
 
-    async def _subresource(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
-        if at.subresource == "log" and request.method == "GET":
-            return await self._log(request, at, query)
-        if at.subresource == "scale":
-            return await self._scale(request, at, query)
-        if at.subresource == "finalize" and request.method == "PUT":
-            body = await read_body(request)
-            spec = body.get("spec") or {}
-            writer = self._writer(request, at, query)
-            done = self._api.update(at.kind, "", at.name, lambda o: o | {"spec": spec}, writer)
-            return _one(request, at.kind, done)
-        if at.subresource == "binding" and request.method == "POST":
-            node = (await read_body(request))["target"]["name"]
-            bound = {"nodeName": node}
-            writer = self._writer(request, at, query)
-            self._api.update(POD, at.namespace, at.name, lambda o: o | {"spec": o["spec"] | bound}, writer)
-            return _json(
-                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-            )
-        if at.subresource == "eviction" and request.method == "POST":
-            options = delete_options((await read_body(request)).get("deleteOptions") or {}, query)
-            self._api.delete(POD, at.namespace, at.name, options)
-            return _json(
-                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-            )
-        raise no_such_resource()
-
-    async def _scale(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        if request.method == "GET":
-            return _json(scale_of(self._api.get(at.kind, at.namespace, at.name)))
-        if request.method not in ("PATCH", "PUT"):
-            raise method_not_allowed()
-        patch = _PATCHES.get(request.content_type, patches.merge_patch) if request.method == "PATCH" else None
-        body = await read_body(request)
-
-        def change(old: Obj) -> Obj:
-            wanted = patch(scale_of(old), body) if patch else body
-            return with_replicas(old, wanted)
-
-        done = self._api.update(at.kind, at.namespace, at.name, change, self._writer(request, at, query))
-        return _json(scale_of(done))
-
-    async def _log(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
-        pod = self._api.get(POD, at.namespace, at.name)
-        self._logs.check(pod, query.get("container", ""))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        await response.prepare(request)
-        with contextlib.suppress(ConnectionError):
-            await self._logs.stream(pod, query, response.write)
-        return response
-
 
 def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
     """A watch from a forgotten version opens, and says ERROR in its stream."""
@@ -374,21 +295,3 @@ def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
         return list(watch.first(rv, initial))
     except ApiError as error:
         return [dump({"type": "ERROR", "object": error.status})]
-
-
-def _one(
-    request: web.Request, kind: Kind, obj: Obj, code: int = 200, warnings: list[str] | None = None
-) -> web.Response:
-    accept = request.headers.get("Accept", "")
-    headers = {"Warning": ", ".join(f'299 - "{w}"'.replace('"', "'") for w in warnings)} if warnings else {}
-    if "as=Table" in accept:
-        return _json(
-            table(kind, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}), code, headers
-        )
-    if "as=PartialObjectMetadata" in accept:
-        return _json(metadata_only(obj), code, headers)
-    return _json(typed(kind, obj), code, headers)
-
-
-def _json(body: Any, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(body=dump(body), status=code, content_type="application/json", headers=headers)

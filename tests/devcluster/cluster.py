@@ -30,6 +30,8 @@ PATCHES = {
 
 
 class DevCluster:
+    agent = "tests/1"
+
     def __init__(self, folder: Path, *arguments: str, nodes: str | None = None):
         self.state, self.kubeconfig = folder / "state", folder / "kubeconfig"
         self._arguments = [*arguments]
@@ -61,22 +63,28 @@ class DevCluster:
         return time.monotonic() - began
 
     def open(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, **query: Any
     ) -> Any:
         url = self.url + path + ("?" + urllib.parse.urlencode(query) if query else "")
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": content_type, "User-Agent": "tests/1"}
+        sent = {"Content-Type": "application/json", "User-Agent": self.agent}
         if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        request = urllib.request.Request(url, data, headers, method=method)
+            sent["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(url, data, sent | (headers or {}), method=method)
         return urllib.request.urlopen(request, context=self._tls, timeout=20)
 
     def call(
-        self, method: str, path: str, body: Any = None, patch: str = "", **query: str
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        patch: str = "",
+        headers: dict[str, str] | None = None,
+        **query: Any,
     ) -> tuple[int, Any]:
-        content_type = PATCHES[patch] if patch else "application/json"
+        content_type = {"Content-Type": PATCHES[patch]} if patch else {}
         try:
-            with self.open(method, path, body, content_type, **query) as answer:
+            with self.open(method, path, body, content_type | (headers or {}), **query) as answer:
                 code, raw = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             code, raw = error.code, error.read()
@@ -85,10 +93,10 @@ class DevCluster:
         except ValueError:
             return code, raw.decode()
 
-    def get(self, path: str, **query: str) -> Any:
+    def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, **query)[1]
 
-    def create(self, path: str, body: Obj, **query: str) -> Obj:
+    def create(self, path: str, body: Obj, **query: Any) -> Obj:
         code, made = self.call("POST", path, body, **query)
         assert code == 201, made
         return dict(made)
@@ -114,7 +122,7 @@ class DevCluster:
             time.sleep(0.05)
 
     def watch(
-        self, path: str, act: Callable[[], object] | None = None, seconds: int = 1, **query: str
+        self, path: str, act: Callable[[], object] | None = None, seconds: int = 1, **query: Any
     ) -> list[Obj]:
         """The events of a watch of so many seconds, during which `act` happens."""
         if act:

@@ -1,0 +1,28 @@
+"""Objects and Status as HTTP answers, in the form that the client asked for."""
+
+from typing import Any
+
+from aiohttp import web
+
+from devcluster.resources import Kind, Obj
+from devcluster.views import dump, metadata_only, table, typed
+
+SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def one(
+    request: web.Request, kind: Kind, obj: Obj, code: int = 200, warnings: list[str] | None = None
+) -> web.Response:
+    accept = request.headers.get("Accept", "")
+    headers = {"Warning": ", ".join(f'299 - "{w}"'.replace('"', "'") for w in warnings)} if warnings else {}
+    if "as=Table" in accept:
+        return as_json(
+            table(kind, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}), code, headers
+        )
+    if "as=PartialObjectMetadata" in accept:
+        return as_json(metadata_only(obj), code, headers)
+    return as_json(typed(kind, obj), code, headers)
+
+
+def as_json(body: Any, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=dump(body), status=code, content_type="application/json", headers=headers)

@@ -1,0 +1,79 @@
+"""What hangs below an object: logs, scale, finalize, binding, eviction."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from aiohttp import web
+
+from devcluster import patches
+from devcluster.api import Api
+from devcluster.errors import method_not_allowed, no_such_resource
+from devcluster.requests import Query, Target, delete_options, read_body, writer_of
+from devcluster.resources import POD, Obj
+from devcluster.responses import SUCCESS, as_json, one
+from devcluster.scale import scale_of, with_replicas
+
+
+class Logs(Protocol):
+    """Where pods' logs come from."""
+
+    async def stream(self, pod: Obj, query: Query, write: Callable[[bytes], Awaitable[None]]) -> None: ...
+
+    def check(self, pod: Obj, container: str) -> str: ...
+
+
+class Subresources:
+    def __init__(self, api: Api, logs: Logs):
+        self._api, self._logs = api, logs
+
+    async def answer(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
+        if at.subresource == "log" and request.method == "GET":
+            return await self._log(request, at, query)
+        if at.subresource == "scale":
+            return await self._scale(request, at, query)
+        if at.subresource == "finalize" and request.method == "PUT":
+            body = await read_body(request)
+            spec = body.get("spec") or {}
+            writer = writer_of(request, at, query)
+            done = self._api.update(at.kind, "", at.name, lambda o: o | {"spec": spec}, writer)
+            return one(request, at.kind, done)
+        if at.subresource == "binding" and request.method == "POST":
+            node = (await read_body(request))["target"]["name"]
+            bound = {"nodeName": node}
+            writer = writer_of(request, at, query)
+            self._api.update(POD, at.namespace, at.name, lambda o: o | {"spec": o["spec"] | bound}, writer)
+            return as_json(SUCCESS | {"code": 201}, 201)
+        if at.subresource == "eviction" and request.method == "POST":
+            options = delete_options((await read_body(request)).get("deleteOptions") or {}, query)
+            self._api.delete(POD, at.namespace, at.name, options)
+            return as_json(SUCCESS | {"code": 201}, 201)
+        raise no_such_resource()
+
+    async def _scale(self, request: web.Request, at: Target, query: Query) -> web.Response:
+        if request.method == "GET":
+            return as_json(scale_of(self._api.get(at.kind, at.namespace, at.name)))
+        if request.method not in ("PATCH", "PUT"):
+            raise method_not_allowed()
+        patch = (
+            patches.BY_CONTENT_TYPE.get(request.content_type, patches.merge_patch)
+            if request.method == "PATCH"
+            else None
+        )
+        body = await read_body(request)
+
+        def change(old: Obj) -> Obj:
+            wanted = patch(scale_of(old), body) if patch else body
+            return with_replicas(old, wanted)
+
+        done = self._api.update(at.kind, at.namespace, at.name, change, writer_of(request, at, query))
+        return as_json(scale_of(done))
+
+    async def _log(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
+        pod = self._api.get(POD, at.namespace, at.name)
+        self._logs.check(pod, query.get("container", ""))
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            await self._logs.stream(pod, query, response.write)
+        return response
