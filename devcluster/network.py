@@ -1,6 +1,7 @@
 """Loopback addresses: every pod and every load balancer has one of its own in 127.0.0.0/8.
 
-Several clusters may run on one machine, so each begins at a place of its own within its range.
+Taken at random: several clusters may run on one machine, and a pod shares this machine's network, so that nobody
+may tell which address comes next and lie in wait there.
 """
 
 import ipaddress
@@ -17,12 +18,12 @@ class Addresses:
     def __init__(self, base: str, bits: int):
         self._base = int(ipaddress.ip_address(base))
         self._size = min(1 << bits, 48 << 16)
-        self._next = random.randrange(self._size)
+        self._random = random.SystemRandom()
 
     def take(self, used: Container[str]) -> str:
-        """The next address that is not used; .0 and .255 are left out."""
+        """One that is not used; .0 and .255 are left out."""
         while True:
-            self._next = (self._next + 1) % self._size
-            address = str(ipaddress.ip_address(self._base + self._next))
-            if self._next % 256 not in (0, 255) and address not in used:
+            place = self._random.randrange(self._size)
+            address = str(ipaddress.ip_address(self._base + place))
+            if place % 256 not in (0, 255) and address not in used:
                 return address

@@ -1,7 +1,7 @@
 """When an admission pass runs: after whatever may let somebody start, and at most one is on its way per pool.
 
 The mark is set after the commit of what made the pass wanted, and taken away before the pass reads, so that no
-change falls between. A mark whose pass was lost with its worker counts for nothing after a minute.
+change falls between. A mark whose pass was lost with its worker counts for nothing after ten seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clusters.models import Cluster
 from quotas import tasks
 from quotas.models import Claim, Pool
 
-LOST_AFTER = timedelta(minutes=1)
+LOST_AFTER = timedelta(seconds=10)
 
 
 def want(pool_id: UUID) -> None:

@@ -55,7 +55,7 @@ class EnvironmentField(forms.CharField):
 
 
 class LaunchForm(forms.Form):
-    tenant = forms.ChoiceField(label=_("Team"), help_text=_("Whose share of the GPUs it uses."))
+    tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("Whose share of the GPUs it uses."))
     image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     flavor = forms.ChoiceField(
         label=_("Size"),
@@ -86,7 +86,7 @@ class LaunchForm(forms.Form):
     )
     env = EnvironmentField(
         label=_("Environment"),
-        help_text=_("NAME=value, one a line; 64 KiB at most. Others in your team do not see it."),
+        help_text=_("NAME=value, one a line; 64 KiB at most. Others in your tenant do not see it."),
     )
     secret_env = EnvironmentField(
         label=_("Secret environment"),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, Refusal
+from accounts.errors import Conflict, Invalid, Refusal, TooMany
 from accounts.models import Tenant
 from quotas import admission
 from quotas.models import Claim
@@ -36,6 +36,7 @@ RESERVED_ENV = re.compile(
 REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
 LONGEST_ENV_BYTES = 64 * 1024
 SMALLEST_DISK_MIB = 64
+MOST_WAITING = 500  # per person
 LARGEST_DISK_MIB = 16 * 1024 * 1024
 
 
@@ -59,11 +60,26 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         require_launch(actor, tenant)
+        refuse_unfair(actor, spec)
         image, size = check(tenant, spec)
         return _write(actor, tenant, image, size, spec)
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
+
+
+def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
+    """Nobody may jump all tenants' queue, or fill it."""
+    if spec.priority > 0 and not actor.user.is_staff:
+        text = _("Only admins may give a priority above 0.")
+        raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
+    if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
+        raise TooMany(
+            "too_many_waiting",
+            _("%(count)d of your requests wait already.") % {"count": MOST_WAITING},
+            _("Wait until some have started, or stop some."),
+            retry_after_seconds=60,
+        )
 
 
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:

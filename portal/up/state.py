@@ -26,6 +26,8 @@ class State:
         """Root's may be passed through, not listed: the database and the pods have uids of their own."""
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o711 if os.geteuid() == 0 else 0o700)
+        if folder.stat().st_uid != os.geteuid():
+            raise Refusal(f"{folder} belongs to another account. Choose a BERTH_STATE_DIR of your own.")
         state = cls(folder.resolve())
         for private in (state.logs, state.records):
             private.mkdir(mode=0o700, exist_ok=True)

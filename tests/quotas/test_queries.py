@@ -111,7 +111,9 @@ def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
     assert second is not None
     assert (second["position"], second["ahead"], second["estimated_start"]) == (2, 1, None)
     assert second["reason"]["code"] == "quota_full"
-    assert second["reason"]["message"] == ("Your team holds 4 of the 4 GPUs of its quota, and you ask for 4.")
+    assert second["reason"]["message"] == (
+        "Your tenant holds 4 of the 4 GPUs of its quota, and you ask for 4."
+    )
     assert second["reason"]["hint"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
+from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, TooMany
 from accounts.models import AuditEntry
 from quotas.models import Claim, Pool
 from tests.cast import Cast
@@ -166,3 +166,17 @@ def test_a_gpu_is_found_by_what_it_must_have_at_least(cast: Cast) -> None:
 def test_no_such_gpu_is_said(cast: Cast) -> None:
     assert "gpu" in faults(actor=cast.alice, size=SizeAsked(gpu=GpuAsked(min_memory_mib=100_000)))
     assert "gpu" in faults(actor=cast.alice, size=SizeAsked(gpu=GpuAsked(min_compute_capability="9.0")))
+
+
+def test_nobody_but_an_admin_jumps_the_queue_of_all(cast: Cast) -> None:
+    assert "priority" in faults(actor=cast.alice, priority=1)
+    assert launch(cast.alice, spec(priority=-1)).priority == -1
+    assert launch(cast.admin, spec(priority=5)).priority == 5
+
+
+def test_nobody_fills_the_queue(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workspaces.launch.MOST_WAITING", 1)
+    launch(cast.alice, spec())
+    with pytest.raises(TooMany):
+        launch(cast.alice, spec(name="exp-2"))
+    launch(cast.bob, spec())

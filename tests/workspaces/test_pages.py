@@ -147,7 +147,7 @@ def test_a_viewer_may_look_and_not_touch(cast: Cast) -> None:
     assert 'id="stop"' not in page.content.decode()
     assert victor.post(f"/workspaces/{workspace.pk}/stop/").status_code == 403
     assert victor.post(f"/workspaces/{workspace.pk}/delete/").status_code == 403
-    assert "You may not launch in any team yet" in words(victor.get("/launch/"))
+    assert "You may not launch in any tenant yet" in words(victor.get("/launch/"))
 
 
 def test_an_unknown_verb_is_no_page(cast: Cast) -> None:

@@ -118,6 +118,6 @@ def theme(context: dict[str, Any]) -> str:
 def meter(*, used: float, limit: float, label: str, words: str) -> dict[str, Any]:
     """How much of how much; `words` says it for everybody, the drawing only shows it."""
     share = min(1.0, used / limit) if limit else 0.0
-    countable = float(limit).is_integer() and 0 < limit <= MOST_CELLS
-    cells = [number < round(used) for number in range(int(limit))] if countable else []
+    countable = float(limit).is_integer() and float(used).is_integer() and 0 < limit <= MOST_CELLS
+    cells = [number < used for number in range(int(limit))] if countable else []
     return {"label": label, "words": words, "percent": f"{share * 100:.1f}%", "cells": cells}
