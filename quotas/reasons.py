@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from clusters import explain
 
 GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
-STOP_SOME = _("It starts by itself as soon as your team stops something. Stop what you no longer need.")
+STOP_SOME = _("It starts by itself as soon as your tenant stops something. Stop what you no longer need.")
 LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
 SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
 
@@ -19,23 +19,23 @@ SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
 REASONS = {
     "": (_("It is in the queue and is being looked at."), ""),
     "no_quota": (
-        _("Your team has no GPUs in this pool."),
+        _("Your tenant has no GPUs in this pool."),
         _("Choose another pool, or ask your admin for a quota."),
     ),
     "above_quota": (
-        _("You ask for %(gpus)s GPUs, and your team may use %(limit_gpus)s of this pool."),
+        _("You ask for %(gpus)s GPUs, and your tenant may use %(limit_gpus)s of this pool."),
         LESS_OR_ASK,
     ),
     "above_cpu_limit": (
-        _("You ask for %(asked)s CPU cores, and your team may use %(limit)s in all."),
+        _("You ask for %(asked)s CPU cores, and your tenant may use %(limit)s in all."),
         LESS_OR_ASK,
     ),
     "above_memory_limit": (
-        _("You ask for %(asked)s GiB of memory, and your team may use %(limit)s GiB in all."),
+        _("You ask for %(asked)s GiB of memory, and your tenant may use %(limit)s GiB in all."),
         LESS_OR_ASK,
     ),
     "above_workspaces_limit": (
-        _("Your team may not run workspaces."),
+        _("Your tenant may not run workspaces."),
         _("Ask your admin for more."),
     ),
     "no_node_has_gpus": (
@@ -61,24 +61,26 @@ REASONS = {
         _("It starts by itself when one is. Choose another pool if you cannot wait, or ask your admin."),
     ),
     "quota_full": (
-        _("Your team holds %(used_gpus)s of the %(limit_gpus)s GPUs of its quota, and you ask for %(gpus)s."),
+        _(
+            "Your tenant holds %(used_gpus)s of the %(limit_gpus)s GPUs of its quota, and you ask for %(gpus)s."
+        ),
         STOP_SOME,
     ),
     "cpu_limit_full": (
-        _("Your team would use %(together)s CPU cores with this, and may use %(limit)s in all."),
+        _("Your tenant would use %(together)s CPU cores with this, and may use %(limit)s in all."),
         STOP_SOME,
     ),
     "memory_limit_full": (
-        _("Your team would use %(together)s GiB of memory with this, and may use %(limit)s GiB in all."),
+        _("Your tenant would use %(together)s GiB of memory with this, and may use %(limit)s GiB in all."),
         STOP_SOME,
     ),
     "workspaces_limit_full": (
-        _("Your team runs %(limit)s workspaces, as many as it may at once."),
+        _("Your tenant runs %(limit)s workspaces, as many as it may at once."),
         STOP_SOME,
     ),
     "behind_own_tenant": (
-        _("An earlier request of your team waits for the team's own limit."),
-        _("It starts by itself after that one. Stop what your team no longer needs."),
+        _("An earlier request of your tenant waits for the tenant's own limit."),
+        _("It starts by itself after that one. Stop what your tenant no longer needs."),
     ),
     "behind_others": (
         _("Earlier requests wait for this pool."),

@@ -12,9 +12,9 @@ CAUSES = (
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<requested>.+?), used: (?P<used>.+?),"
         r" limited: (?P<limited>.+)",
         _(
-            "Your team's share of this cluster is used up: asked for %(requested)s, used %(used)s of %(limited)s."
+            "Your tenant's share of this cluster is used up: asked for %(requested)s, used %(used)s of %(limited)s."
         ),
-        _("Stop something of your team's, or ask an admin for more. It is tried again by itself."),
+        _("Stop something of your tenant's, or ask an admin for more. It is tried again by itself."),
     ),
     Cause(
         "namespace_quota_needs_sizes",
@@ -59,14 +59,14 @@ CAUSES = (
     Cause(
         "namespace_going_away",
         r"namespace:? (?P<namespace>\S+?) (because it )?is being terminated|because it is being terminated",
-        _("Your team's namespace on the cluster is just being deleted."),
+        _("Your tenant's namespace on the cluster is just being deleted."),
         _("It is made anew as soon as it is gone; this goes on by itself."),
         "admin",
     ),
     Cause(
         "namespace_missing",
         r'namespaces "(?P<namespace>[^"]+)" not found',
-        _("Your team's namespace %(namespace)s is missing on the cluster."),
+        _("Your tenant's namespace %(namespace)s is missing on the cluster."),
         _("Berth makes it anew and goes on by itself."),
         "admin",
     ),

@@ -190,11 +190,11 @@ CAUSES = (
     Cause(
         "gpu_quota_full",
         r"ResourceQuotaNotFit",
-        _("Your team has used up its share of GPU memory or compute on this cluster."),
-        _("Stop something of your team's, or ask an admin for more."),
+        _("Your tenant has used up its share of GPU memory or compute on this cluster."),
+        _("Stop something of your tenant's, or ask an admin for more."),
         in_short=ngettext_lazy(
-            "%(nodes)s GPU is beyond your team's share",
-            "%(nodes)s GPUs are beyond your team's share",
+            "%(nodes)s GPU is beyond your tenant's share",
+            "%(nodes)s GPUs are beyond your tenant's share",
             "nodes",
         ),
     ),

@@ -133,16 +133,16 @@ def test_the_launch_form_answers_while_choosing(browser: Browser, address: str) 
         page.get_by_text("Starts now on A100").wait_for()
 
 
-def test_another_team_shows_its_own_share(browser: Browser, address: str) -> None:
+def test_another_tenant_shows_its_own_share(browser: Browser, address: str) -> None:
     cast = make_cast()
     cast.bob.user.memberships.create(tenant=cast.second, role="member")
     cast.pool.quotas.filter(tenant=cast.second).update(nominal_gpus=2)
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
         visit(page, "/launch/")
-        page.get_by_text("your team uses 0 of its 4").wait_for()
-        page.get_by_label("Team").select_option("second")
-        page.get_by_text("your team uses 0 of its 2").wait_for()
+        page.get_by_text("your tenant uses 0 of its 4").wait_for()
+        page.get_by_label("Tenant").select_option("second")
+        page.get_by_text("your tenant uses 0 of its 2").wait_for()
 
 
 def test_a_key_being_typed_survives_what_happens_meanwhile(browser: Browser, address: str) -> None:
