@@ -11,6 +11,7 @@ PRODUCT, MEMORY = f"{GPU}.product", f"{GPU}.memory"
 MIG_STRATEGY = "nvidia.com/mig.strategy"
 MIG_RESOURCE = re.compile(r"nvidia\.com/mig-(?P<profile>\dg\.\d+gb)$")
 MAKERS = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce)-", re.IGNORECASE)
+BUILD = re.compile(r"-(SXM\d|PCIe|HBM\d\w*)(?=-|$)", re.IGNORECASE)
 FAMILY = re.compile(r"^[A-Z]{1,3}\d+[A-Z]*$")
 SHARES = {2: "half", 3: "third", 4: "quarter"}
 FORBIDDING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -92,21 +93,23 @@ def gpu_pool(
 ) -> PoolPlan:
     model = re.sub(r"-(SHARED|MIG-.*)$", "", product)
     slug = base = family(model) + {"exclusive": "", "mig": "-mig"}.get(sharing, "-shared")
+    name = short_name(model)
     if slug in taken:
         slug = f"{slugify(MAKERS.sub('', model))}{base.removeprefix(family(model))}"
+        name = model.replace("-", " ")
     first = nodes[0].labels
     gpus_per_node = [int(node.labels.get(f"{GPU}.count", 0)) or node.gpus[resource] for node in nodes]
     units_per_gpu = 1 if sharing == "exclusive" else max(1, nodes[0].gpus[resource] // gpus_per_node[0])
     memory_mib = int(first.get(MEMORY, 0)) or None
     return PoolPlan(
         slug=slug,
-        name=model.replace("-", " "),
+        name=name + {"exclusive": "", "mig": ", MIG"}.get(sharing, ", shared"),
         node_labels=node_labels,
         sharing=sharing,
         resource_name=resource,
         units_per_gpu=units_per_gpu,
         total_gpus=sum(gpus_per_node),
-        flavors=gpu_flavors(slug, model, sharing, resource, units_per_gpu, nodes),
+        flavors=gpu_flavors(slug, name, sharing, resource, units_per_gpu, nodes),
         gpu_product=model,
         gpu_memory_mib=memory_mib,
         unit_memory_mib=unit_memory_mib(first, resource, memory_mib, units_per_gpu),
@@ -146,27 +149,23 @@ def unit_memory_mib(
 
 
 def gpu_flavors(
-    slug: str, model: str, sharing: str, resource: str, units_per_gpu: int, nodes: Sequence[NodeSeen]
+    slug: str, gpu: str, sharing: str, resource: str, units_per_gpu: int, nodes: Sequence[NodeSeen]
 ) -> list[FlavorPlan]:
     """Whole GPUs: 1, 2 and 4 as far as a node has them. Shared ones: one unit."""
-    words = model.replace("-", " ")
     if sharing == "exclusive":
         most = max(node.gpus[resource] for node in nodes)
         return [
-            FlavorPlan(f"{slug}-{units}", f"{units} × {words}", units, *fair_share(units, resource, nodes))
+            FlavorPlan(f"{slug}-{units}", f"{units} × {gpu}", units, *fair_share(units, resource, nodes))
             for units in (1, 2, 4)
             if units <= most
         ]
     share = fair_share(1, resource, nodes)
     profile = MIG_RESOURCE.match(resource)
     if profile:
-        return [
-            FlavorPlan(
-                f"mig-{profile['profile'].split('.')[0]}", f"MIG {profile['profile']} of {words}", 1, *share
-            )
-        ]
+        name = f"MIG {profile['profile']} of {gpu}"
+        return [FlavorPlan(f"mig-{profile['profile'].split('.')[0]}", name, 1, *share)]
     part = SHARES.get(units_per_gpu, "share")
-    return [FlavorPlan(f"{slug.removesuffix('-shared')}-{part}", f"1/{units_per_gpu} of {words}", 1, *share)]
+    return [FlavorPlan(f"{slug.removesuffix('-shared')}-{part}", f"1/{units_per_gpu} of {gpu}", 1, *share)]
 
 
 def fair_share(units: int, resource: str, nodes: Sequence[NodeSeen]) -> tuple[int, int]:
@@ -213,6 +212,11 @@ def family(model: str) -> str:
     words = MAKERS.sub("", model).split("-")
     found = next((word for word in words if FAMILY.match(word)), None)
     return found.lower() if found else slugify(MAKERS.sub("", MAKERS.sub("", model)))
+
+
+def short_name(model: str) -> str:
+    """`NVIDIA-A100-SXM4-80GB`, as people say it: A100 80GB."""
+    return BUILD.sub("", MAKERS.sub("", MAKERS.sub("", model))).replace("-", " ")
 
 
 def slugify(text: str) -> str:
