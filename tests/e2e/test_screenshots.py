@@ -1,0 +1,164 @@
+"""Takes docs/screenshots anew along a person's way through a running Berth. `make screenshots` runs it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from devcluster.nodes import DEFAULT_NODES
+from portal.up.plan import REPOSITORY, TRIAL_IMAGE
+from tests.e2e.driver import Portal, SSHClient, browser
+from tests.e2e.stack import PASSWORD, Stack
+
+pytestmark = [pytest.mark.screenshots, pytest.mark.timeout(300)]
+
+FOLDER = REPOSITORY / "docs" / "screenshots"
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+# Each node pulls the image for a while: a start lasts long enough to be photographed.
+PULLING = f"images:\n  {TRIAL_IMAGE}: {{pull_seconds: 15}}\n"
+NOWHERE = "https://git.invalid/vision/resnet.git"
+# An image that does not exist is given up after five minutes; nobody needs to wait here for so long.
+GIVE_UP = """
+from workspaces.live import changing
+with changing("{workspace}") as row:
+    row.troubles = {{code: "2000-01-01T00:00:00+00:00" for code in row.troubles}}
+"""
+BROKEN_IMAGE = """
+from workspaces.models import Image
+Image.objects.create(slug="pytorch", name="PyTorch nightly", description="PyTorch as built last night",
+                     reference="registry.example/pytorch:nightly")
+"""
+
+
+@pytest.fixture
+def berth() -> Iterator[Stack]:
+    with tempfile.TemporaryDirectory(prefix="berth-screenshots-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        nodes = folder / "nodes.yaml"
+        nodes.write_text(DEFAULT_NODES + PULLING)
+        stack = Stack(folder / "state", BERTH_DEVCLUSTER_NODES=str(nodes))
+        stack.start()
+        try:
+            yield stack
+        finally:
+            stack.stop()
+
+
+def test_screenshots_of_the_whole_way(berth: Stack, tmp_path: Path) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.glob("*.png"):
+        old.unlink()
+    with browser(berth.address, "screenshots") as context:
+        portal = Portal(context)
+        first_visit(portal, SSHClient(tmp_path).public_key)
+        a_full_quota(portal)
+        a_failure(portal, berth)
+        portal.page.goto("/")
+        expect(portal.page.locator(".status-ready")).to_have_count(2, timeout=60_000)
+        expect(portal.page.locator(".status-starting")).to_have_count(0)
+        take(portal.page, "home", on_phone=True)
+        logs_of(portal.page, "train-resnet")
+        portal.page.goto("/profile/")
+        take(portal.page, "profile")
+        assert portal.faults == []
+    with browser(berth.address, "screenshots-admin") as context:
+        portal = Portal(context)
+        portal.sign_in("admin")
+        portal.page.goto("/admin/quotas/quota/")
+        take(portal.page, "admin-quotas")
+        assert portal.faults == []
+
+
+def first_visit(portal: Portal, public_key: str) -> None:
+    """From the sign-in page to a ready workspace: two pages, and one click between them."""
+    page = portal.page
+    page.goto("/")
+    page.get_by_label("User").fill("alice")
+    page.get_by_label("Password").fill(PASSWORD)
+    take(page, "sign-in")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Your first workspace")).to_be_visible()
+    take(page, "home-first", on_phone=True)
+    page.get_by_role("button", name="Launch").click()
+    expect(page.locator(".steps [aria-current]")).to_contain_text("Pulling the image")
+    workspace = page.url
+    take(page, "starting", on_phone=True)
+
+    page.goto("/")
+    portal.add_key(public_key)
+    page.goto(workspace)
+    portal.wait_for("ready")
+    take(page, "ready", on_phone=True)
+    page.get_by_role("link", name="Settings").click()
+    take(page, "settings")
+
+
+def a_full_quota(portal: Portal) -> None:
+    """The form says that a launch starts now; one more has to wait, and the form says so, too."""
+    page = portal.page
+    fill_in(page, "train-resnet", "a100-4")
+    expect(page.locator("#answer")).to_contain_text("8 of 8 free")
+    take(page, "launch", on_phone=True)
+    page.locator("#more > summary").click()
+    page.get_by_label("Git repository").fill(NOWHERE)
+    launch(page)
+    expect(page.locator(".page-head .status-starting")).to_be_visible()
+    fill_in(page, "evaluate", "a100-2")
+    expect(page.locator("#answer")).to_contain_text("you ask for 2")
+    take(page, "launch-waits")
+    launch(page)
+    portal.wait_for("waiting")
+    expect(page.locator(".note")).to_contain_text("Your tenant holds 4 of the 4 GPUs")
+    take(page, "waiting")
+
+
+def a_failure(portal: Portal, berth: Stack) -> None:
+    """The catalogue has an image that its registry does not have."""
+    page = portal.page
+    berth.manage("shell", "-c", BROKEN_IMAGE)
+    fill_in(page, "try-nightly", "cpu-small")
+    page.get_by_label("PyTorch nightly").check()
+    launch(page)
+    expect(page.locator(".steps")).to_contain_text("does not exist in its registry", timeout=20_000)
+    berth.manage("shell", "-c", GIVE_UP.format(workspace=urlsplit(page.url).path.split("/")[2]))
+    portal.wait_for("failed")
+    take(page, "failed", on_phone=True)
+
+
+def logs_of(page: Page, name: str) -> None:
+    """What a person looks for there: why the repository is missing."""
+    page.get_by_role("link", name=name).click()
+    page.get_by_role("link", name="Logs").click()
+    expect(page.get_by_role("log")).to_contain_text("the repository was not cloned", timeout=30_000)
+    take(page, "logs")
+
+
+def fill_in(page: Page, name: str, flavor: str) -> None:
+    page.goto("/launch/")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.locator(f"input[name=flavor][value={flavor}]").check()
+
+
+def launch(page: Page) -> None:
+    page.get_by_role("button", name="Launch", exact=True).click()
+    page.wait_for_url("**/workspaces/*/")
+
+
+def take(page: Page, name: str, *, on_phone: bool = False) -> None:
+    """docs/screenshots/NAME-light.png and -dark.png; with `on_phone` also NAME-phone-light.png and -dark.png."""
+    for size, suffix in ((DESK, ""), (PHONE, "-phone")) if on_phone else ((DESK, ""),):
+        page.set_viewport_size(size)
+        page.evaluate("window.scrollTo(0, 0)")
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            page.screenshot(path=FOLDER / f"{name}{suffix}-{theme}.png", animations="disabled", caret="hide")
+    page.set_viewport_size(DESK)
