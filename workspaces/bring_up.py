@@ -20,7 +20,7 @@ from . import manifests, runs
 from .digest import HASH
 from .live import changing
 from .look import look_at
-from .models import STEPS, Ending, Event, Phase, Step, Workspace
+from .models import STEPS, Desired, Ending, Event, Phase, Step, Workspace
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
     Observation,
@@ -236,7 +236,8 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
 def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     """The start did not succeed: why is kept, the run ends, its units come back when that is proven."""
     row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
-    row.desired = "stopped"
+    row.desired = Desired.STOPPED
+    tell(row, "given_up", step=row.step, level=Event.Level.ERROR)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     runs.end(row, Ending.FAILED)
 

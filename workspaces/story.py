@@ -69,6 +69,10 @@ LINES: dict[str, Line] = {
         _("The container ended before it was ready (%(reason)s)."),
         _("Look at its logs, then start it again."),
     ),
+    "given_up": Line(
+        _("This start was given up. What it held goes back to the pool, files are kept."),
+        _("Start it again when the cause is mended."),
+    ),
     "sent_back": Line(
         _("It could not be placed for two minutes and went back to the front of the queue."),
         _("It is tried again by itself."),

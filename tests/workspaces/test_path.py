@@ -293,6 +293,7 @@ def test_an_image_that_is_not_there_is_explained_and_gives_up_in_time(
     workspace = drive(workspace, in_phase("failed"))
     assert workspace.failure is not None
     assert workspace.failure["code"] in {"image_not_found", "image_registry_unknown"}
+    assert told(workspace)[-1] == "given_up"
     assert objects(house, api, RUN_KINDS) == []
     assert not Claim.objects.exclude(state="released").exists()
 
