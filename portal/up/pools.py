@@ -103,7 +103,7 @@ def gpu_pool(
     memory_mib = int(first.get(MEMORY, 0)) or None
     return PoolPlan(
         slug=slug,
-        name=name + {"exclusive": "", "mig": ", MIG"}.get(sharing, ", shared"),
+        name=name + {"exclusive": "", "mig": " MIG"}.get(sharing, " shared"),
         node_labels=node_labels,
         sharing=sharing,
         resource_name=resource,

@@ -75,7 +75,7 @@ def test_the_trial_cluster_gets_the_pools_and_flavors_that_the_guide_names() -> 
         "a100-mig": 2,
         "cpu": 0,
     }
-    assert {pool.name for pool in pools.values()} == {"A100 80GB", "A100 80GB, MIG", "T4, shared", "CPU"}
+    assert {pool.name for pool in pools.values()} == {"A100 80GB", "A100 80GB MIG", "T4 shared", "CPU"}
     assert pools["a100"].flavors[0].name == "1 × A100 80GB"
     assert pools["a100-mig"].flavors[0].name == "MIG 1g.10gb of A100 80GB"
     assert pools["t4-shared"].units_per_gpu == 4
