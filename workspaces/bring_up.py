@@ -7,13 +7,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from accounts.access import Actor, role_in
-from accounts.secrets import decrypt
 from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.explain import count, diagnose
-from clusters.models import Installation
 from quotas.models import Claim
 
 from . import manifests, runs
@@ -37,6 +34,7 @@ from .observe import (
 from .story import tell
 from .take_down import let_go
 from .volumes import keep_data
+from .wanted import Wanted, wanted_of
 
 
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
@@ -50,36 +48,10 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
     record(workspace, observation, in_the_way or observation.trouble)
 
 
-def wanted_of(workspace: Workspace, claim: Claim) -> manifests.Wanted:
-    secret = workspace.secret
-    return manifests.Wanted(
-        workspace=workspace,
-        instance=Installation.current_id(),
-        run=claim.pk,
-        node=claim.node,
-        requested_cpu_millicores=claim.cpu_millicores,
-        requested_memory_mib=claim.memory_mib,
-        secret=manifests.SecretValues(
-            jupyter_token=decrypt(secret.jupyter_token),
-            host_key=decrypt(secret.host_key),
-            authorized_keys=authorized_keys(workspace),
-            env=secret.clear_env(),
-        ),
-    )
-
-
-def authorized_keys(workspace: Workspace) -> list[str]:
-    """The person's keys; none once they were deactivated, or taken out of the tenant."""
-    owner = workspace.owner
-    if not owner.is_active or role_in(Actor(owner), workspace.tenant) is None:
-        return []
-    return list(owner.ssh_keys.values_list("public_key", flat=True))
-
-
 # --- make what is missing
 
 
-def make(wanted: manifests.Wanted, api: Api) -> Trouble | None:
+def make(wanted: Wanted, api: Api) -> Trouble | None:
     """Apply in the order of the steps; what refuses stops it there and is returned, explained."""
     try:
         ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
@@ -103,7 +75,7 @@ def refused(refusal: ClusterRefused) -> Trouble:
     return Trouble(diagnosis, Outcome.FAIL)
 
 
-def make_volume_claims(wanted: manifests.Wanted, api: Api) -> bool:
+def make_volume_claims(wanted: Wanted, api: Api) -> bool:
     """Whether all are accepted. One that exists is left as it is: it holds data."""
     done = True
     for body in manifests.volume_claims(wanted):
@@ -118,7 +90,7 @@ def make_volume_claims(wanted: manifests.Wanted, api: Api) -> bool:
     return done
 
 
-def make_container(wanted: manifests.Wanted, api: Api) -> None:
+def make_container(wanted: Wanted, api: Api) -> None:
     """The StatefulSet first and without its pod, so that all else can hang on it; then the pod."""
     run = str(wanted.run)
     there = api.get("StatefulSet", wanted.namespace, wanted.name)

@@ -6,11 +6,8 @@ The recipe was seen working on Kubernetes 1.36 under Pod Security `restricted`.
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from clusters import labels
 from clusters.models import Cluster
@@ -18,59 +15,10 @@ from clusters.quantities import format_mib
 
 from . import pod, start
 from .digest import HASH, digest_of
-from .models import Workspace
-from .tenancy import JUPYTER_PORT, SSH_PORT, tenant_labels
+from .tenancy import JUPYTER_PORT, SSH_PORT
+from .wanted import Wanted
 
 FINALIZER = "berth.dev/end-seen"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Everything the objects of one run are made from. Secrets are never shown by repr."""
-
-    workspace: Workspace
-    instance: UUID
-    run: UUID
-    node: str
-    requested_cpu_millicores: int
-    requested_memory_mib: int
-    secret: SecretValues
-
-    @property
-    def namespace(self) -> str:
-        return self.workspace.tenant.namespace
-
-    @property
-    def name(self) -> str:
-        return self.workspace.object_name
-
-    @property
-    def cluster(self) -> Cluster:
-        return self.workspace.pool.cluster
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return tenant_labels(self.workspace.tenant, self.instance) | {
-            labels.OWNER: label_value(self.workspace.owner.get_username()),
-            labels.WORKSPACE: str(self.workspace.pk),
-        }
-
-
-class SecretValues:
-    """The clear values for the Secret; a class without a telling repr."""
-
-    def __init__(
-        self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
-    ) -> None:
-        self.jupyter_token = jupyter_token
-        self.host_key = host_key
-        self.authorized_keys = list(authorized_keys)
-        self.env = dict(env)
-
-
-def label_value(text: str) -> str:
-    """Any text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
 
 
 def volume_claims(wanted: Wanted) -> list[dict[str, Any]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clusters.quantities import format_cpu, format_mib
 
 from .tenancy import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
-
-if TYPE_CHECKING:
-    from .manifests import Wanted
+from .wanted import Wanted
 
 GRACE_SECONDS = 10
 EPHEMERAL_REQUEST_MIB = 1024

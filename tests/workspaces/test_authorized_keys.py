@@ -11,8 +11,8 @@ from accounts.access import Actor
 from accounts.models import Role, User
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from workspaces.bring_up import authorized_keys
 from workspaces.models import Workspace
+from workspaces.wanted import authorized_keys
 
 pytestmark = pytest.mark.django_db
 

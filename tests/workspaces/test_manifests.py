@@ -11,6 +11,7 @@ from devcluster.kubelet.config import expand
 from tests.workspaces.builders import ID, INSTANCE, RUN, wanted, workspace
 from workspaces import manifests, pod
 from workspaces.digest import HASH
+from workspaces.wanted import SecretValues, label_value
 
 OWNER = {"metadata": {"name": f"ws-{ID}", "uid": "s1"}}
 
@@ -176,7 +177,7 @@ def test_a_digest_changes_with_what_is_wanted_and_only_then() -> None:
     assert digest({}) == digest({"A": "1"})  # the ConfigMap does not hold the environment
 
     def secret_digest(keys: list[str]) -> str:
-        values = manifests.SecretValues(jupyter_token="t", host_key="h", authorized_keys=keys, env={})
+        values = SecretValues(jupyter_token="t", host_key="h", authorized_keys=keys, env={})
         return str(
             manifests.stamped(manifests.secret(wanted(secret=values), OWNER))["metadata"]["annotations"][HASH]
         )
@@ -186,9 +187,9 @@ def test_a_digest_changes_with_what_is_wanted_and_only_then() -> None:
 
 
 def test_any_user_name_makes_a_valid_label() -> None:
-    assert manifests.label_value("alice@uni.example+x") == "alice-uni.example-x"
-    assert manifests.label_value("_müller_") == "m-ller"
-    assert len(manifests.label_value("a" * 100)) == 63
+    assert label_value("alice@uni.example+x") == "alice-uni.example-x"
+    assert label_value("_müller_") == "m-ller"
+    assert len(label_value("a" * 100)) == 63
 
 
 @pytest.mark.parametrize(

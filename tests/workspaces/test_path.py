@@ -25,12 +25,12 @@ from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
 from workspaces import lifecycle, tasks
-from workspaces.bring_up import wanted_of
 from workspaces.launch import LaunchSpec, launch
 from workspaces.manifests import FINALIZER
 from workspaces.models import STEPS, Image, Workspace
 from workspaces.reconcile import reconcile
 from workspaces.sizing import SizeAsked
+from workspaces.wanted import wanted_of
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

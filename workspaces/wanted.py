@@ -1,0 +1,92 @@
+"""Everything the objects of one run are made from, gathered from rows before anything is applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from accounts.access import Actor, role_in
+from accounts.secrets import decrypt
+from clusters import labels
+from clusters.models import Cluster, Installation
+from quotas.models import Claim
+
+from .models import Workspace
+from .tenancy import tenant_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Everything the objects of one run are made from. Secrets are never shown by repr."""
+
+    workspace: Workspace
+    instance: UUID
+    run: UUID
+    node: str
+    requested_cpu_millicores: int
+    requested_memory_mib: int
+    secret: SecretValues
+
+    @property
+    def namespace(self) -> str:
+        return self.workspace.tenant.namespace
+
+    @property
+    def name(self) -> str:
+        return self.workspace.object_name
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.workspace.pool.cluster
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return tenant_labels(self.workspace.tenant, self.instance) | {
+            labels.OWNER: label_value(self.workspace.owner.get_username()),
+            labels.WORKSPACE: str(self.workspace.pk),
+        }
+
+
+class SecretValues:
+    """The clear values for the Secret; a class without a telling repr."""
+
+    def __init__(
+        self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        self.jupyter_token = jupyter_token
+        self.host_key = host_key
+        self.authorized_keys = list(authorized_keys)
+        self.env = dict(env)
+
+
+def label_value(text: str) -> str:
+    """Any text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
+
+
+def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
+    secret = workspace.secret
+    return Wanted(
+        workspace=workspace,
+        instance=Installation.current_id(),
+        run=claim.pk,
+        node=claim.node,
+        requested_cpu_millicores=claim.cpu_millicores,
+        requested_memory_mib=claim.memory_mib,
+        secret=SecretValues(
+            jupyter_token=decrypt(secret.jupyter_token),
+            host_key=decrypt(secret.host_key),
+            authorized_keys=authorized_keys(workspace),
+            env=secret.clear_env(),
+        ),
+    )
+
+
+def authorized_keys(workspace: Workspace) -> list[str]:
+    """The person's keys; none once they were deactivated, or taken out of the tenant."""
+    owner = workspace.owner
+    if not owner.is_active or role_in(Actor(owner), workspace.tenant) is None:
+        return []
+    return list(owner.ssh_keys.values_list("public_key", flat=True))
