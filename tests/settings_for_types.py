@@ -5,4 +5,4 @@ import os
 os.environ.setdefault("BERTH_SECRET_KEY", "for-types-only")
 os.environ.setdefault("DATABASE_URL", "postgres:///types")
 
-from portal.settings import *  # noqa: E402, F403
+from portal.settings import *  # noqa: F403
