@@ -10,7 +10,7 @@ from django.utils import timezone
 from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
-from clusters.explain import count, diagnose
+from clusters.explain import count
 from quotas.models import Claim
 
 from . import manifests, runs
@@ -30,6 +30,7 @@ from .observe import (
     rejected,
     started_set,
     terminal,
+    trouble_told,
 )
 from .story import tell
 from .take_down import let_go
@@ -69,10 +70,9 @@ PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being delet
 
 
 def refused(refusal: ClusterRefused) -> Trouble:
-    diagnosis = diagnose("admission", refusal.message)
     if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
-        return Trouble(diagnosis, Outcome.REQUEUE, 120)
-    return Trouble(diagnosis, Outcome.FAIL)
+        return trouble_told("admission", refusal.message, Outcome.REQUEUE, 120)
+    return trouble_told("admission", refusal.message, Outcome.FAIL)
 
 
 def make_volume_claims(wanted: Wanted, api: Api) -> bool:

@@ -11,7 +11,7 @@ never         a pull under way, a mount that is tried again
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -31,6 +31,7 @@ CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
 SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
 SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
 FIRST_USE = "WaitForFirstConsumer"
+LONGEST_RAW = 2000
 
 
 class Outcome(Enum):
@@ -48,6 +49,13 @@ class Trouble:
     diagnosis: Diagnosis
     outcome: Outcome = Outcome.WAIT
     after_seconds: int = 0
+
+
+def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0) -> Trouble:
+    """Explained, with the cluster's own words beside: the page folds them below."""
+    diagnosis = diagnose(source, text)
+    with_raw = replace(diagnosis, data={"raw": text[:LONGEST_RAW], **diagnosis.data})
+    return Trouble(with_raw, outcome, after_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +221,7 @@ def trouble(seen: Seen) -> Trouble | None:
         return _from_events(seen, {"FailedCreate"}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
     if rejected(pod):
         text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
-        return Trouble(diagnose("container", text), Outcome.REQUEUE, 120)
+        return trouble_told("container", text, Outcome.REQUEUE, 120)
     if not pod["spec"].get("nodeName"):
         return _unplaced(pod)
     return _on_node(seen, pod)
@@ -231,7 +239,7 @@ def rejected(pod: Object) -> bool:
 def _unplaced(pod: Object) -> Trouble | None:
     for entry in pod.get("status", {}).get("conditions", []):
         if entry["type"] == "PodScheduled" and entry["status"] == "False" and entry.get("message"):
-            return Trouble(diagnose("scheduling", entry["message"]), Outcome.REQUEUE, 120)
+            return trouble_told("scheduling", entry["message"], Outcome.REQUEUE, 120)
     return None
 
 
@@ -240,11 +248,11 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     waiting = status.get("state", {}).get("waiting", {})
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in AT_ONCE:
-        return Trouble(diagnose("container", f"{reason}: {message}"), Outcome.FAIL)
+        return trouble_told("container", f"{reason}: {message}", Outcome.FAIL)
     if reason in IMAGE_TROUBLES:
-        return Trouble(diagnose("image", _fullest(seen, message, {"Failed"})), Outcome.FAIL, 300)
+        return trouble_told("image", _fullest(seen, message, {"Failed"}), Outcome.FAIL, 300)
     if reason in CRASH_TROUBLES:
-        return Trouble(diagnose("container", _crash(status, reason, message)), Outcome.FAIL, 300)
+        return trouble_told("container", _crash(status, reason, message), Outcome.FAIL, 300)
     if not has_started(pod):
         return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
             seen, SANDBOX_REASONS, "Pod", "container"
@@ -289,4 +297,4 @@ def _from_events(
     if not found:
         return None
     newest = max(found, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
-    return Trouble(diagnose(source, str(newest.get("message", ""))), outcome, after_seconds)
+    return trouble_told(source, str(newest.get("message", "")), outcome, after_seconds)

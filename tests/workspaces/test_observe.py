@@ -115,6 +115,7 @@ def test_a_back_off_is_explained_by_the_failure_before_it() -> None:
     )
     assert there.trouble is not None
     assert there.trouble.diagnosis.code == "image_not_found"
+    assert there.trouble.diagnosis.data["raw"] == why  # the cluster's own words stay at hand
 
 
 def test_a_crash_loop_is_explained_by_how_it_ended() -> None:
