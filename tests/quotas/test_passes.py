@@ -106,9 +106,7 @@ def test_changed_capacity_of_another_cluster_wants_nothing(stage: Stage, enqueue
     assert enqueued == []
 
 
-def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_soon(
-    stage: Stage, enqueued: list[str]
-) -> None:
+def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_soon(stage: Stage, enqueued: list[str]) -> None:
     stage.request()
     tick.send(sender=None)
     assert enqueued == ["a100"]
