@@ -1,10 +1,11 @@
-"""Every address: pages, the API under /api/v1/, health, admin."""
+"""Every address: pages, the API under /api/v1/, health, metrics, admin."""
 
 from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal import health, views
+from portal.metrics import metrics
 
 api_v1 = [
     path("", include("accounts.rest.urls")),
@@ -18,6 +19,7 @@ urlpatterns = [
     path("api/docs/", views.api_docs, name="api-docs"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),
     path("", include("workspaces.urls")),

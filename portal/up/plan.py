@@ -13,6 +13,8 @@ from portal.up.state import State
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TRIAL_IMAGE = "berth.local/jupyter:1"
+TRIAL_HOME_CLASS = "net-shared"
+TRIAL_DISK_CLASS = "local-fast"
 POD_KINDS = ("process", "played")
 CATALOGUE_SETTINGS = ("BERTH_WORKSPACE_IMAGE", "BERTH_DISK_CLASS", "BERTH_HOME_CLASS")
 
@@ -94,6 +96,8 @@ def trial_cluster_settings(
         "BERTH_DEVCLUSTER_PODS": pods,
         "BERTH_SSH_SERVICE_PORT": str(ports.ssh_service_port()),
         "BERTH_WORKSPACE_IMAGE": environ.get("BERTH_WORKSPACE_IMAGE") or TRIAL_IMAGE,
+        "BERTH_HOME_CLASS": environ.get("BERTH_HOME_CLASS") or TRIAL_HOME_CLASS,
+        "BERTH_DISK_CLASS": environ.get("BERTH_DISK_CLASS") or TRIAL_DISK_CLASS,
     }
     if environ.get("BERTH_DEVCLUSTER_NODES"):
         settings["BERTH_DEVCLUSTER_NODES"] = str(Path(environ["BERTH_DEVCLUSTER_NODES"]).resolve())
