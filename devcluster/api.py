@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from devcluster import admission, apply, defaults, metadata, validation
+from devcluster.clock import now
 from devcluster.errors import (
     ApiError,
     already_exists,
@@ -63,8 +64,8 @@ class Api:
             obj.pop("status", None)
         defaults.fill(kind, obj)
         if writer.manager and not meta.get("managedFields"):
-            # Before admission: what the API server adds belongs to nobody.
             apply.track_update(kind, None, {**obj, "status": {}}, writer.manager, writer.subresource)
+        defaults.allocate(kind, obj)
         admission.admit_create(self.store, kind, obj)
         if kind is POD:
             obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
@@ -194,6 +195,20 @@ class Api:
 
     def _remove(self, kind: Kind, obj: Obj) -> Obj:
         return self.store.remove(kind, obj)
+
+    def bind(self, pod: Obj, node: str) -> Obj:
+        """Give a pod its node: one change of spec and condition, owned by nobody."""
+        meta = pod["metadata"]
+        scheduled: Obj = {"type": "PodScheduled", "status": "True"}
+        scheduled |= {"lastProbeTime": None, "lastTransitionTime": now()}
+
+        def change(obj: Obj) -> Obj:
+            others = [c for c in obj["status"].get("conditions", []) if c["type"] != "PodScheduled"]
+            status = obj["status"] | {"conditions": [*others, scheduled]}
+            return obj | {"spec": obj["spec"] | {"nodeName": node}, "status": status}
+
+        writer = Writer(CONTROLLER, subresource="binding")
+        return self.update(POD, meta["namespace"], meta["name"], change, writer, tracked=False)
 
     def set_status(self, kind: Kind, obj: Obj, status: Obj, manager: str = CONTROLLER) -> Obj | None:
         """Write a status if the object is still there and the status differs."""

@@ -27,7 +27,8 @@ class Manager:
     @property
     def entry(self) -> Obj:
         entry: Obj = {"manager": self.name, "operation": self.operation, "apiVersion": self.api_version}
-        entry |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(self.fields)}
+        entry |= {"time": self.time} if self.time else {}
+        entry |= {"fieldsType": "FieldsV1", "fieldsV1": encode(self.fields)}
         return entry | ({"subresource": self.subresource} if self.subresource else {})
 
     @property
@@ -100,8 +101,11 @@ def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresourc
     mine = managers.pop(key, None)
     for other in managers.values():
         other.fields -= changed | removed
+    if subresource == "scale" and not new["spec"]["replicas"]:
+        changed = set()  # a Scale of none has no such member
     fields = (mine.fields if mine else set()) - removed | changed
-    managers[key] = Manager(manager, "Update", subresource, kind.api_version, now(), fields)
+    time = "" if subresource == "scale" else now()
+    managers[key] = Manager(manager, "Update", subresource, kind.api_version, time, fields)
     _store(new, managers)
 
 
@@ -119,7 +123,7 @@ def _merge(live: Any, applied: Any, name: str = "") -> Any:
     merged = {item_key(keys, i): i for i in live}
     for item in applied:
         key = item_key(keys, item)
-        merged[key] = _merge(merged[key], item) if key in merged else clone(item)
+        merged[key] = _merge(merged[key], item, f"{name}[]") if key in merged else clone(item)
     return list(merged.values())
 
 

@@ -52,6 +52,7 @@ class Cluster:
         self.store = Store(options.state / "objects.sqlite")
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
+        self._tls, self._certificate = tls.context(options.state)
         self.faults = Faults(lambda name, ready: nodes.set_ready(api, name, ready), self.store.compact)
         self._runtime: Runtime = (
             ProcessRuntime(options.state) if options.process_pods else PlayedRuntime(options.file.played)
@@ -68,7 +69,7 @@ class Cluster:
         self._services = ServiceController(api, Addresses(*BALANCERS), carry=options.process_pods)
         grow = disks.grow if options.process_pods else lambda volume, size: True
         self._controllers: list[Controller[object]] = [
-            NamespaceController(api),  # type: ignore[list-item]
+            NamespaceController(api, self._certificate),  # type: ignore[list-item]
             GarbageCollector(api),  # type: ignore[list-item]
             VolumeController(api, grow, disks.discard),  # type: ignore[list-item]
             QuotaController(api),  # type: ignore[list-item]
@@ -85,15 +86,14 @@ class Cluster:
         server = Server(self.api, token, self.faults, self._logs)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
         await runner.setup()
-        secured, certificate = tls.context(self._options.state)
-        site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=secured)
+        site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=self._tls)
         await site.start()
         port = runner.addresses[0][1]
         tasks = [asyncio.create_task(c.run()) for c in self._controllers]
         tasks.append(asyncio.create_task(self._expire_events()))
         self._kubelets.start()
         url = f"https://127.0.0.1:{port}"
-        instance.write_kubeconfig(self._options.kubeconfig, url, certificate, token)
+        instance.write_kubeconfig(self._options.kubeconfig, url, self._certificate, token)
         kind = "process" if self._options.process_pods else "played"
         print(
             f"devcluster is ready at {url} ({kind} pods), kubeconfig {self._options.kubeconfig}", flush=True

@@ -11,9 +11,15 @@ from devcluster.resources import Kind, Obj
 
 
 def fill(kind: Kind, obj: Obj) -> None:
-    """Complete a new or changed object in place."""
+    """Complete a new or changed object in place; what is filled in here belongs to who wrote the object."""
     if default := _DEFAULTS.get(kind.kind):
         default(obj)
+
+
+def allocate(kind: Kind, obj: Obj) -> None:
+    """Give a new object what only the API server can give, and what belongs to nobody."""
+    if give := _ALLOCATIONS.get(kind.kind):
+        give(obj)
 
 
 def pod_spec(spec: Obj) -> None:
@@ -135,8 +141,22 @@ def _job(obj: Obj) -> None:
     spec.setdefault("backoffLimit", 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     obj.setdefault("status", {})
+
+
+def _job_labels(obj: Obj) -> None:
+    """A Job selects its pods by its own uid."""
+    meta, spec = obj["metadata"], obj["spec"]
+    if spec["manualSelector"]:
+        return
+    names = {"controller-uid": meta["uid"], "job-name": meta.get("name", "")}
+    labels = names | {f"batch.kubernetes.io/{k}": v for k, v in names.items()}
+    meta["labels"] = (meta.get("labels") or {}) | labels
+    template = spec["template"]["metadata"]
+    template["labels"] = (template.get("labels") or {}) | labels
+    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": meta["uid"]}})
 
 
 def _service(obj: Obj) -> None:
@@ -145,30 +165,32 @@ def _service(obj: Obj) -> None:
     for port in spec.get("ports", []):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
-    allocates = kind == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True)
-    if kind in ("LoadBalancer", "NodePort") and allocates:
-        for port in spec.get("ports", []):
-            port.setdefault("nodePort", random.randint(30000, 32767))
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     if kind in ("LoadBalancer", "NodePort"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
+    obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+
+def _service_addresses(obj: Obj) -> None:
+    spec = obj["spec"]
+    balanced = spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]
+    if spec["type"] == "NodePort" or balanced:
+        for port in spec.get("ports", []):
+            port.setdefault("nodePort", random.randint(30000, 32767))
     if not spec.get("clusterIP"):
         spec["clusterIP"] = f"10.96.{random.randint(1, 254)}.{random.randint(1, 254)}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
 def _claim(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
     obj.setdefault("status", {}).setdefault("phase", "Pending")
-    if "deletionTimestamp" not in obj["metadata"] and "resourceVersion" not in obj["metadata"]:
-        _finalizer(obj, "kubernetes.io/pvc-protection")
 
 
 def _volume_object(obj: Obj) -> None:
@@ -178,13 +200,15 @@ def _volume_object(obj: Obj) -> None:
     status = obj.setdefault("status", {})
     if "phase" not in status:
         status |= {"phase": "Pending", "lastPhaseTransitionTime": now()}
-        _finalizer(obj, "kubernetes.io/pv-protection")
 
 
-def _finalizer(obj: Obj, name: str) -> None:
-    finalizers = obj["metadata"].setdefault("finalizers", [])
-    if name not in finalizers:
-        finalizers.append(name)
+def _protection(name: str) -> Callable[[Obj], None]:
+    def give(obj: Obj) -> None:
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if name not in finalizers:
+            finalizers.append(name)
+
+    return give
 
 
 def _storage_class(obj: Obj) -> None:
@@ -209,9 +233,11 @@ def _namespace(obj: Obj) -> None:
     meta = obj["metadata"]
     if "name" in meta:
         meta.setdefault("labels", {})["kubernetes.io/metadata.name"] = meta["name"]
-    if "deletionTimestamp" not in meta:
-        obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
     obj.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _namespace_finalizer(obj: Obj) -> None:
+    obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
 
 
 def _quota(obj: Obj) -> None:
@@ -239,4 +265,11 @@ _DEFAULTS: dict[str, Callable[[Obj], None]] = {
     "Namespace": _namespace,
     "Node": _node,
     "ResourceQuota": _quota,
+}
+_ALLOCATIONS: dict[str, Callable[[Obj], None]] = {
+    "Job": _job_labels,
+    "Service": _service_addresses,
+    "PersistentVolumeClaim": _protection("kubernetes.io/pvc-protection"),
+    "PersistentVolume": _protection("kubernetes.io/pv-protection"),
+    "Namespace": _namespace_finalizer,
 }

@@ -3,7 +3,7 @@
 import contextlib
 import time
 
-from devcluster.api import Api, Writer
+from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.clock import age_seconds, now, now_micro
 from devcluster.errors import ApiError
 from devcluster.resources import EVENT, Kind, Obj
@@ -11,6 +11,20 @@ from devcluster.resources import EVENT, Kind, Obj
 LIFETIME_SECONDS = 3600
 KNOWN = 4096
 """Events remembered for counting their repeats."""
+_SCHEDULERS: Obj = {
+    f"f:{name}": {}
+    for name in (
+        "action",
+        "eventTime",
+        "note",
+        "reason",
+        "regarding",
+        "reportingController",
+        "reportingInstance",
+        "type",
+    )
+}
+"""What a writer of events.k8s.io/v1 owns, by that group's names."""
 
 
 def reference(kind: Kind, obj: Obj, field_path: str = "") -> Obj:
@@ -24,8 +38,9 @@ def reference(kind: Kind, obj: Obj, field_path: str = "") -> Obj:
 
 
 class Recorder:
-    def __init__(self, api: Api, component: str, host: str = ""):
+    def __init__(self, api: Api, component: str, host: str = "", manager: str = CONTROLLER):
         self._api, self._component, self._host = api, component, host
+        self._writer = Writer(manager)
         self._known: dict[tuple[str, str, str, str], str] = {}
 
     def event(
@@ -51,7 +66,14 @@ class Recorder:
     def scheduling(self, kind: Kind, obj: Obj, level: str, reason: str, message: str, action: str) -> None:
         """The scheduler's kind of event: eventTime alone, no count."""
         ref = reference(kind, obj)
-        body: Obj = {"metadata": {"name": f"{ref['name']}.{time.time_ns():x}"}, "involvedObject": ref}
+        entry: Obj = {
+            "manager": self._writer.manager,
+            "operation": "Update",
+            "apiVersion": "events.k8s.io/v1",
+        }
+        entry |= {"time": now(), "fieldsType": "FieldsV1", "fieldsV1": _SCHEDULERS}
+        meta = {"name": f"{ref['name']}.{time.time_ns():x}", "managedFields": [entry]}
+        body: Obj = {"metadata": meta, "involvedObject": ref}
         body |= {"reason": reason, "message": message[:1024], "type": level, "source": {}}
         body |= {"firstTimestamp": None, "lastTimestamp": None, "eventTime": now_micro(), "action": action}
         body |= {"reportingComponent": self._component, "reportingInstance": self._host}
@@ -59,12 +81,11 @@ class Recorder:
 
     def _again(self, namespace: str, old: Obj) -> None:
         more = {"count": old["count"] + 1, "lastTimestamp": now()}
-        writer = Writer(self._component)
-        self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, writer)
+        self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, self._writer)
 
     def _create(self, namespace: str, body: Obj) -> None:
         with contextlib.suppress(ApiError):  # its namespace went away: nobody is left to read it
-            self._api.create(EVENT, namespace, body, Writer(self._component))
+            self._api.create(EVENT, namespace, body, self._writer)
 
 
 def expire(api: Api) -> None:

@@ -81,7 +81,7 @@ def children(name: str, value: Any) -> Iterator[tuple[str, str, Any]] | None:
         if name in SETS:
             return (("v:" + json.dumps(v), "", v) for v in value)
         if keys := list_keys(name, value):
-            return ((item_key(keys, v), "", v) for v in value)
+            return ((item_key(keys, v), f"{name}[]", v) for v in value)
     return None
 
 

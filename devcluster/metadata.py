@@ -59,7 +59,7 @@ def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
         kept = {k: v for k, v in old.items() if k != "status"}
         return dict(clone(kept)) | ({"status": new["status"]} if "status" in new else {})
     new = {k: v for k, v in new.items() if k not in ("kind", "apiVersion")}
-    if "status" in kind.subresources:
+    if "status" in kind.subresources and subresource != "binding":
         new.pop("status", None)
         if "status" in old:
             new["status"] = clone(old["status"])

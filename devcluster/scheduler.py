@@ -32,7 +32,8 @@ class Rejection:
 class Scheduler(Controller[Key]):
     def __init__(self, api: Api):
         super().__init__(api)
-        self._events = Recorder(api, "default-scheduler", f"default-scheduler-{socket.gethostname()}")
+        host = f"default-scheduler-{socket.gethostname()}"
+        self._events = Recorder(api, "default-scheduler", host, "kube-scheduler")
         self._used: dict[str, Counter[str]] = {}
         self._held: dict[str, tuple[str, dict[str, int]]] = {}
         """What each bound pod holds, by uid: node and amounts."""
@@ -184,22 +185,7 @@ class Scheduler(Controller[Key]):
         if waiting:
             return  # their binding wakes the pod again
         meta = pod["metadata"]
-        writer = Writer("kube-scheduler", subresource="binding")
-
-        def bind(obj: Obj) -> Obj:
-            return obj | {"spec": obj["spec"] | {"nodeName": node}}
-
-        bound = self.api.update(POD, meta["namespace"], meta["name"], bind, writer)
-        conditions = [c for c in bound["status"].get("conditions", []) if c["type"] != "PodScheduled"]
-        scheduled = {
-            "type": "PodScheduled",
-            "status": "True",
-            "lastProbeTime": None,
-            "lastTransitionTime": now(),
-        }
-        self.api.set_status(
-            POD, bound, bound["status"] | {"conditions": [*conditions, scheduled]}, "kube-scheduler"
-        )
+        bound = self.api.bind(pod, node)
         message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
         self._events.scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
 

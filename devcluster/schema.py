@@ -35,9 +35,10 @@ ATOMIC_MAPS = frozenset(
         "secretRef",
         "selector",
         "nodePublishSecretRef",
+        "ownerReferences[]",
     }
 )
-"""Maps that one manager owns whole; a child of theirs is nobody's alone."""
+"""Maps that one manager owns whole; a child of theirs is nobody's alone. `name[]` is an item of a keyed list."""
 
 SKELETON: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
 """What every object has, however empty: nobody owns these members themselves."""
@@ -52,7 +53,7 @@ SKELETONS: dict[str, Any] = {
     "Job": {"spec": {"template": _TEMPLATE}},
     "PersistentVolumeClaim": {"spec": {"resources": {}}},
     "Service": {"status": {"loadBalancer": {}}},
-    "Event": {"source": {}, "involvedObject": {}},
+    "Event": {"source": {}, "involvedObject": {}, "eventTime": None, "reportingInstance": ""},
     "Node": {"status": {"nodeInfo": {}, "daemonEndpoints": {"kubeletEndpoint": {}}}},
 }
 

@@ -40,9 +40,7 @@ class Subresources:
             return one(request, at.kind, done)
         if at.subresource == "binding" and request.method == "POST":
             node = (await read_body(request))["target"]["name"]
-            bound = {"nodeName": node}
-            writer = writer_of(request, at, query)
-            self._api.update(POD, at.namespace, at.name, lambda o: o | {"spec": o["spec"] | bound}, writer)
+            self._api.bind(self._api.get(POD, at.namespace, at.name), node)
             return as_json(SUCCESS | {"code": 201}, 201)
         if at.subresource == "eviction" and request.method == "POST":
             options = delete_options((await read_body(request)).get("deleteOptions") or {}, query)

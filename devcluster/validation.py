@@ -1,6 +1,5 @@
 """What the API server refuses, with its words: 400 for what it cannot read, 422 for what makes no sense."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,34 +15,20 @@ from devcluster.errors import (
     not_supported,
     required,
 )
+from devcluster.names import (
+    KEY,
+    LABEL,
+    LABEL_VALUE,
+    NOT_A_KEY,
+    NOT_A_LABEL,
+    NOT_A_LABEL_VALUE,
+    NOT_A_SUBDOMAIN,
+    SUBDOMAIN,
+)
 from devcluster.quantity import MALFORMED, canonical, milli
 from devcluster.resources import Kind, Obj
 from devcluster.selectors import match_labels
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-
-NOT_A_LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end"
-    " with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
-    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-NOT_A_SUBDOMAIN = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start"
-    " and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
-    " '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-NOT_A_LABEL_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start"
-    " and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for"
-    " validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-NOT_A_KEY = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',"
-    "  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 POD_SPEC_IS_FIXED = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -156,16 +141,16 @@ def _metadata(kind: Kind, obj: Obj) -> Iterator[Cause]:
     if not name:
         yield required("metadata.name", "name or generateName is required")
     elif kind.kind in ("Namespace", "Service"):
-        if not _LABEL.fullmatch(name) or len(name) > 63:
+        if not LABEL.fullmatch(name) or len(name) > 63:
             yield invalid_value("metadata.name", name, NOT_A_LABEL)
-    elif kind.group != "rbac.authorization.k8s.io" and (not _SUBDOMAIN.fullmatch(name) or len(name) > 253):
+    elif kind.group != "rbac.authorization.k8s.io" and (not SUBDOMAIN.fullmatch(name) or len(name) > 253):
         yield invalid_value("metadata.name", name, NOT_A_SUBDOMAIN)
     yield from _labels("metadata.labels", meta.get("labels"))
 
 
 def _labels(field: str, labels: Obj | None) -> Iterator[Cause]:
     for value in (labels or {}).values():
-        if not _LABEL_VALUE.fullmatch(value):
+        if not LABEL_VALUE.fullmatch(value):
             yield invalid_value(field, value, NOT_A_LABEL_VALUE)
         elif len(value) > 63:
             yield invalid_value(field, value, "must be no more than 63 bytes")
@@ -173,7 +158,7 @@ def _labels(field: str, labels: Obj | None) -> Iterator[Cause]:
 
 def _config(obj: Obj) -> Iterator[Cause]:
     for key in obj.get("data") or {}:
-        if not _KEY.fullmatch(key):
+        if not KEY.fullmatch(key):
             yield invalid_value(f"data[{key}]", key, NOT_A_KEY)
 
 
@@ -209,7 +194,7 @@ def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> 
     name = container.get("name", "")
     if not name:
         yield required(f"{at}.name")
-    elif not _LABEL.fullmatch(name):
+    elif not LABEL.fullmatch(name):
         yield invalid_value(f"{at}.name", name, NOT_A_LABEL)
     if name in names:
         yield duplicate(f"{at}.name", name)
@@ -313,13 +298,18 @@ def _selector_change(new: Obj, old: Obj) -> Iterator[Cause]:
 def _job(obj: Obj) -> Iterator[Cause]:
     spec = obj["spec"]["template"]["spec"]
     if spec.get("restartPolicy") not in ("OnFailure", "Never"):
-        field = "spec.template.spec.restartPolicy"
-        yield (
-            Cause("FieldValueRequired", field, 'Required value: valid values: "OnFailure", "Never"')
-            if "restartPolicy" not in spec
-            else not_supported(field, spec["restartPolicy"], ["OnFailure", "Never"])
-        )
+        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     yield from pod_spec(spec, "spec.template.spec")
+
+
+def _job_change(new: Obj, old: Obj) -> Iterator[Cause]:
+    spec, had = new["spec"], old["spec"]
+    together = spec.get("completions") == spec["parallelism"] and spec["completionMode"] == "Indexed"
+    if spec.get("completions") != had.get("completions") and not together:
+        detail = "can only be modified in tandem with spec.parallelism"
+        yield invalid_value("spec.completions", spec.get("completions"), detail)
+    if spec["template"] != had["template"] and not had["suspend"]:
+        yield invalid_value("spec.template", spec["template"], "field is immutable")
 
 
 def _service(obj: Obj) -> Iterator[Cause]:
@@ -394,6 +384,7 @@ _CHANGES: dict[str, Callable[[Obj, Obj], Iterator[Cause]]] = {
     "Pod": _pod_change,
     "StatefulSet": _stateful_change,
     "Deployment": _selector_change,
+    "Job": _job_change,
     "Service": _service_change,
     "PersistentVolumeClaim": _claim_change,
 }

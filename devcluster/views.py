@@ -208,7 +208,7 @@ def _namespace(o: Obj) -> Row:
 
 
 def _config_map(o: Obj) -> Row:
-    return [_name(o), str(len(o.get("data") or {}) + len(o.get("binaryData") or {})), age(o)]
+    return [_name(o), len(o.get("data") or {}) + len(o.get("binaryData") or {}), age(o)]
 
 
 def _secret(o: Obj) -> Row:

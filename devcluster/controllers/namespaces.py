@@ -4,15 +4,22 @@ from collections.abc import Iterable
 
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.controllers.base import Controller
-from devcluster.resources import KINDS, NAMESPACE, POD, PVC, SERVICE_ACCOUNT
+from devcluster.resources import CONFIG_MAP, KINDS, NAMESPACE, POD, PVC, SERVICE_ACCOUNT
 from devcluster.store import Change
+
+ROOT_CA = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the"
+    " internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of"
+    " Kubernetes clusters."
+)
 
 
 class NamespaceController(Controller[str]):
-    def __init__(self, api: Api):
+    def __init__(self, api: Api, certificate: str):
         super().__init__(api)
+        self._certificate = certificate
         # At once rather than from the queue: a client may create a pod right after its namespace.
-        api.store.listen(self._give_account)
+        api.store.listen(self._furnish)
 
     def keys(self, change: Change) -> Iterable[str]:
         if change.kind is NAMESPACE and change.type != "DELETED" and _terminating(change):
@@ -21,13 +28,15 @@ class NamespaceController(Controller[str]):
             found = self.api.store.get(NAMESPACE, "", name)
             if found and "deletionTimestamp" in found["metadata"]:
                 yield name
-        elif change.kind is SERVICE_ACCOUNT and change.type == "DELETED":
-            yield change.obj["metadata"]["namespace"]
 
-    def _give_account(self, change: Change) -> None:
+    def _furnish(self, change: Change) -> None:
+        """What every namespace has: an account, and the certificate by which the API is known."""
         if change.kind is NAMESPACE and change.type == "ADDED":
-            body = {"metadata": {"name": "default"}}
-            self.api.create(SERVICE_ACCOUNT, change.obj["metadata"]["name"], body, Writer(""))
+            name = change.obj["metadata"]["name"]
+            self.api.create(SERVICE_ACCOUNT, name, {"metadata": {"name": "default"}}, Writer(""))
+            meta = {"name": "kube-root-ca.crt", "annotations": {"kubernetes.io/description": ROOT_CA}}
+            body = {"metadata": meta, "data": {"ca.crt": self._certificate}}
+            self.api.create(CONFIG_MAP, name, body, Writer(CONTROLLER))
 
     async def reconcile(self, key: str) -> float | None:
         namespace = self.api.store.get(NAMESPACE, "", key)

@@ -12,7 +12,7 @@ from devcluster.resources import POD, PVC, STATEFUL_SET, Obj
 from devcluster.store import Change, clone
 
 Key = tuple[str, str]
-LONGEST_BACKOFF_SECONDS = 64.0
+FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.005, 64.0
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -119,7 +119,7 @@ class StatefulSetController(Controller[Key]):
             message = f"Create Pod {name} in StatefulSet {meta['name']} failed error: {error.message}"
             self._events.event(STATEFUL_SET, workload, "Warning", "FailedCreate", message)
             failures = self._failures[meta["uid"]] = self._failures.get(meta["uid"], 0) + 1
-            return float(min(0.5 * 2**failures, LONGEST_BACKOFF_SECONDS))
+            return float(min(FIRST_BACKOFF_SECONDS * 2 ** min(failures, 20), LONGEST_BACKOFF_SECONDS))
         self._failures.pop(meta["uid"], None)
         message = f"create Pod {name} in StatefulSet {meta['name']} successful"
         self._events.event(STATEFUL_SET, workload, "Normal", "SuccessfulCreate", message)

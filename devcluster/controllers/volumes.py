@@ -40,7 +40,7 @@ class VolumeController(Controller[Key]):
         super().__init__(api)
         self._grow, self._discard = grow, discard
         self._events = Recorder(api, "persistentvolume-controller")
-        self._provisioner = Recorder(api, PROVISIONER)
+        self._provisioner = Recorder(api, PROVISIONER, manager=PROVISIONER)
 
     def keys(self, change: Change) -> Iterable[Key]:
         meta = change.obj["metadata"]

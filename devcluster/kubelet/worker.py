@@ -26,7 +26,7 @@ class PodWorker:
         self._api, self._host, self._pod = api, host, pod
         meta = pod["metadata"]
         self._namespace, self._name, self.uid = meta["namespace"], meta["name"], meta["uid"]
-        self._events = Recorder(api, KUBELET, pod["spec"]["nodeName"])
+        self._events = Recorder(api, KUBELET, pod["spec"]["nodeName"], KUBELET)
         self._lives: list[ContainerLife] = []
         self._volumes: PodVolumes | None = None
         self._address = ""

@@ -131,8 +131,10 @@ class DevCluster:
             return [json.loads(line) for line in answer]
 
 
-def running(folder: Path, *arguments: str, nodes: str | None = None) -> Iterator[DevCluster]:
-    cluster = DevCluster(folder, *arguments, nodes=nodes)
+def running(
+    folder: Path, *arguments: str, nodes: str | None = None, kind: type[DevCluster] = DevCluster
+) -> Iterator[DevCluster]:
+    cluster = kind(folder, *arguments, nodes=nodes)
     cluster.start()
     yield cluster
     assert cluster.process is not None

@@ -54,7 +54,16 @@ def test_an_applied_workload_keeps_what_controllers_and_scale_wrote(cluster: Dev
     _, same = cluster.apply(sets, stateful_set("ws"))
     assert same["metadata"]["resourceVersion"] == ready["metadata"]["resourceVersion"]
     assert same["metadata"]["generation"] == 1
-    cluster.call("PATCH", f"{sets}/scale", {"spec": {"replicas": 0}}, "merge")
+    cluster.call("PATCH", f"{sets}/scale", {"spec": {"replicas": 2}}, "merge")
     code, told = cluster.apply(sets, stateful_set("ws"), force=False)
     assert code == 409
     assert told["details"]["causes"][0]["field"] == ".spec.replicas"
+
+
+def test_replicas_that_were_scaled_to_none_are_nobodys(cluster: DevCluster, path: str) -> None:
+    namespace = path.split("/")[4]
+    sets = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/ws"
+    cluster.apply(sets, stateful_set("ws"))
+    cluster.call("PATCH", f"{sets}/scale", {"spec": {"replicas": 0}}, "merge")
+    code, applied = cluster.apply(sets, stateful_set("ws"), force=False)
+    assert (code, applied["spec"]["replicas"]) == (200, 1)

@@ -75,8 +75,8 @@ def test_lists_select_by_label_and_come_in_pages(cluster: DevCluster, maps: str)
         cluster.create(maps, {"metadata": {"name": f"c{n}", "labels": {"n": str(n)}}})
     found = cluster.get(maps, labelSelector="n in (1,2),n!=2")
     assert [o["metadata"]["name"] for o in found["items"]] == ["c1"]
-    page = cluster.get(maps, limit="2")
-    rest = cluster.get(maps, limit="9", **{"continue": page["metadata"]["continue"]})
+    page = cluster.get(maps, limit="2", labelSelector="n")
+    rest = cluster.get(maps, limit="9", labelSelector="n", **{"continue": page["metadata"]["continue"]})
     assert [o["metadata"]["name"] for o in page["items"] + rest["items"]] == [f"c{n}" for n in range(5)]
 
 

@@ -1,0 +1,173 @@
+"""Where devcluster still answers otherwise than Kubernetes 1.36 did, and why. Nothing else may differ.
+
+A place is a path in an answer, `*` standing for anything. The list is held to both ways: a difference that is not
+listed fails, and so does an entry that no longer differs.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    why: str
+    places: dict[str, dict[str, tuple[str, ...]]]
+    """Scenario → note → paths."""
+
+
+_WHOLE = ("*",)
+_KUBELET = (
+    "body.metadata.managedFields[Python Update status]",
+    "body.metadata.managedFields[kubelet Update status]",
+    "body.status.conditions[*].observedGeneration",
+    "body.status.conditions[PodReadyToStartContainers]",
+    "body.status.containerStatuses[main].imageID",
+    "body.status.containerStatuses[main].containerID",
+    "body.status.observedGeneration",
+    "body.status.hostIPs",
+)
+_BALANCER = (
+    "body.metadata.managedFields[Python Update status]",
+    "body.metadata.managedFields[kube-controller-manager Update status]",
+)
+_DEPLOYMENT = (
+    "body.metadata.annotations",
+    "body.metadata.managedFields[kube-controller-manager Update status]",
+    "body.status.*",
+)
+_JOB = ("body.metadata.managedFields[kube-controller-manager Update status]", "body.status.*")
+_GO_DIFF = ("body.message", "body.details.causes[spec].message")
+
+DIFFERENCES = (
+    Difference(
+        "The recording's nodes had no kubelet: a script wrote the pods' status, under its own name, and told no"
+        " events. devcluster's says what a kubelet says.",
+        {
+            "statefulset": {
+                "its pod": _KUBELET,
+                "its pod deleted by hand: the next comes only once it is gone": (
+                    "events[MODIFIED ws-0*",
+                    "events[DELETED ws-0].object.metadata.managedFields*",
+                    "events[DELETED ws-0].object.status.*",
+                ),
+            },
+            "scheduling": {
+                "fits: the pod": _KUBELET,
+                "fits: its events": tuple(f"body.items[fits {r}]" for r in ("Pulled", "Created", "Started")),
+                "delete with grace": _KUBELET,
+                "log of a pod whose node does not answer": _WHOLE,
+            },
+        },
+    ),
+    Difference(
+        "The recording's load balancer was a script that wrote the address under its own name.",
+        {"services": {"with its address": _BALANCER, "delete": _BALANCER}},
+    ),
+    Difference(
+        "Service accounts get no tokens, and nobody but the admin has any: there are no rights to lack.",
+        {
+            "access": {
+                "a token for a service account": _WHOLE,
+                "list without the right": _WHOLE,
+                "create without the right": _WHOLE,
+                "at cluster scope": _WHOLE,
+                "may I?": ("body.status.allowed",),
+            }
+        },
+    ),
+    Difference(
+        "Deployments are stored; no controller acts on them.",
+        {
+            "podsecurity": {"and fails to create pods": _DEPLOYMENT},
+            "quota": {
+                "and says so in its conditions": _DEPLOYMENT,
+                "and in an event of the replica set": ("body.items[over-* FailedCreate*]",),
+            },
+            "workloads": {
+                "ready": _DEPLOYMENT,
+                "its replica set": ("body.items[web-*]",),
+                "its pod": ("body.items[web-*]",),
+                "scale": ("body.status.replicas",),
+                "to 0": ("body.status.replicas",),
+                "scaled to 0": _DEPLOYMENT,
+                "foreground deletion": _DEPLOYMENT,
+            },
+        },
+    ),
+    Difference(
+        "Jobs are stored; no controller acts on them.",
+        {
+            "workloads": {
+                "its pods": ("body.items[j-*]",),
+                "suspend": _JOB,
+                "suspended": _JOB,
+            }
+        },
+    ),
+    Difference(
+        "Kinds and subresources that Berth does not need are not there, and no storage versions.",
+        {
+            "discovery": {
+                "discovery /apis": ("body.groups[*]",),
+                "discovery /api/v1": ("body.resources[*].storageVersionHash", "body.resources[*]"),
+                "discovery /apis/apps/v1": (
+                    "body.resources[*].storageVersionHash",
+                    "body.resources[controllerrevisions]",
+                ),
+                "discovery /apis/batch/v1": (
+                    "body.resources[jobs].storageVersionHash",
+                    "body.resources[cronjobs*]",
+                ),
+            }
+        },
+    ),
+    Difference(
+        "It says that it is not the real one.",
+        {"discovery": {"discovery /version": ("body.gitCommit",)}},
+    ),
+    Difference(
+        "The emptying of a namespace begins at once here; the recorded one had not got to this object yet.",
+        {
+            "namespaces": {
+                "let go": ("body.metadata.deletionTimestamp", "body.metadata.deletionGracePeriodSeconds")
+            }
+        },
+    ),
+    Difference(
+        "Go's picture of a value, or of a difference, is not drawn in messages; what precedes it is the same.",
+        {
+            "pods": {"a pod's spec is immutable": _GO_DIFF},
+            "workloads": {
+                "parallelism can change, completions cannot": (
+                    "body.message",
+                    "body.details.causes[spec.template].message",
+                )
+            },
+            "volumes": {"unbound claims cannot grow": _GO_DIFF, "change the class": _GO_DIFF},
+        },
+    ),
+    Difference(
+        "The words of Go's JSON decoder.",
+        {"reading": {"a broken continue": ("body.message",)}},
+    ),
+    Difference(
+        "Columns of tables are not described.",
+        {"reading": {"as a table": ("body.columnDefinitions[*].description",)}},
+    ),
+    Difference(
+        "Lists show what is there now, whichever resourceVersion they ask for.",
+        {
+            "reading": {
+                "list exactly at a compacted resourceVersion": ("body.items[c*]", "body.items[kube-*]")
+            }
+        },
+    ),
+)
+
+
+def listed(scenario: str) -> dict[str, tuple[str, ...]]:
+    """The places of a scenario that are known to differ, by note."""
+    found: dict[str, tuple[str, ...]] = {}
+    for difference in DIFFERENCES:
+        for note, paths in difference.places.get(scenario, {}).items():
+            found[note] = found.get(note, ()) + paths
+    return found

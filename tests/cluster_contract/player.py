@@ -1,0 +1,95 @@
+"""Plays a recorded scenario anew: every request in its order, and in between what the recording did off the record."""
+
+import json
+import time
+import urllib.error
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.cluster_contract.sameness import Json, differences, plain
+from tests.devcluster.cluster import DevCluster
+
+RECORDED = Path(__file__).with_name("recorded")
+SETTLED_SECONDS = 4.0
+"""How long a read may take to become what was recorded: controllers work at their own pace."""
+WATCH_SECONDS = 1
+
+Found = dict[str, tuple[Json, Json]]
+"""Path → (recorded, given), for every place where an answer differs."""
+
+
+@dataclass
+class Stage:
+    """One scenario while it is played: what the steps off the record may see and change."""
+
+    cluster: DevCluster
+    request: dict[str, Any] = field(default_factory=dict)
+    """The request that comes next; may be changed where it names what is drawn anew each time."""
+    answers: dict[str, Json] = field(default_factory=dict)
+    """The answers so far, by note."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    act: Callable[[], object] | None = None
+    """What is done during the watch that comes next."""
+
+
+Step = Callable[[Stage], None]
+Steps = dict[tuple[str, str], Step]
+"""What is done before a request, by scenario and note."""
+
+
+def scenario(name: str) -> list[dict[str, Any]]:
+    """The recorded requests and answers; notes that come twice are told apart by their paths."""
+    entries: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text())
+    often = Counter(e["note"] for e in entries)
+    for entry in entries:
+        if often[entry["note"]] > 1:
+            entry["note"] += f" {entry['request']['path']}"
+    return entries
+
+
+def play(cluster: DevCluster, name: str, steps: Steps, listed: set[str]) -> dict[str, Found]:
+    """What differs, by note. Reads are repeated until they agree, but for notes that are listed as different."""
+    stage, found = Stage(cluster), dict[str, Found]()
+    for entry in scenario(name):
+        note = entry["note"]
+        stage.request, stage.act = entry["request"], None
+        if step := steps.get((name, note)):
+            step(stage)
+        patience = 0.0 if note in listed or stage.request["method"] != "GET" else SETTLED_SECONDS
+        found[note] = _compare(stage, note, plain(entry["response"]), patience)
+    return found
+
+
+def _compare(stage: Stage, note: str, recorded: Json, patience: float) -> Found:
+    end = time.monotonic() + patience
+    while True:
+        given = _watch(stage) if stage.request["method"] == "WATCH" else _call(stage, note)
+        recorded = {k: v for k, v in recorded.items() if k in given}
+        found = {at: (theirs, ours) for at, theirs, ours in differences(recorded, plain(given))}
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.1)
+
+
+def _call(stage: Stage, note: str) -> Json:
+    request = stage.request
+    headers = dict(request.get("headers", {}))
+    if request["content_type"]:
+        headers["Content-Type"] = request["content_type"]
+    code, body = stage.cluster.call(
+        request["method"], request["path"], request["body"], headers=headers, **request["query"]
+    )
+    stage.answers[note] = body
+    return {"status": code, "body": body}
+
+
+def _watch(stage: Stage) -> Json:
+    path, query = stage.request["path"], stage.request["query"]
+    seconds = stage.request.get("watch_seconds", WATCH_SECONDS)
+    try:
+        return {"events": [{"status": 200}, *stage.cluster.watch(path, stage.act, seconds, **query)]}
+    except urllib.error.HTTPError as error:
+        return {"events": [{"status": error.code}, json.loads(error.read())]}

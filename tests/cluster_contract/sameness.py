@@ -1,0 +1,101 @@
+"""What makes two answers the same: everything but names and figures that are drawn anew each time."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+Json = Any
+ABSENT = "<absent>"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_DRAWN = (
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
+    (re.compile(r"\b(10\.96|127\.\d+)\.\d+\.\d+\b"), "<ip>"),
+    (re.compile(r"(?<=\.)[0-9a-f]{14,16}$"), "<random>"),  # the end of an event's name
+    (re.compile(r"(?<=^kube-api-access-)[a-z0-9]{5}$"), "<random>"),
+    (re.compile(r"\bfake-\d\b"), "<node>"),
+    (re.compile(r"(?<=^default-scheduler-).+$"), "<host>"),
+    (re.compile(r"(?<=current: )\d+$"), "<rv>"),
+    (re.compile(r"(?<=^<ip>:)\d+$"), "<port>"),
+    (re.compile(r"^\d+s$"), "<age>"),
+    (re.compile(r"^-----BEGIN CERTIFICATE-----.*", re.DOTALL), "<certificate>"),
+)
+_OPENSHIFT = "openshift-service-ca.crt"
+"""The recorded cluster's builds came from OpenShift, which publishes a certificate more than Kubernetes does."""
+_MASKED = {"uid": "<uid>", "resourceVersion": "<rv>", "continue": "<continue>", "token": "<token>"}
+_NUMBERED = {"nodePort", "healthCheckNodePort", "count"}
+_REVISIONS = {"controller-revision-hash", "currentRevision", "updateRevision"}
+_KEYS = ("type", "name", "manager", "ip", "key", "groupVersion")
+
+
+def plain(value: Json, key: str = "") -> Json:
+    """With placeholders for what differs each time, as the recording has them, and for what it kept."""
+    if isinstance(value, dict):
+        return {_drawn(k): plain(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v, key) for v in value if not _from_openshift(v)]
+    if key in _MASKED:
+        return _MASKED[key] if value else value
+    if key in _NUMBERED:
+        return "<number>"
+    if not isinstance(value, str):
+        return value
+    if key in _REVISIONS:
+        return "<revision>"
+    return "<time>" if _TIME.fullmatch(value) else _drawn(value)
+
+
+def _from_openshift(item: Json) -> bool:
+    if not isinstance(item, dict):
+        return False
+    about = item.get("object") or item.get("configMap") or item
+    return _OPENSHIFT in (about.get("name"), about.get("metadata", {}).get("name"))
+
+
+def _drawn(text: str) -> str:
+    for pattern, placeholder in _DRAWN:
+        text = pattern.sub(placeholder, text)
+    return text
+
+
+def differences(recorded: Json, given: Json, at: str = "") -> Iterator[tuple[str, Json, Json]]:
+    """(path, recorded, given) of every place where two plain answers differ."""
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        for key in {**recorded, **given}:
+            yield from differences(
+                recorded.get(key, ABSENT), given.get(key, ABSENT), f"{at}.{key}" if at else key
+            )
+    elif isinstance(recorded, list) and isinstance(given, list):
+        ours, theirs = dict(_named(given)), dict(_named(recorded))
+        # The order of managedFields goes by their times.
+        if not at.endswith("managedFields") and list(theirs) != list(ours) and set(theirs) == set(ours):
+            yield f"{at}.(order)", list(theirs), list(ours)
+        for name in {**theirs, **ours}:
+            yield from differences(theirs.get(name, ABSENT), ours.get(name, ABSENT), f"{at}[{name}]")
+    elif recorded != given:
+        yield at, recorded, given
+
+
+def _named(items: list[Json]) -> Iterator[tuple[str, Json]]:
+    """List items by what names them, so that one more in the middle does not make all others differ."""
+    seen: Counter[str] = Counter()
+    for n, item in enumerate(items):
+        name = _name(item) or str(n)
+        seen[name] += 1
+        yield (name if seen[name] == 1 else f"{name}#{seen[name]}"), item
+
+
+def _name(item: Json) -> str:
+    if not isinstance(item, dict):
+        return ""
+    if "reason" in item and "involvedObject" in item:
+        return f"{item['involvedObject'].get('name')} {item['reason']}"
+    if "object" in item and "type" in item:
+        return f"{item['type']} {_name(item['object'])}"
+    if "field" in item:
+        return str(item["field"])
+    if "metadata" in item:
+        return str(item["metadata"].get("name", ""))
+    if "manager" in item:
+        return " ".join(str(item[k]) for k in ("manager", "operation", "subresource") if k in item)
+    return next((str(item[k]) for k in _KEYS if item.get(k)), "")
