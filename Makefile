@@ -13,6 +13,7 @@ hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
 RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt)
 TESTING := .venv/.test-$(call hash,requirements/test.txt)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
+SSHD := $(STATE)/sshd/.unpacked
 IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
 
 up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,$(IMAGE))
@@ -72,7 +73,7 @@ $(FRONT_END): | $(RUNTIME)
 
 # --- Checks
 
-test: lint check-browser
+test: lint check-browser $(SSHD)
 	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
 
 # Settings of a production; nothing connects to that database.
@@ -87,7 +88,7 @@ lint: $(TESTING) $(FRONT_END) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test-slow: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
+test-slow: $(TESTING) $(FRONT_END) $(IMAGE) $(SSHD) check-browser
 	$(BIN)/pytest -m "slow and not screenshots"
 
 screenshots: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
@@ -101,6 +102,15 @@ check-browser:
 	@command -v $(or $(CHROMIUM),chromium) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		echo "Installing Chromium" && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
 		{ echo "make: the tests need Chromium: apt install chromium, or name yours in CHROMIUM" >&2; exit 1; }
+
+# A real sshd beside ours, only unpacked: installed, it would start and take port 22. Without it those tests skip.
+$(SSHD):
+	@mkdir -p -m 711 $(STATE); mkdir -p $(STATE)/sshd; command -v apt-get >/dev/null || exit 0; cd $(STATE)/sshd && \
+		{ apt-get -qq download openssh-server openssh-sftp-server libwrap0 2>/dev/null || \
+		{ apt-get -qq update && apt-get -qq download openssh-server openssh-sftp-server libwrap0; }; } 2>/dev/null && \
+		for package in *.deb; do dpkg -x $$package . && rm $$package; done || \
+		echo "make: no sshd could be had from Debian's packages; its tests are skipped"
+	@touch $@
 
 # --- Maintenance: write the lock files anew from the .in files, with hashes and without an index's address.
 

@@ -11,8 +11,10 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +24,7 @@ from portal.up.plan import REPOSITORY
 from workspaces import start
 
 IMAGE = REPOSITORY / ".dev" / "image"
+UNPACKED = REPOSITORY / ".dev" / "sshd"
 UID = 61_842
 USER = "jovyan"
 HOME = "/home/jovyan"
@@ -163,11 +166,17 @@ class Pod:
             probe.settimeout(1)
             return probe.connect_ex((self.address, port)) == 0
 
+    def serves(self) -> bool:
+        try:
+            return self.get("/api")[0] == HTTPStatus.OK
+        except OSError:
+            return False
+
     def wait_for_ssh(self) -> None:
         until("SSH", lambda: self.answers(2222))
 
     def wait_for_jupyter(self) -> None:
-        until("Jupyter", lambda: self.answers(8888))
+        until("Jupyter", self.serves)
 
     def ssh_options(self, *, port_flag: str = "-p") -> list[str]:
         known = f"UserKnownHostsFile={self.folder / 'known_hosts'}"
@@ -216,7 +225,10 @@ def folders_of_environment(prefix: Path) -> list[Path]:
 
 
 def find_sshd() -> Path | None:
-    found = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    """Of the machine, or as `make test` unpacked it: an installed one would start and take port 22."""
+    found = shutil.which(
+        "sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin:{UNPACKED / 'usr/sbin'}"
+    )
     return Path(found) if found else None
 
 
@@ -233,9 +245,9 @@ def add_sshd(pod: Pod) -> None:
     if found is None:
         pytest.skip("sshd is not installed here (apt install openssh-server)")
     pod.see(found)
-    if "LD_LIBRARY_PATH" in os.environ:
-        pod.env["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
-        pod.visible.append(found.parents[2])
+    if found.is_relative_to(UNPACKED):
+        pod.env["LD_LIBRARY_PATH"] = ":".join(map(str, UNPACKED.glob("usr/lib/*-linux-gnu")))
+        pod.visible.append(UNPACKED)
 
 
 def hide_sshd(pod: Pod) -> None:
