@@ -6,7 +6,7 @@ import string
 from devcluster import podsecurity
 from devcluster.errors import forbidden, namespace_terminating, not_found
 from devcluster.quantity import milli
-from devcluster.quota import check_quota
+from devcluster.quota import Totals, check_quota
 from devcluster.resources import LIMIT_RANGE, NAMESPACE, POD, PVC, SERVICE_ACCOUNT, STORAGE_CLASS, Kind, Obj
 from devcluster.store import Store
 
@@ -26,11 +26,11 @@ def admit_create(store: Store, kind: Kind, obj: Obj) -> None:
         _default_class(store, obj)
 
 
-def admit_valid(store: Store, kind: Kind, obj: Obj) -> None:
+def admit_valid(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
     """The checks that run on a complete, valid object."""
     if kind is POD:
         _pod_security(store, obj)
-    check_quota(store, kind, obj)
+    check_quota(store, totals, kind, obj)
 
 
 def admit_update(store: Store, kind: Kind, new: Obj, old: Obj) -> None:

@@ -21,6 +21,7 @@ from devcluster.errors import (
     precondition,
 )
 from devcluster.qos import qos_class
+from devcluster.quota import Totals
 from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
 from devcluster.store import Store, clone
 
@@ -49,6 +50,7 @@ class DeleteOptions:
 class Api:
     def __init__(self, store: Store):
         self.store = store
+        self.totals = Totals(store)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Obj:
         found = self.store.get(kind, namespace, name)
@@ -74,7 +76,7 @@ class Api:
         if meta.get("name") and self.store.get(kind, namespace, meta["name"]):
             raise already_exists(kind, meta["name"])
         validation.validate(kind, obj, None)
-        admission.admit_valid(self.store, kind, obj)
+        admission.admit_valid(self.store, self.totals, kind, obj)
         return obj if writer.dry_run else self.store.put(kind, obj)
 
     def update(

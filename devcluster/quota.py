@@ -1,9 +1,11 @@
 """ResourceQuota: what a namespace uses, and whether one object more still fits."""
 
+from collections import Counter
+
 from devcluster.errors import forbidden
 from devcluster.quantity import milli, show
-from devcluster.resources import POD, PVC, RESOURCE_QUOTA, SERVICE, Kind, Obj
-from devcluster.store import Store
+from devcluster.resources import KINDS, NAMESPACE, POD, PVC, RESOURCE_QUOTA, SERVICE, Kind, Obj
+from devcluster.store import Change, Store
 
 Usage = dict[str, int]
 """Thousandths by quota key."""
@@ -62,42 +64,42 @@ def usage_of(kind: Kind, obj: Obj) -> Usage:
     return {key: 1000, kind.plural: 1000} if kind.plural in _COUNTED else {key: 1000}
 
 
-def used(store: Store, quota: Obj) -> dict[str, str]:
+class Totals:
+    """What namespaces use: counted once when first asked for, then kept up with every change."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._of: dict[str, Counter[str]] = {}
+        store.listen(self._heard)
+
+    def of(self, namespace: str) -> Counter[str]:
+        if namespace not in self._of:
+            total = self._of[namespace] = Counter()
+            for kind in KINDS:
+                for obj in self._store.each(kind, namespace) if kind.namespaced else ():
+                    total.update(usage_of(kind, obj))
+        return self._of[namespace]
+
+    def _heard(self, change: Change) -> None:
+        if change.kind is NAMESPACE and change.type == "DELETED":
+            self._of.pop(change.obj["metadata"]["name"], None)
+        total = self._of.get(change.obj["metadata"].get("namespace", ""))
+        if total is None:
+            return
+        if change.old is not None:
+            total.subtract(usage_of(change.kind, change.old))
+        if change.type != "DELETED":
+            total.update(usage_of(change.kind, change.obj))
+
+
+def used(totals: Totals, quota: Obj) -> dict[str, str]:
     """The `used` of a quota's status, for the keys that it limits."""
     hard = quota["spec"].get("hard", {})
-    total = _total(store, quota["metadata"]["namespace"], set(hard))
-    return {key: show(total.get(key, 0), hard[key] if total.get(key) else "") for key in hard}
+    total = totals.of(quota["metadata"]["namespace"])
+    return {key: show(total[key], hard[key] if total[key] else "") for key in hard}
 
 
-def _total(store: Store, namespace: str, keys: set[str]) -> Usage:
-    total: Usage = {}
-    for kind in store_kinds(keys):
-        for obj in store.each(kind, namespace):
-            for key, amount in usage_of(kind, obj).items():
-                if key in keys:
-                    total[key] = total.get(key, 0) + amount
-    return total
-
-
-def store_kinds(keys: set[str]) -> list[Kind]:
-    """The kinds that count towards any of the keys."""
-    from devcluster.resources import KINDS
-
-    found = []
-    for kind in KINDS:
-        countable = {f"count/{kind.qualified}", kind.plural}
-        if kind is POD:
-            countable |= {k for k in keys if k.startswith(("requests.", "limits.")) or k in ("cpu", "memory")}
-        if kind is PVC:
-            countable |= {k for k in keys if "storage" in k}
-        if kind is SERVICE:
-            countable |= {k for k in keys if k.startswith("services")}
-        if keys & countable:
-            found.append(kind)
-    return found
-
-
-def check_quota(store: Store, kind: Kind, obj: Obj) -> None:
+def check_quota(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
     """Refuse what would go over a quota of the namespace."""
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"].get("name", "")
     if not namespace:
@@ -109,12 +111,12 @@ def check_quota(store: Store, kind: Kind, obj: Obj) -> None:
             _require_figures(quota, obj)
         if not asked:
             continue
-        held = _total(store, namespace, set(asked))
-        over = sorted(k for k, v in asked.items() if v and held.get(k, 0) + v > milli(hard[k]))
+        held = totals.of(namespace)
+        over = sorted(k for k, v in asked.items() if v and held[k] + v > milli(hard[k]))
         if over:
             parts = (
                 ",".join(f"{k}={show(asked[k], hard[k])}" for k in over),
-                ",".join(f"{k}={show(held.get(k, 0), hard[k])}" for k in over),
+                ",".join(f"{k}={show(held[k], hard[k])}" for k in over),
                 ",".join(f"{k}={hard[k]}" for k in over),
             )
             told = "exceeded quota: {}, requested: {}, used: {}, limited: {}"

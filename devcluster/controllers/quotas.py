@@ -16,6 +16,6 @@ class QuotaController(Controller[str]):
 
     async def reconcile(self, key: str) -> float | None:
         for quota in self.api.store.each(RESOURCE_QUOTA, key):
-            status = {"hard": quota["spec"].get("hard", {}), "used": used(self.api.store, quota)}
+            status = {"hard": quota["spec"].get("hard", {}), "used": used(self.api.totals, quota)}
             self.api.set_status(RESOURCE_QUOTA, quota, status)
         return None

@@ -22,6 +22,8 @@ class StatefulSetController(Controller[Key]):
         self._events = Recorder(api, "statefulset-controller")
         self._failures: dict[str, int] = {}
         """Creations refused in a row, by uid of the set."""
+        self._names: dict[str, set[str]] = {}
+        """Names of the pods that a set controls, by its uid."""
 
     def keys(self, change: Change) -> Iterable[Key]:
         meta = change.obj["metadata"]
@@ -30,7 +32,17 @@ class StatefulSetController(Controller[Key]):
         elif change.kind is POD:
             for ref in meta.get("ownerReferences", []):
                 if ref["kind"] == "StatefulSet" and ref.get("controller"):
+                    self._note(ref["uid"], meta["name"], change.type != "DELETED")
                     yield meta["namespace"], ref["name"]
+
+    def _note(self, uid: str, name: str, there: bool) -> None:
+        names = self._names.setdefault(uid, set())
+        if there:
+            names.add(name)
+        else:
+            names.discard(name)
+        if not names:
+            del self._names[uid]
 
     async def reconcile(self, key: Key) -> float | None:
         found = self.api.store.get(STATEFUL_SET, *key)
@@ -42,10 +54,11 @@ class StatefulSetController(Controller[Key]):
 
     def _pods(self, workload: Obj) -> dict[int, Obj]:
         pods = {}
-        prefix = workload["metadata"]["name"] + "-"
-        for pod in self.api.store.each(POD, workload["metadata"]["namespace"]):
-            ordinal = pod["metadata"]["name"].removeprefix(prefix)
-            if ordinal.isdigit() and _controlled(pod, workload):
+        meta = workload["metadata"]
+        for name in self._names.get(meta["uid"], ()):
+            pod = self.api.store.get(POD, meta["namespace"], name)
+            ordinal = name.removeprefix(f"{meta['name']}-")
+            if pod and ordinal.isdigit() and _controlled(pod, workload):
                 pods[int(ordinal)] = pod
         return pods
 
