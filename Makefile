@@ -84,7 +84,7 @@ lint: $(TESTING) $(FRONT_END) $(IMAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy .
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --config tests/rooms.toml
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
