@@ -9,6 +9,7 @@ from portal.metrics import metrics
 
 api_v1 = [
     path("", include("accounts.rest.urls")),
+    path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),
     path("", include("workspaces.urls_api")),
 ]

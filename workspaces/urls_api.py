@@ -53,6 +53,8 @@ urlpatterns = [
     path("volumes/<uuid:id>/clone/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-clone"),
     path("volumes/<uuid:id>/restore/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-restore"),
     path("usage/", not_yet("GET"), name="usage"),
+    path("agent/samples/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-samples"),
+    path("agent/health/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-health"),
     path("alerts/", not_yet("GET"), name="alerts"),
     path("drift/", not_yet("GET", check=is_admin), name="drift"),
     path(
