@@ -36,6 +36,7 @@ def owned(fields: Fields) -> Fields:
         p
         for p in fields
         if p[0] not in ("f:apiVersion", "f:kind")
+        and p != ("f:status", "f:lastPhaseTransitionTime")
         and not (p[0] == "f:metadata" and (len(p) == 1 or p[1] in _SERVERS_OWN))
     }
 

@@ -33,6 +33,7 @@ class Stage:
     memory: dict[str, Any] = field(default_factory=dict)
     act: Callable[[], object] | None = None
     """What is done during the watch that comes next."""
+    watch_seconds: int = WATCH_SECONDS
 
 
 Step = Callable[[Stage], None]
@@ -55,7 +56,7 @@ def play(cluster: DevCluster, name: str, steps: Steps, listed: set[str]) -> dict
     stage, found = Stage(cluster), dict[str, Found]()
     for entry in scenario(name):
         note = entry["note"]
-        stage.request, stage.act = entry["request"], None
+        stage.request, stage.act, stage.watch_seconds = entry["request"], None, WATCH_SECONDS
         if step := steps.get((name, note)):
             step(stage)
         patience = 0.0 if note in listed or stage.request["method"] != "GET" else SETTLED_SECONDS
@@ -88,8 +89,9 @@ def _call(stage: Stage, note: str) -> Json:
 
 def _watch(stage: Stage) -> Json:
     path, query = stage.request["path"], stage.request["query"]
-    seconds = stage.request.get("watch_seconds", WATCH_SECONDS)
     try:
-        return {"events": [{"status": 200}, *stage.cluster.watch(path, stage.act, seconds, **query)]}
+        return {
+            "events": [{"status": 200}, *stage.cluster.watch(path, stage.act, stage.watch_seconds, **query)]
+        }
     except urllib.error.HTTPError as error:
         return {"events": [{"status": error.code}, json.loads(error.read())]}

@@ -194,6 +194,7 @@ def _(stage: Stage) -> None:
     path = f"{N}/c-sts/pods"
     stage.request["query"]["resourceVersion"] = stage.cluster.get(path)["metadata"]["resourceVersion"]
     stage.act = lambda: stage.cluster.call("DELETE", f"{path}/ws-0")
+    stage.watch_seconds = 3  # until the next one runs
 
 
 @before("statefulset", "scaled to 0")

@@ -16,11 +16,12 @@ from tests.devcluster.cluster import DevCluster, running
 
 SCENARIOS = sorted(path.stem for path in RECORDED.glob("*.json"))
 GPUS = "gpus: {product: NVIDIA-A100-SXM4-80GB, count: 8, memory_mib: 81920}"
+# Pods start slowly, so that what is recorded of pods that have not started is the same here.
 NODES = f"""
 nodes:
   - {{name: fake-0, cpu: 64, memory: 512Gi, pods: 1000, {GPUS}}}
   - {{name: fake-1, cpu: 64, memory: 512Gi, pods: 1000, {GPUS}}}
-played: {{start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}}
+played: {{start_seconds: 0.7, ready_seconds: 0.05, stop_seconds: 0.1}}
 """
 
 
