@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +15,8 @@ from accounts import audit, members, signals, tokens
 from accounts.access import Actor
 from accounts.models import APIToken, AuditEntry, Membership, SSHKey, Tenant, User
 from accounts.rest.actors import actor_of
+
+admin.site.unregister(Group)  # roles in tenants say who may what; groups would say nothing
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
