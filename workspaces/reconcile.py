@@ -1,7 +1,7 @@
 """Bring one workspace's objects in the cluster to what its row wants, and its row to what the cluster shows.
 
 Level-triggered and idempotent: it may run twice, come late, or be killed anywhere. One at a time per workspace;
-whoever finds it busy leaves a mark, and the busy one goes round again.
+whoever finds it busy leaves it alone, for the busy one goes round until no mark is left.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F
 
 from clusters.connections import api_for
 from clusters.errors import ClusterUnavailable
@@ -32,7 +31,6 @@ def reconcile(workspace_id: UUID) -> None:
     """Look at the workspace until no mark is left that came after the look began."""
     with alone(workspace_id) as mine:
         if not mine:
-            Workspace.objects.filter(pk=workspace_id).update(dirty_marks=F("dirty_marks") + 1)
             return
         while (marks := pending_marks(workspace_id)) is not None:
             try:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django_q.tasks import async_task
 
@@ -26,12 +26,15 @@ IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 
 def mark(ids: Iterable[UUID]) -> None:
     """Something about these may have changed: have each looked at, once however often it is marked meanwhile."""
-    wanted = list(ids)
     with transaction.atomic():
-        rows = Workspace.objects.filter(pk__in=wanted).order_by("pk")
-        fresh = list(rows.select_for_update().filter(dirty_since__isnull=True).values_list("pk", flat=True))
-        rows.update(dirty_marks=F("dirty_marks") + 1)
-        _enqueue(fresh)
+        marked = dict(_locked(Q(pk__in=list(ids))).values_list("pk", "dirty_since"))
+        Workspace.objects.filter(pk__in=marked).update(dirty_marks=F("dirty_marks") + 1)
+        _enqueue([pk for pk, dirty_since in marked.items() if dirty_since is None])
+
+
+def _locked(which: Q) -> QuerySet[Workspace]:
+    """Before anything is decided, for a look may be settling; in one order, or two who mark many would deadlock."""
+    return Workspace.objects.select_for_update().filter(which).order_by("pk")
 
 
 def _enqueue(ids: list[UUID]) -> None:
@@ -53,8 +56,9 @@ def reconcile(workspace_id: str) -> None:
 
 def periodic_pass(tick: int) -> None:
     """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions."""
-    lost = Q(dirty_since__lt=timezone.now() - LOST_AFTER)
-    _enqueue(list(Workspace.objects.filter(lost).values_list("pk", flat=True)))
+    with transaction.atomic():
+        lost = _locked(Q(dirty_since__lt=timezone.now() - LOST_AFTER))
+        _enqueue(list(lost.values_list("pk", flat=True)))
     rows = Workspace.objects.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending=""), dirty_since__isnull=True)
     mark(
         pk

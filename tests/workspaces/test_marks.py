@@ -1,0 +1,74 @@
+"""Marks: whoever may have changed is looked at again, whatever happens at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from workspaces import reconcile as reconciling
+from workspaces import tasks
+from workspaces.models import Workspace
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+def elsewhere(work: Callable[[], Any]) -> threading.Thread:
+    """Another process: a thread with a connection of its own."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.alice)
+    Workspace.objects.update(dirty_since="2026-01-01T00:00:00Z", dirty_marks=1)
+    threads: list[threading.Thread] = []
+
+    def settle_after_the_first_statement(execute: Any, sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if "FOR UPDATE" in sql and not threads:
+            threads.append(elsewhere(lambda: reconciling.settle(workspace.pk, 1)))
+            threads[0].join(0.3)
+        return answer
+
+    with connection.execute_wrapper(settle_after_the_first_statement):
+        tasks.mark([workspace.pk])
+    threads[0].join()
+    assert reconciling.pending_marks(workspace.pk) == 2
+
+
+def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: Cast) -> None:
+    first, second = sorted(make_workspace(cast, cast.alice, name=name).pk for name in ("a", "b"))
+    Workspace.objects.update(dirty_since="2026-01-01T00:00:00Z")
+    taken: list[threading.Thread] = []
+
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=first)
+        taken.append(elsewhere(lambda: tasks.mark([second, first])))
+        taken[0].join(0.3)
+        # It waits for the first and so cannot hold the second yet.
+        Workspace.objects.select_for_update(nowait=True).get(pk=second)
+    taken[0].join()
+    assert set(Workspace.objects.values_list("dirty_marks", flat=True)) == {1}
+
+
+def test_who_finds_it_busy_leaves_it_alone(cast: Cast) -> None:
+    """Or one that is slow, and so enqueued again and again, would never come to its end."""
+    workspace = make_workspace(cast, cast.alice)
+    tasks.mark([workspace.pk])
+    with reconciling.alone(workspace.pk):
+        elsewhere(lambda: reconciling.reconcile(workspace.pk)).join()
+    assert reconciling.pending_marks(workspace.pk) == 1
