@@ -93,7 +93,9 @@ def admit(pool_id: UUID) -> int:
         return 0
     _lock_limits({claim.tenant_id for claim in claims.values()})
     decisions = decide(pool_state.read(pool, claims.values()))
-    started = [_start(claims[admitted.claim], admitted) for admitted in decisions.admitted]
+    # Holders' rows are locked in one order, or a pass and whoever marks many of them would deadlock.
+    admissions = sorted(decisions.admitted, key=lambda admitted: claims[admitted.claim].holder_id)
+    started = [_start(claims[admitted.claim], admitted) for admitted in admissions]
     for waits in decisions.waits:
         _note_reason(claims[waits.claim], waits)
     return sum(started)
@@ -147,6 +149,7 @@ def confirm_end(actor: Actor, claim: Claim) -> bool:
     """An admin vouches that a pod which vanished while it ran has ended, and so gives its units back."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
+        lock(claim.pool.cluster_id)
         flagged = Claim.objects.select_for_update(of=("self",)).filter(
             pk=claim.pk, state=State.ADMITTED, end_unproven_since__isnull=False
         )

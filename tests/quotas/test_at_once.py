@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -16,7 +17,7 @@ from accounts.errors import Conflict
 from clusters.models import Cluster, Node
 from quotas import admission
 from quotas.models import Claim, TenantLimit
-from quotas.signals import claim_released
+from quotas.signals import claim_admitted, claim_released
 from tests.quotas.stage import Stage, admitted_units, states
 
 THREADS = 8
@@ -175,3 +176,39 @@ def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: 
         admission.release(claim.pk, "stopped")
         assert stage.admit() == 1
         assert states([last]) == ["admitted"]
+
+
+def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holders(stage: Stage) -> None:
+    """Else the two would take a claim's row and its holder's in opposite order."""
+    run = stage.running()
+    admission.doubt_end(run.pk)
+    order: list[str] = []
+
+    def confirm() -> None:
+        admission.confirm_end(stage.cast.admin, run)
+        order.append("confirmed")
+        connection.close()
+
+    thread = threading.Thread(target=confirm)
+    with transaction.atomic():
+        admission.lock(stage.pool.cluster_id)
+        thread.start()
+        thread.join(0.3)
+        Claim.objects.select_for_update(nowait=True).get(pk=run.pk)
+        order.append("changed")
+    thread.join()
+    assert order == ["changed", "confirmed"]
+
+
+def test_a_pass_takes_holders_in_one_order(stage: Stage) -> None:
+    """Who marks many of them takes the same, or the two would deadlock."""
+    holders = [stage.request(holder_id=uuid4()).holder_id for _ in range(4)]
+    started: list[UUID] = []
+
+    def hear(claim: Claim, **_: Any) -> None:
+        started.append(claim.holder_id)
+
+    claim_admitted.connect(hear)
+    stage.admit()
+    claim_admitted.disconnect(hear)
+    assert started == sorted(holders)
