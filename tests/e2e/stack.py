@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kubernetes import config
+
 from portal.up import leftovers
 from portal.up.plan import REPOSITORY
 
@@ -124,10 +126,13 @@ class Stack:
     def token(self, user: str, *scopes: str) -> str:
         return self.manage("issue_token", user, "--scopes", *scopes).strip().splitlines()[-1]
 
-    def kubectl(self, *arguments: str) -> Any:
-        """The JSON that kubectl gets from the cluster."""
-        command = ["kubectl", "--kubeconfig", str(self.folder / "kubeconfig"), *arguments, "-o", "json"]
-        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    def in_cluster(self, kind: str, **labels: str) -> list[dict[str, Any]]:
+        """What the cluster has of a kind, in all namespaces."""
+        from clusters.api import Api  # needs Django's settings
+        from clusters.transport import Transport
+
+        client = config.new_client_from_config(str(self.folder / "kubeconfig"))  # type: ignore[no-untyped-call]
+        return Api(Transport(client)).list(kind, labels=labels)
 
     def client(self, token: str) -> Client:
         return Client(self.address, token)

@@ -28,7 +28,7 @@ STEPS = [
     "ready",
 ]
 MY_ENV = 'it\'s "quoted" $HOME \\ and 한글'
-KINDS = "pods,statefulsets,services,secrets,configmaps,jobs,persistentvolumeclaims"
+KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap", "Job", "PersistentVolumeClaim")
 
 
 @pytest.fixture(scope="session")
@@ -125,9 +125,10 @@ def gpus_in_use(alice: Client, expected: int) -> None:
 
 def objects_of(berth: Stack, workspace: str) -> list[str]:
     """What is left of it in the cluster; volumes know it by their claim's name only."""
-    selector = f"berth.dev/workspace={workspace}"
-    labelled = berth.kubectl("get", KINDS, "--all-namespaces", "--selector", selector)["items"]
-    volumes = berth.kubectl("get", "persistentvolumes")["items"]
+    labelled = [
+        body for kind in KINDS for body in berth.in_cluster(kind, **{"berth.dev/workspace": workspace})
+    ]
+    volumes = berth.in_cluster("PersistentVolume")
     its_own = [
         volume for volume in volumes if workspace in volume["spec"].get("claimRef", {}).get("name", "")
     ]

@@ -63,8 +63,7 @@ def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
         expected = {"ready": QUOTA, "waiting": LAUNCHES - QUOTA - stopped, "stopped": stopped}
         until(f"the next starts after stop {stopped}", lambda: phases(api) == expected, 30, pause=0.3)  # noqa: B023
 
-    pods = berth.kubectl("get", "pods", "-n", "berth-demo")["items"]
-    assert len(pods) == QUOTA
+    assert len(berth.in_cluster("Pod")) == QUOTA
     # First come, first served: the queue's order is the order of the launches.
     waiting = api.everything("workspaces/?phase=waiting&limit=500")
     assert sorted(w["queue"]["position"] for w in waiting) == list(range(1, len(waiting) + 1))
