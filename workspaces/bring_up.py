@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +12,14 @@ from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.explain import count
+from clusters.labels import RUN
 from quotas.models import Claim
 
-from . import manifests, runs
+from . import manifests, runs, tasks
 from .digest import HASH
 from .live import changing
-from .look import look_at
-from .models import STEPS, Desired, Ending, Event, Phase, Step, Workspace
+from .look import look_closely
+from .models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Workspace
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
     Observation,
@@ -32,21 +34,31 @@ from .observe import (
     terminal,
     trouble_told,
 )
+from .proof import let_go, note_pods
 from .story import tell
-from .take_down import let_go
-from .volumes import keep_data
+from .volumes import VolumeGone, alert_deleted, keep_data, make_claim
 from .wanted import Wanted, wanted_of
+
+# One that is ended from outside again and again does not start again by itself for ever.
+MOST_INTERRUPTIONS = 3
+INTERRUPTIONS_WITHIN = timedelta(minutes=10)
 
 
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
     """One pass: apply what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim)
     in_the_way = make(wanted, api)
-    seen = look_at(workspace, api)
-    keep_data(seen.volume_claims, api)
+    seen = set_aside_earlier(look_closely(workspace, api), workspace, api)
+    keep_data(workspace, seen.volume_claims, api)
+    alert_deleted(workspace, seen.volume_claims)
+    if not note_pods(workspace, seen.pods):
+        pod_vanished(workspace)
+        return
     release_rejected(seen, workspace, api)
     observation = observe(seen, run=str(claim.pk), claims_wanted=len(manifests.volume_claims(wanted)))
     record(workspace, observation, in_the_way or observation.trouble)
+    if Workspace.objects.filter(pk=workspace.pk).exclude(ending="").exists():
+        tasks.mark([workspace.pk])  # it is to be taken down
 
 
 # --- make what is missing
@@ -60,6 +72,8 @@ def make(wanted: Wanted, api: Api) -> Trouble | None:
             make_container(wanted, api)
     except NamespaceTrouble as trouble:
         return Trouble(trouble.diagnosis, Outcome.FAIL if trouble.final else Outcome.WAIT)
+    except VolumeGone as gone:
+        return Trouble(gone.diagnosis, Outcome.FAIL)
     except ClusterRefused as refusal:
         return refused(refusal)
     return None
@@ -76,12 +90,14 @@ def refused(refusal: ClusterRefused) -> Trouble:
 
 
 def make_volume_claims(wanted: Wanted, api: Api) -> bool:
-    """Whether all are accepted. One that exists is left as it is: it holds data."""
+    """Whether all are accepted. One that exists is left as it is: it holds data. Kept before a pod can write to it."""
     done = True
     for body in manifests.volume_claims(wanted):
-        there = api.get("PersistentVolumeClaim", wanted.namespace, body["metadata"]["name"]) or api.apply(
-            body
+        claim = body["metadata"]["name"]
+        there = api.get("PersistentVolumeClaim", wanted.namespace, claim) or make_claim(
+            wanted.workspace, body, api
         )
+        keep_data(wanted.workspace, [there], api)
         modes = {}
         name = there["spec"].get("storageClassName", "")
         if there.get("status", {}).get("phase") != "Bound" and name:
@@ -97,13 +113,23 @@ def make_container(wanted: Wanted, api: Api) -> None:
     if there is None:
         api.try_create(manifests.trial_pod(wanted))
         there = api.apply(manifests.stateful_set(wanted, replicas=0))
-    if there["metadata"].get("deletionTimestamp"):
+    metadata = there["metadata"]
+    if metadata.get("deletionTimestamp"):
         return  # an apply would be answered and lost; its end will be seen
+    if metadata["labels"].get(RUN) != run:  # left by an earlier run: its pod must not be taken for this one's
+        api.delete(
+            "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
+        )
+        return
     apply_if_differs(manifests.service(wanted, there), api)
     apply_if_differs(manifests.secret(wanted, there), api)
     if not started_set(there, run):
         apply_if_differs(manifests.config_map(wanted, there), api)
-        api.apply(manifests.stateful_set(wanted, replicas=1))
+        body = manifests.stateful_set(wanted, replicas=1)
+        body["metadata"]["uid"] = metadata[
+            "uid"
+        ]  # if it went meanwhile, it is not made again without the rest
+        api.apply(body)
 
 
 def apply_if_differs(body: dict[str, Any], api: Api) -> None:
@@ -112,6 +138,18 @@ def apply_if_differs(body: dict[str, Any], api: Api) -> None:
     there = api.get(wanted["kind"], metadata["namespace"], metadata["name"])
     if there is None or there["metadata"].get("annotations", {}).get(HASH) != metadata["annotations"][HASH]:
         api.apply(wanted)
+
+
+def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
+    """A pod that an earlier run left behind goes, and says nothing about this run."""
+    mine = [pod for pod in seen.pods if pod["metadata"]["labels"].get(RUN) == str(workspace.run)]
+    for pod in seen.pods:
+        metadata = pod["metadata"]
+        if pod not in mine and end_proven(pod):
+            let_go(pod, workspace, api)
+        elif pod not in mine and not metadata.get("deletionTimestamp"):
+            api.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    return replace(seen, pods=mine)
 
 
 def release_rejected(seen: Seen, workspace: Workspace, api: Api) -> None:
@@ -132,8 +170,6 @@ def record(workspace: Workspace, observation: Observation, trouble: Trouble | No
     with changing(workspace.pk) as row:
         if row.run != workspace.run or row.ending:
             return  # somebody ended this run meanwhile: the next pass takes it down
-        if observation.pod_uid and observation.pod_uid != row.pod_uid:
-            row.pod_uid, row.pod_ended, row.container_restarts = observation.pod_uid, False, 0
         if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
             ended_by_itself(row, observation)
             return
@@ -184,18 +220,23 @@ def become_ready(row: Workspace, observation: Observation) -> None:
 def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     """Told once when it appears; final when it has lasted long enough."""
     diagnosis = trouble.diagnosis
+    final = trouble.outcome != Outcome.WAIT
     if diagnosis.code not in row.troubles:
-        row.troubles = {**row.troubles, diagnosis.code: now.isoformat()}
         level = (
             Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
         )
         tell(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
         if not diagnosis.known:
             count("start", diagnosis.data["raw"])
+    if not row.troubles.get(diagnosis.code):
+        row.troubles = {**row.troubles, diagnosis.code: now.isoformat() if final else NO_DEADLINE}
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
+    # What a start is refused for at once does not end what already runs.
+    if not final or (row.ready_at and not trouble.after_seconds):
+        return
     # A container that crashes, runs a moment and crashes again shows many faces of one trouble: the first counts.
-    since = min(datetime.fromisoformat(first_seen) for first_seen in row.troubles.values())
-    if trouble.outcome == Outcome.WAIT or now - since < timedelta(seconds=trouble.after_seconds):
+    since = min(datetime.fromisoformat(first_seen) for first_seen in row.troubles.values() if first_seen)
+    if now - since < timedelta(seconds=trouble.after_seconds):
         return
     if trouble.outcome == Outcome.FAIL:
         fail(row, diagnosis, now)
@@ -214,13 +255,28 @@ def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     runs.end(row, Ending.FAILED)
 
 
+def interruptions(row: Workspace) -> int:
+    since = timezone.now() - INTERRUPTIONS_WITHIN
+    return row.events.filter(code="interrupted", at__gt=since).count()
+
+
+def pod_vanished(workspace: Workspace) -> None:
+    """Somebody forced it away while it ran: another one beside it would share its disk, so the run ends."""
+    with changing(workspace.pk) as row:
+        if row.run == workspace.run and not row.ending:
+            tell(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
+            runs.end(row, Ending.INTERRUPTED)
+
+
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
     """Its pod ended unasked: it starts again under a new run if it had been ready, else the start failed."""
-    row.pod_ended = True
-    data = {"reason": observation.ended}
+    data: dict[str, Any] = {"reason": observation.ended}
     if row.ready_at is not None:
         tell(row, "interrupted", level=Event.Level.WARNING, **data)
-        runs.end(row, Ending.INTERRUPTED)
+        if interruptions(row) > MOST_INTERRUPTIONS:
+            fail(row, Diagnosis(code="interrupted_often", data=data, known=True), timezone.now())
+        else:
+            runs.end(row, Ending.INTERRUPTED)
     else:
         tell(row, "ended_before_ready", step=row.step, level=Event.Level.ERROR, **data)
         fail(row, Diagnosis(code="ended_before_ready", data=data, known=True), timezone.now())

@@ -73,11 +73,11 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
 
 
 def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> bool:
-    """Wanted gone. Home and disk stay in the cluster unless `delete_disk`."""
+    """Wanted gone. Home and disk stay in the cluster unless `delete_disk`, which may be added until it is done."""
     with _allowed(actor, workspace, "delete"):
         require_manage(actor, workspace)
     with _changing(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
-        if row.desired == Desired.DELETED:
+        if row.desired == Desired.DELETED and (row.deleted_at or row.delete_disk >= delete_disk):
             return False
         row.desired = Desired.DELETED
         row.delete_disk = delete_disk

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from clusters import labels
 from clusters.api import Api
 
 from .models import Workspace
-from .observe import Seen, condition
+from .observe import Object, Seen, condition
 
 
 def labels_of(workspace: Workspace) -> dict[str, str]:
@@ -16,35 +18,31 @@ def labels_of(workspace: Workspace) -> dict[str, str]:
 
 
 def look_at(workspace: Workspace, api: Api) -> Seen:
-    """What is there now. Events are read only while something is not as it should be."""
-    namespace, name = workspace.tenant.namespace, workspace.object_name
-    ours = labels_of(workspace)
-    claims = api.list("PersistentVolumeClaim", namespace=namespace, labels=ours)
-    pods = api.list("Pod", namespace=namespace, labels=ours)
-    seen = Seen(
-        volume_claims=claims,
-        stateful_set=api.get("StatefulSet", namespace, name),
-        pods=pods,
-        service=api.get("Service", namespace, name),
-        binding_modes=binding_modes(claims, api),
-    )
-    if settled(seen):
-        return seen
+    """What is there now. The StatefulSet before the pods: if it is gone, none comes after those that are seen."""
+    namespace, ours = workspace.tenant.namespace, labels_of(workspace)
     return Seen(
-        volume_claims=claims,
-        stateful_set=seen.stateful_set,
-        pods=pods,
-        service=seen.service,
-        binding_modes=seen.binding_modes,
-        events=events_about(workspace, seen, api),
+        stateful_set=api.get("StatefulSet", namespace, workspace.object_name),
+        pods=api.list("Pod", namespace=namespace, labels=ours),
+        volume_claims=api.list("PersistentVolumeClaim", namespace=namespace, labels=ours),
     )
+
+
+def look_closely(workspace: Workspace, api: Api) -> Seen:
+    """And what a start waits for. Events are read only while something is not as it should be."""
+    seen = look_at(workspace, api)
+    seen = replace(
+        seen,
+        service=api.get("Service", workspace.tenant.namespace, workspace.object_name),
+        binding_modes=binding_modes(seen.volume_claims, api),
+    )
+    return seen if settled(seen) else replace(seen, events=events_about(workspace, seen, api))
 
 
 def settled(seen: Seen) -> bool:
     return bool(seen.pod and condition(seen.pod, "Ready") == "True" and seen.service)
 
 
-def binding_modes(claims: list[dict[str, Any]], api: Api) -> dict[str, str]:
+def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
     """Of the classes of claims that are not bound yet."""
     pending = {
         claim["spec"].get("storageClassName", "")
@@ -61,7 +59,7 @@ def binding_modes(claims: list[dict[str, Any]], api: Api) -> dict[str, str]:
 
 def events_about(workspace: Workspace, seen: Seen, api: Api) -> list[dict[str, Any]]:
     """Events of the objects that can tell why a start does not go on; of this run's objects only, by uid."""
-    about = [*seen.volume_claims, *seen.pods]
+    about: list[Object] = [*seen.volume_claims, *seen.pods]
     if not seen.pods and seen.stateful_set:
         about.append(seen.stateful_set)
     if seen.service:

@@ -79,6 +79,9 @@ class Step(models.TextChoices):
 STEPS = tuple(Step)
 
 
+NO_DEADLINE = ""  # of a trouble that may last
+
+
 class Ending(models.TextChoices):
     """Why the current run is being taken down; empty while it is not."""
 
@@ -123,7 +126,7 @@ class Workspace(models.Model):
     step_since = models.DateTimeField()
     # {code, data, at} of why the last start did not succeed, else null.
     failure = models.JSONField(null=True)
-    # What was in the way of the step under way, and when each was first seen: {code: RFC 3339 time}.
+    # What is in the way of the step under way, and for what may end the run, since when: {code: RFC 3339 time}.
     troubles = models.JSONField(default=dict)
     node = models.CharField(max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
@@ -133,6 +136,9 @@ class Workspace(models.Model):
     pod_uid = models.CharField(max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
     container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
+
+    # Claims that may hold data, and the volumes that are kept for them: {claim: volume}.
+    volumes = models.JSONField(default=dict)
 
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, help_text=_("When the current run was admitted."))

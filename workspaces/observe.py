@@ -83,7 +83,6 @@ class Observation:
     host: str = ""
     jupyter_port: int | None = None
     ssh_port: int | None = None
-    pod_uid: str = ""
     restarts: int = 0
     # How the container last ended before the node started it again.
     last_end: Diagnosis | None = None
@@ -121,7 +120,6 @@ def observe(seen: Seen, *, run: str, claims_wanted: int) -> Observation:
         host=host,
         jupyter_port=ports.get("jupyter"),
         ssh_port=ports.get("ssh"),
-        pod_uid=pod["metadata"]["uid"] if pod else "",
         restarts=container_status(pod).get("restartCount", 0) if pod else 0,
         last_end=last_end(pod) if pod else None,
         ended=ended,

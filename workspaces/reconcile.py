@@ -14,15 +14,17 @@ from uuid import UUID
 from django.db import connection
 
 from clusters.connections import api_for
-from clusters.errors import ClusterUnavailable
+from clusters.errors import ClusterRefused, ClusterUnavailable
 from quotas.models import Claim
 
 from . import tasks
 from .bring_up import bring_up
 from .live import RELATED, changing
-from .models import Phase, Workspace
+from .models import NO_DEADLINE, Event, Phase, Workspace
+from .observe import trouble_told
 from .runs import claim_of
-from .take_down import take_down
+from .story import tell
+from .take_down import keep_at_rest, take_down
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +41,18 @@ def reconcile(workspace_id: UUID) -> None:
                 log.warning("workspace %s: the cluster is away: %s", workspace_id, error.message)
                 note_unavailable(workspace_id)
                 return  # the mark stays: the periodic pass tries again
+            except ClusterRefused as refusal:
+                log.warning("workspace %s: the cluster refused: %s", workspace_id, refusal.message)
+                note_refused(workspace_id, refusal)
+                return
             settle(workspace_id, marks)
     if pending_marks(workspace_id) is not None:  # marked between the last look and the end of the lock
         tasks.reenqueue(workspace_id)
 
 
 def look(workspace_id: UUID) -> None:
-    """One pass: down if its run is to end, up if its claim is admitted, nothing while it waits or is stopped."""
+    """One pass: down if its run is to end, up if its claim is admitted, else nothing of a run may be there."""
     workspace = Workspace.objects.select_related(*RELATED).get(pk=workspace_id)
-    if workspace.deleted_at is not None:
-        return
     api = api_for(workspace.pool.cluster)
     if workspace.ending:
         take_down(workspace, api)
@@ -56,6 +60,8 @@ def look(workspace_id: UUID) -> None:
     claim = claim_of(workspace, Claim.State.ADMITTED)
     if claim is not None:
         bring_up(workspace, claim, api)
+    else:
+        keep_at_rest(workspace, api)
 
 
 def pending_marks(workspace_id: UUID) -> int | None:
@@ -74,6 +80,18 @@ def note_unavailable(workspace_id: UUID) -> None:
         if workspace.phase in (Phase.STARTING, Phase.STOPPING, Phase.DELETING):
             workspace.message_code = "cluster_unavailable"
             workspace.message_data = {}
+
+
+def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
+    """What keeps being refused is told once. What another change forestalled passes by itself."""
+    if refusal.status in (409, 422):
+        return
+    diagnosis = trouble_told("admission", refusal.message).diagnosis
+    with changing(workspace_id) as workspace:
+        workspace.message_code, workspace.message_data = diagnosis.code, diagnosis.data
+        if diagnosis.code not in workspace.troubles:
+            workspace.troubles = {**workspace.troubles, diagnosis.code: NO_DEADLINE}
+            tell(workspace, diagnosis.code, level=Event.Level.WARNING, **diagnosis.data)
 
 
 @contextmanager

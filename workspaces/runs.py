@@ -137,6 +137,17 @@ def end(workspace: Workspace, ending: Ending) -> None:
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
+    _describe(workspace, ending)
+
+
+def describe_ending(workspace: Workspace) -> None:
+    """The cluster answers again: what it is doing takes the place of why it could not."""
+    with changing(workspace.pk) as row:
+        if row.ending and (row.message_code == "cluster_unavailable" or row.message_code in row.troubles):
+            _describe(row, Ending(row.ending))
+
+
+def _describe(workspace: Workspace, ending: Ending) -> None:
     if ending in MESSAGE_WHILE:
         workspace.message_code = MESSAGE_WHILE[ending]
         workspace.message_data = {}

@@ -62,6 +62,10 @@ LINES: dict[str, Line] = {
         _("The container was ended from outside (%(reason)s)."),
         _("It starts again by itself; files are kept."),
     ),
+    "interrupted_often": Line(
+        _("The container was ended from outside again and again (%(reason)s)."),
+        _("Look at what it uses, such as temporary disk space, then start it again."),
+    ),
     "container_restarted": Line(
         _("The container was started again in place. Files are kept; what ran in it is gone.")
     ),
@@ -84,6 +88,20 @@ LINES: dict[str, Line] = {
     "end_unproven": Line(
         _("Its container vanished without having been seen to end, so its GPUs stay reserved."),
         _("An admin has to confirm that the container, or its node, is really off."),
+    ),
+    "refused_again": Line(
+        _(
+            "It cannot start again: it needs more than your tenant may have, or than any node of its pool has."
+        ),
+        _("Its files are kept. Ask your admin for more, or launch a smaller one."),
+    ),
+    "volume_deleted": Line(
+        _("Somebody deleted its storage %(claim)s in the cluster. The data is kept on volume %(volume)s."),
+        _("Stop and start the workspace: the next start mounts that volume again."),
+    ),
+    "volume_gone": Line(
+        _("Its storage %(claim)s was deleted, and volume %(volume)s is not there for it any more."),
+        _("Ask your admin for that volume. No empty one is used in its place."),
     ),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),

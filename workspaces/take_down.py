@@ -1,14 +1,11 @@
-"""A run on its way down: delete what it made, see its end, then give its units back, exactly once.
-
-Every pod carries a finalizer of ours, so none can vanish before its end was seen: it is let go only after it was
-seen terminal (or was taken back before any node had it) and that was written down.
-"""
+"""A run on its way down: delete what it made, see its end, then give its units back, exactly once."""
 
 from __future__ import annotations
 
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.errors import Refusal
 from clusters.api import Api
 from quotas import admission
 from quotas.models import Claim
@@ -17,11 +14,11 @@ from . import runs
 from .launch import claim_for
 from .live import changing
 from .look import labels_of, look_at
-from .manifests import FINALIZER
 from .models import Desired, Ending, Event, Phase, Workspace
-from .observe import Object, Seen, end_proven
+from .observe import Seen, end_proven
+from .proof import let_go, note_pods
 from .story import tell
-from .volumes import delete_volumes
+from .volumes import alert_deleted, delete_volumes
 
 MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
 
@@ -29,15 +26,11 @@ MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
 def take_down(workspace: Workspace, api: Api) -> None:
     """One pass: delete, let go what ended, and finish once nothing is left."""
     seen = look_at(workspace, api)
-    for pod in seen.pods:
-        note_pod(workspace, pod)
-    delete_controller(workspace, seen, api)
-    for pod in seen.pods:
-        if end_proven(pod):
-            let_go(pod, workspace, api)
-    if seen.pods or seen.stateful_set or leftovers(workspace, api):
+    runs.describe_ending(workspace)
+    note_pods(workspace, seen.pods)
+    if clear_away(workspace, seen, api):
         return
-    if not Workspace.objects.filter(pk=workspace.pk, pod_ended=True).exists():
+    if unproven(workspace):
         report_unproven(workspace)
         return
     if workspace.ending == Ending.DELETE and workspace.delete_disk and delete_volumes(workspace, api):
@@ -45,26 +38,20 @@ def take_down(workspace: Workspace, api: Api) -> None:
     finish(workspace)
 
 
-def note_pod(workspace: Workspace, pod: Object) -> None:
-    """Write down what is known of the pod before anything is done to it."""
-    uid, ended = pod["metadata"]["uid"], end_proven(pod)
-    with changing(workspace.pk) as row:
-        row.pod_uid, row.pod_ended = uid, ended
+def keep_at_rest(workspace: Workspace, api: Api) -> None:
+    """It waits, is stopped or gone. What a controller or a worker made late must not run on without a claim."""
+    seen = look_at(workspace, api)
+    alert_deleted(workspace, seen.volume_claims)
+    clear_away(workspace, seen, api)
 
 
-def let_go(pod: Object, workspace: Workspace, api: Api) -> None:
-    """Take our finalizer off a pod whose end is proven; only that one entry, and only while it is there."""
-    finalizers = pod["metadata"].get("finalizers") or []
-    if FINALIZER not in finalizers:
-        return
-    Workspace.objects.filter(pk=workspace.pk, pod_uid=pod["metadata"]["uid"]).update(pod_ended=True)
-    path = f"/metadata/finalizers/{finalizers.index(FINALIZER)}"
-    api.json_patch(
-        "Pod",
-        pod["metadata"]["namespace"],
-        pod["metadata"]["name"],
-        [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}],
-    )
+def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
+    """Delete what runs are made of, and let go what has ended. Whether anything was still there."""
+    delete_controller(workspace, seen, api)
+    for pod in seen.pods:
+        if end_proven(pod):
+            let_go(pod, workspace, api)
+    return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
 
 
 def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
@@ -92,14 +79,21 @@ def leftovers(workspace: Workspace, api: Api) -> bool:
     return found
 
 
+def unproven(workspace: Workspace) -> bool:
+    """A claim is still held, and its pod vanished without having been seen to end."""
+    held = runs.claim_of(workspace, Claim.State.ADMITTED) is not None
+    return held and Workspace.objects.filter(pk=workspace.pk, pod_ended=False).exists()
+
+
 def report_unproven(workspace: Workspace) -> None:
-    """The pod vanished without having been seen to end: its process may still run, so its units stay reserved."""
-    if workspace.run is not None:
-        admission.doubt_end(workspace.run)
-    with changing(workspace.pk) as row:
-        if row.message_code != "end_unproven":
+    """Its process may still run, so its units stay reserved. Told once."""
+    with transaction.atomic():
+        admission.lock(workspace.pool.cluster_id)
+        new = workspace.run is not None and admission.doubt_end(workspace.run)
+        with changing(workspace.pk) as row:
             row.message_code, row.message_data = "end_unproven", {}
-            tell(row, "end_unproven", level=Event.Level.ERROR)
+            if new:
+                tell(row, "end_unproven", level=Event.Level.ERROR)
 
 
 def finish(workspace: Workspace) -> None:
@@ -108,6 +102,8 @@ def finish(workspace: Workspace) -> None:
         admission.lock(workspace.pool.cluster_id)
         claim = runs.claim_of(workspace, Claim.State.WAITING, Claim.State.ADMITTED)
         with changing(workspace.pk) as row:
+            if why(row) != why(workspace):
+                return  # something else is wanted since this look began, and it was not done yet
             ending, row.ending = Ending(row.ending), ""
             wanted = row.desired
         if wanted == Desired.DELETED:
@@ -122,8 +118,12 @@ def finish(workspace: Workspace) -> None:
             admission.renew(claim)  # its signal begins the next run
         else:
             _release(claim, ending)
-            with changing(workspace.pk) as row:
-                runs.begin(row, claim_for(row), "requested")
+            _ask_again(workspace)
+
+
+def why(workspace: Workspace) -> tuple[object, ...]:
+    """Which run is taken down for what: another wish while it is means another look."""
+    return workspace.run, workspace.ending, workspace.delete_disk
 
 
 def _release(claim: Claim | None, ending: Ending) -> None:
@@ -149,6 +149,18 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
         row.phase = Phase.STOPPED
         row.message_code, row.message_data = "stopped", {}
         tell(row, "stopped")
+
+
+def _ask_again(workspace: Workspace) -> None:
+    """Into the queue; refused when limits or nodes became smaller than what it needs."""
+    with changing(workspace.pk) as row:
+        try:
+            runs.begin(row, claim_for(row), "requested")
+        except Refusal:
+            row.desired, row.phase = Desired.STOPPED, Phase.FAILED
+            row.message_code, row.message_data = "refused_again", {}
+            row.failure = {"code": "refused_again", "data": {}, "at": timezone.now().isoformat()}
+            tell(row, "refused_again", level=Event.Level.ERROR)
 
 
 def _send_back(workspace: Workspace, claim: Claim) -> None:

@@ -253,11 +253,14 @@ def test_a_pod_deleted_by_hand_is_followed_by_a_new_run(house: Cast, api: Api) -
     assert claim_of(workspace, first_run).state == "released"
 
 
-def test_a_namespace_deleted_by_hand_is_made_anew(house: Cast, api: Api) -> None:
-    workspace = drive(launched(house), in_phase("ready"))
-    first_run = workspace.run
+def test_a_namespace_deleted_by_hand_is_made_anew_with_the_same_volumes(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    first_run, volumes = workspace.run, workspace.volumes
+    assert len(volumes) == 2
     api.delete("Namespace", None, house.demo.namespace)
     drive(workspace, lambda w: w.phase == "ready" and w.run != first_run, 40)
+    claims = api.list("PersistentVolumeClaim", namespace=house.demo.namespace)
+    assert {claim["metadata"]["name"]: claim["spec"]["volumeName"] for claim in claims} == volumes
 
 
 def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_so(

@@ -144,6 +144,7 @@ class Migration(migrations.Migration):
                 ("pod_uid", models.CharField(blank=True, max_length=64)),
                 ("pod_ended", models.BooleanField(default=True)),
                 ("container_restarts", models.PositiveIntegerField(default=0, help_text="Within that pod.")),
+                ("volumes", models.JSONField(default=dict)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "started_at",
