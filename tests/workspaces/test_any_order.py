@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -88,6 +89,12 @@ class AnyOrder(RuleBasedStateMachine):
         finally:
             transaction.set_rollback(True)
             self.atomic.__exit__(None, None, None)
+
+    @initialize(ready=st.booleans())
+    def begin(self, ready: bool) -> None:
+        if ready:
+            self.all_goes_well(9)
+            assert self.row.phase == "ready"
 
     @property
     def row(self) -> Workspace:
@@ -282,7 +289,7 @@ def play(monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> None:
 
 @pytest.mark.django_db
 def test_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(monkeypatch, examples=8, steps=25)
+    play(monkeypatch, examples=15, steps=20)
 
 
 @pytest.mark.slow
