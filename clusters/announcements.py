@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.dispatch import Signal
 
 from clusters.models import Cluster
@@ -15,6 +15,8 @@ from clusters.models import Cluster
 logger = logging.getLogger(__name__)
 
 GATHERING_SECONDS = 0.2
+# Gone, restarting, or a deadlock that we lost: the same works a moment later.
+DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 class Announcements:
@@ -37,13 +39,24 @@ class Announcements:
             pending, self._pending = self._pending, {}
             self._some.clear()
         for signal, cluster in pending.values():
-            tell(signal, cluster=cluster)
+            try:
+                tell(signal, cluster=cluster)
+            except DATABASE_AWAY as error:
+                logger.warning("the database is away, told again: %s", error)
+                self.add(signal, cluster)
 
 
 def tell(signal: Signal, **arguments: Any) -> None:
-    """Send; a receiver that fails is logged and keeps nobody from hearing."""
+    """Send; a receiver that fails is logged and keeps nobody from hearing.
+
+    Raises the database's error where one could not write down what it heard: it has to be told again.
+    """
     close_old_connections()
-    for receiver, answer in signal.send_robust(sender=Cluster, **arguments):
+    answers = signal.send_robust(sender=Cluster, **arguments)
+    for _, answer in answers:
+        if isinstance(answer, DATABASE_AWAY):
+            raise answer
+    for receiver, answer in answers:
         if isinstance(answer, Exception):
             logger.error(
                 "%s failed on a signal", getattr(receiver, "__qualname__", receiver), exc_info=answer

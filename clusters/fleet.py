@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from clusters import signals
-from clusters.announcements import Announcements, tell
+from clusters.announcements import DATABASE_AWAY, Announcements, tell
 from clusters.leadership import Leadership
 from clusters.models import Cluster
 from clusters.watcher import ClusterWatch
@@ -58,7 +59,8 @@ class Fleet:
         if time.monotonic() - self._ticked_at >= TICK_SECONDS:
             self._ticked_at = time.monotonic()
             self._follow_rows()
-            tell(signals.tick)
+            with suppress(*DATABASE_AWAY):  # the next tick comes
+                tell(signals.tick)
         self._announcements.send_pending(wait_seconds=STANDBY_SECONDS)
 
     def stop(self) -> None:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
+from django.dispatch import Signal
 
 from clusters import signals
+from clusters.announcements import Announcements
 from clusters.api import Api
 from clusters.fleet import Fleet
 from clusters.labels import RUN, instance_selector
@@ -137,6 +139,42 @@ def test_all_kinds_at_the_start_are_told_as_one_relist(
     time.sleep(0.5)
     assert [name for name, __ in heard].count("relisted") == 1
     assert [name for name, __ in heard].count("tick") == 1
+
+
+@contextmanager
+def failing_once(signal: Signal) -> Iterator[list[str]]:
+    """A receiver whose database is away for a moment: it would else never look at that object again."""
+    failures: list[str] = []
+
+    def receive(**_: Any) -> None:
+        if not failures:
+            failures.append("failed")
+            raise OperationalError("the database system is shutting down")
+
+    signal.connect(receive)
+    yield failures
+    signal.disconnect(receive)
+
+
+def test_a_change_that_could_not_be_written_down_is_followed_by_a_list(
+    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    eventually(lambda: [name for name, __ in heard].count("relisted") == 1)
+    with failing_once(signals.object_changed) as failures:
+        api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
+        eventually(lambda: [name for name, __ in heard].count("relisted") == 2)
+    assert failures
+
+
+def test_an_announcement_that_could_not_be_written_down_is_told_again(
+    heard: list[tuple[str, dict[str, Any]]],
+) -> None:
+    announcements = Announcements()
+    announcements.add(signals.relisted, Cluster(slug="any"))
+    with failing_once(signals.relisted):
+        for _ in range(3):
+            announcements.send_pending(wait_seconds=0)
+    assert [name for name, __ in heard] == ["relisted", "relisted"]
 
 
 def test_an_unreachable_cluster_says_so_and_stops_no_other(
