@@ -18,7 +18,7 @@ from quotas.models import Claim
 from . import manifests, runs, tasks
 from .digest import HASH
 from .live import changing
-from .look import look_closely
+from .look import binding_modes, look_closely
 from .models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Workspace
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
@@ -98,11 +98,7 @@ def make_volume_claims(wanted: Wanted, api: Api) -> bool:
             wanted.workspace, body, api
         )
         keep_data(wanted.workspace, [there], api)
-        modes = {}
-        name = there["spec"].get("storageClassName", "")
-        if there.get("status", {}).get("phase") != "Bound" and name:
-            modes[name] = (api.get("StorageClass", None, name) or {}).get("volumeBindingMode", "Immediate")
-        done = accepted(there, modes) and done
+        done = accepted(there, binding_modes([there], api)) and done
     return done
 
 
