@@ -151,8 +151,17 @@ class Supervisor:
         self._call("startProcess", f"{self._programs[name].group}:{name}", False)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
-        """Wait for the evidence that a part serves; refuse with its last words when it ended at once."""
-        self._wait(is_ready, name, timeout_seconds, lambda: self.statename(name) not in ("BACKOFF", "FATAL"))
+        """Wait for the evidence that a part serves; refuse with its last words when it ended at once, twice.
+
+        Once proves nothing: what is killed in its first second looks the same to supervisor, which starts it again.
+        """
+        first = self.states()[name]["start"]
+
+        def is_alive() -> bool:
+            info = self.states()[name]
+            return info["statename"] not in ("BACKOFF", "FATAL") or info["start"] == first
+
+        self._wait(is_ready, name, timeout_seconds, is_alive)
 
     def _wait(
         self, is_ready: Callable[[], bool], name: str, timeout_seconds: float, is_alive: Callable[[], bool]

@@ -114,6 +114,25 @@ def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, t
             running.wait_for("one", lambda: False, 10)
 
 
+def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp_path: Path) -> None:
+    mark = tmp_path / "came before"
+    script = f"""
+import os, signal, time
+from pathlib import Path
+if not Path({str(mark)!r}).exists():
+    Path({str(mark)!r}).touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+Path({str(mark)!r}).with_name("serves").touch()
+time.sleep(60)
+"""
+    killed = Program("one", "one", (sys.executable, "-c", script), {})
+    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
+    with Supervisor(state, tmp_path, [killed], environ) as running:
+        running.wait_until_up()
+        running.start("one")
+        running.wait_for("one", mark.with_name("serves").exists, 10)
+
+
 def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:
     command = ("/a b/python", "-c", "print('50% \"done\"')")
     text = configuration(State(tmp_path), tmp_path, [Program("web", "portal", command, {"KEY": "100%"})])
