@@ -130,8 +130,6 @@ def watch(supervisor: Supervisor, state: State) -> None:
     quiet_until = dict.fromkeys(pids, 0.0)
     while True:
         time.sleep(1)
-        if not supervisor.is_running:
-            raise Refusal("The supervisor was killed, so everything was stopped. `make up` starts it again.")
         for name, info in supervisor.states().items():
             if info["pid"] and info["pid"] != pids[name]:
                 pids[name] = info["pid"]

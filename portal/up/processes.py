@@ -28,6 +28,7 @@ SUPERVISOR = "supervisor"
 STOP_SECONDS = 20
 LEFTOVER_SECONDS = 2
 LOG_LINES_SHOWN = 15
+KILLED = "The supervisor was killed, so everything was stopped. `make up` starts it again."
 
 
 def configuration(state: State, sockets: Path, programs: Iterable[Program]) -> str:
@@ -179,7 +180,10 @@ class Supervisor:
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Per part what supervisor knows: statename, pid, start, …"""
-        return {info["name"]: info for info in self._call("getAllProcessInfo")}
+        try:
+            return {info["name"]: info for info in self._call("getAllProcessInfo")}
+        except (OSError, http.client.HTTPException) as error:
+            raise Refusal(KILLED) from error
 
 
 def end_leftovers(state: State, parts: Iterable[str]) -> int:

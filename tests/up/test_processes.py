@@ -115,22 +115,14 @@ def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, t
 
 
 def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp_path: Path) -> None:
-    mark = tmp_path / "came before"
-    script = f"""
-import os, signal, time
-from pathlib import Path
-if not Path({str(mark)!r}).exists():
-    Path({str(mark)!r}).touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-Path({str(mark)!r}).with_name("serves").touch()
-time.sleep(60)
-"""
-    killed = Program("one", "one", (sys.executable, "-c", script), {})
+    before, serves = tmp_path / "before", tmp_path / "serves"
+    words = f"test -e {before} || {{ touch {before}; kill -KILL $$; }}; touch {serves}; exec sleep 60"
+    killed = Program("one", "one", ("sh", "-c", words), {})
     environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
     with Supervisor(state, tmp_path, [killed], environ) as running:
         running.wait_until_up()
         running.start("one")
-        running.wait_for("one", mark.with_name("serves").exists, 10)
+        running.wait_for("one", serves.exists, 10)
 
 
 def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:
