@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.devcluster.cluster import DevCluster, Obj, stateful_set
+from tests.devcluster.cluster import DevCluster, stateful_set
+from tests.kube import Obj
 
 
 @pytest.fixture

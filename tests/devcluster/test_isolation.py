@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, Obj, is_ready, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running
 from tests.devcluster.test_process_pods import NODES, disk, output, shell
+from tests.kube import Obj
 
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"

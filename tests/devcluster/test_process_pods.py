@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, Obj, is_gone, is_ready, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running
+from tests.kube import Obj
 
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"

@@ -1,0 +1,120 @@
+"""The HTTP calls that tests make of a Kubernetes API, whichever a kubeconfig names; no client library in between."""
+
+import base64
+import itertools
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Obj = dict[str, Any]
+_NUMBERS = itertools.count(1)
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class Kube:
+    """A cluster as its kubeconfig names it: by token, or by client certificate."""
+
+    agent = "tests/1"
+
+    def __init__(self, kubeconfig: Path):
+        self.kubeconfig = kubeconfig
+        self.connect()
+
+    def connect(self) -> None:
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.url, self.token = cluster["server"], user.get("token", "")
+        if "certificate-authority-data" in cluster:
+            trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
+            self._tls = ssl.create_default_context(cadata=trusted)
+        else:
+            self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        if "client-certificate" in user:
+            self._tls.load_cert_chain(user["client-certificate"], user["client-key"])
+
+    def open(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, **query: Any
+    ) -> Any:
+        url = self.url + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        data = None if body is None else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", "User-Agent": self.agent}
+        if self.token:
+            sent["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(url, data, sent | (headers or {}), method=method)
+        return urllib.request.urlopen(request, context=self._tls, timeout=20)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        patch: str = "",
+        headers: dict[str, str] | None = None,
+        **query: Any,
+    ) -> tuple[int, Any]:
+        """The status, and the answer as JSON (as text where it is none)."""
+        content_type = {"Content-Type": PATCHES[patch]} if patch else {}
+        try:
+            with self.open(method, path, body, content_type | (headers or {}), **query) as answer:
+                code, raw = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            code, raw = error.code, error.read()
+        try:
+            return code, json.loads(raw)
+        except ValueError:
+            return code, raw.decode()
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.call("GET", path, **query)[1]
+
+    def create(self, path: str, body: Obj, **query: Any) -> Obj:
+        code, made = self.call("POST", path, body, **query)
+        assert code == 201, made
+        return dict(made)
+
+    def apply(self, path: str, body: Obj, manager: str = "berth", force: bool = True) -> tuple[int, Any]:
+        return self.call("PATCH", path, body, "apply", fieldManager=manager, force=str(force).lower())
+
+    def namespace(self, name: str, **labels: str) -> str:
+        """Make it, wait for what pods need of it, and give its path."""
+        path = f"/api/v1/namespaces/{name}"
+        self.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        self.until(f"{path}/serviceaccounts/default", lambda found: found.get("kind") == "ServiceAccount")
+        return path
+
+    def fresh(self, **labels: str) -> str:
+        """A namespace of its own for a test."""
+        return self.namespace(f"test-{uuid.uuid4().hex[:6]}-{next(_NUMBERS)}", **labels)
+
+    def until(self, path: str, holds: Callable[[Any], bool], seconds: float = 15) -> Any:
+        end = time.monotonic() + seconds
+        while True:
+            _, found = self.call("GET", path)
+            if holds(found):
+                return found
+            assert time.monotonic() < end, json.dumps(found)[:3000]
+            time.sleep(0.05)
+
+    def watch(
+        self, path: str, act: Callable[[], object] | None = None, seconds: int = 1, **query: Any
+    ) -> list[Obj]:
+        """The events of a watch of so many seconds, during which `act` happens."""
+        if act:
+            threading.Timer(0.2, act).start()
+        with self.open("GET", path, watch="1", timeoutSeconds=str(seconds), **query) as answer:
+            return [json.loads(line) for line in answer]
