@@ -204,6 +204,8 @@ def tell_restart(row: Workspace, observation: Observation) -> None:
 def become_ready(row: Workspace, observation: Observation) -> None:
     row.host = observation.host
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
+    if "node_lost" in row.troubles:
+        tell(row, "node_back", node=row.node)
     row.troubles = {}
     row.message_code, row.message_data = "ready", {}
     if row.phase != Phase.READY:
@@ -267,6 +269,8 @@ def pod_vanished(workspace: Workspace) -> None:
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
     """Its pod ended unasked: it starts again under a new run if it had been ready, else the start failed."""
     data: dict[str, Any] = {"reason": observation.ended}
+    if (why := observation.end_told) is not None:
+        tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
     if row.ready_at is not None:
         tell(row, "interrupted", level=Event.Level.WARNING, **data)
         if interruptions(row) > MOST_INTERRUPTIONS:

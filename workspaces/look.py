@@ -35,11 +35,18 @@ def look_closely(workspace: Workspace, api: Api) -> Seen:
         service=api.get("Service", workspace.tenant.namespace, workspace.object_name),
         binding_modes=binding_modes(seen.volume_claims, api),
     )
-    return seen if settled(seen) else replace(seen, events=events_about(workspace, seen, api))
+    if settled(seen):
+        return seen
+    return replace(seen, events=events_about(workspace, seen, api), node=node_of(seen, api))
 
 
 def settled(seen: Seen) -> bool:
     return bool(seen.pod and condition(seen.pod, "Ready") == "True" and seen.service)
+
+
+def node_of(seen: Seen, api: Api) -> Object | None:
+    name = seen.pod["spec"].get("nodeName") if seen.pod else None
+    return api.get("Node", None, name) if name else None
 
 
 def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:

@@ -68,6 +68,8 @@ class Seen:
     service: Object | None = None
     events: Sequence[Object] = ()
     binding_modes: Mapping[str, str] = field(default_factory=dict)
+    # Of the pod; read only while the pod is not ready.
+    node: Object | None = None
 
     @property
     def pod(self) -> Object | None:
@@ -86,8 +88,9 @@ class Observation:
     restarts: int = 0
     # How the container last ended before the node started it again.
     last_end: Diagnosis | None = None
-    # Set when the pod has ended by itself: why, in its own word.
+    # Set when the pod has ended by itself: why, in its own word, and explained where the node said more.
     ended: str = ""
+    end_told: Diagnosis | None = None
 
     @property
     def step(self) -> Step:
@@ -123,6 +126,7 @@ def observe(seen: Seen, *, run: str, claims_wanted: int) -> Observation:
         restarts=container_status(pod).get("restartCount", 0) if pod else 0,
         last_end=last_end(pod) if pod else None,
         ended=ended,
+        end_told=end_told(pod) if pod and ended else None,
     )
 
 
@@ -193,6 +197,15 @@ def last_end(pod: Object) -> Diagnosis | None:
     return diagnose("container", text.rstrip(": "))
 
 
+def end_told(pod: Object) -> Diagnosis | None:
+    """What its node said about the end: an eviction, a shutdown. None where it said nothing that we know."""
+    status = pod.get("status", {})
+    if not status.get("message"):
+        return None
+    told = diagnose("container", f"{status.get('reason', '')}: {status['message']}")
+    return told if told.known else None
+
+
 def address(service: Object | None, pod: Object | None) -> tuple[str, dict[str, int]]:
     """Host and ports by name, or ("", {}) while there is none."""
     if service is None:
@@ -242,6 +255,8 @@ def _unplaced(pod: Object) -> Trouble | None:
 
 
 def _on_node(seen: Seen, pod: Object) -> Trouble | None:
+    if lost := _node_lost(seen.node):
+        return lost
     status = container_status(pod)
     waiting = status.get("state", {}).get("waiting", {})
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
@@ -256,6 +271,14 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
             seen, SANDBOX_REASONS, "Pod", "container"
         )
     return _from_events(seen, SERVICE_REASONS, "Service", "service")
+
+
+def _node_lost(node: Object | None) -> Trouble | None:
+    """What the pod's status says is then as old as the node's last word."""
+    for entry in (node or {}).get("status", {}).get("conditions", []):
+        if entry["type"] == "Ready" and entry["status"] != "True":
+            return trouble_told("container", f"NodeNotReady: {entry.get('message', '')}")
+    return None
 
 
 def _crash(status: Object, reason: str, message: str) -> str:

@@ -69,6 +69,7 @@ LINES: dict[str, Line] = {
     "container_restarted": Line(
         _("The container was started again in place. Files are kept; what ran in it is gone.")
     ),
+    "node_back": Line(_("Node %(node)s answers again, and what ran there goes on.")),
     "ended_before_ready": Line(
         _("The container ended before it was ready (%(reason)s)."),
         _("Look at its logs, then start it again."),

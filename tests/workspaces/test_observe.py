@@ -175,3 +175,44 @@ def test_a_pod_that_its_node_rejected_is_tried_again_then_sent_back() -> None:
     assert trouble is not None
     assert trouble.outcome == Outcome.REQUEUE
     assert not rejected(pod(phase="Failed", status={"reason": "Evicted"}))
+
+
+LOST_NODE = {
+    "status": {
+        "conditions": [
+            {"type": "MemoryPressure", "status": "Unknown"},
+            {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."},
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize("container", [RUNNING, waiting("CrashLoopBackOff")])
+def test_a_lost_node_comes_before_whatever_its_pod_last_said(container: dict[str, object]) -> None:
+    there = [pod(container=container, conditions=READY | {"Ready": "False"})]
+    trouble = observed(pods=there, service=service(), node=LOST_NODE).trouble
+    assert trouble is not None
+    assert trouble.diagnosis.code == "node_lost"
+    assert trouble.outcome == Outcome.WAIT
+
+
+def test_a_pod_that_is_not_ready_on_a_node_that_answers_has_no_lost_node() -> None:
+    answers = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    there = [pod(container=RUNNING, conditions=READY | {"Ready": "False"})]
+    assert observed(pods=there, service=service(), node=answers).trouble is None
+
+
+def test_an_end_is_explained_by_what_the_node_said_of_it() -> None:
+    status = {
+        "reason": "Evicted",
+        "message": "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. ",
+    }
+    found = observed(pods=[pod(phase="Failed", container=RUNNING, status=status)])
+    assert found.ended == "Evicted"
+    assert found.end_told is not None
+    assert found.end_told.code == "evicted_disk"
+
+
+def test_an_end_of_which_the_node_said_nothing_has_its_one_word_alone() -> None:
+    found = observed(pods=[pod(phase="Failed", status={"reason": "Deleted"})])
+    assert (found.ended, found.end_told) == ("Deleted", None)
