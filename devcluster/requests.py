@@ -13,6 +13,7 @@ from devcluster.api import DeleteOptions, Writer
 from devcluster.errors import ApiError, bad_request
 from devcluster.resources import NAMESPACE, Kind, Obj
 from devcluster.selectors import Match, field_selector, label_selector
+from devcluster.store import Stored
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def match_of(at: Target, query: Query) -> Match:
     return lambda o: by_label(o) and by_field(o)
 
 
-def page_of(items: list[Obj], query: Query) -> tuple[list[Obj], str]:
+def page_of(items: list[Stored], query: Query) -> tuple[list[Stored], str]:
     limit = query.number("limit") or 0
     after = ""
     if token := query.get("continue", ""):
@@ -90,10 +91,11 @@ def page_of(items: list[Obj], query: Query) -> tuple[list[Obj], str]:
         except (ValueError, KeyError, TypeError) as error:
             raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
 
-    def key(obj: Obj) -> str:
-        return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+    def key(item: Stored) -> str:
+        meta = item.obj["metadata"]
+        return f"{meta.get('namespace', '')}/{meta['name']}"
 
-    items = [o for o in items if key(o) > after] if after else items
+    items = [item for item in items if key(item) > after] if after else items
     if not limit or len(items) <= limit:
         return items, ""
     page = items[:limit]

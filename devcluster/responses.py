@@ -25,4 +25,8 @@ def one(
 
 
 def as_json(body: Any, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(body=dump(body), status=code, content_type="application/json", headers=headers)
+    return json_answer(dump(body), code, headers)
+
+
+def json_answer(body: bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=body, status=code, content_type="application/json", headers=headers)

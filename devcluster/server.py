@@ -24,7 +24,7 @@ from devcluster.requests import (
     writer_of,
 )
 from devcluster.resources import ACCESS_REVIEW, NAMESPACE, Kind, Obj
-from devcluster.responses import SUCCESS, as_json, one
+from devcluster.responses import SUCCESS, as_json, json_answer, one
 from devcluster.subresources import Logs, Subresources
 from devcluster.views import dump, metadata_list, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
@@ -206,25 +206,26 @@ class Server:
     async def _delete_collection(self, request: web.Request, at: Target, query: Query) -> web.Response:
         options = delete_options(await read_body(request, optional=True), query)
         match = match_of(at, query)
-        found = [o for o in self._api.store.all(at.kind, at.namespace) if match(o)]
-        for obj in found:
+        found = [s for s in self._api.store.stored(at.kind, at.namespace) if match(s.obj)]
+        for obj, _ in found:
             self._api.delete(at.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], options)
-        return as_json(object_list(at.kind, found, {"resourceVersion": str(self._api.store.rv)}))
+        meta = {"resourceVersion": str(self._api.store.rv)}
+        return json_answer(object_list(at.kind, (s.encoded for s in found), meta))
 
     def _list(self, request: web.Request, at: Target, query: Query) -> web.Response:
         self._check_version(query)
         match = match_of(at, query)
-        items = [o for o in self._api.store.all(at.kind, at.namespace) if match(o)]
+        items = [s for s in self._api.store.stored(at.kind, at.namespace) if match(s.obj)]
         meta: Obj = {"resourceVersion": str(self._api.store.rv)}
         items, more = page_of(items, query)
         if more:
             meta["continue"] = more
         accept = request.headers.get("Accept", "")
         if "as=Table" in accept:
-            return as_json(table(at.kind, items, meta))
+            return as_json(table(at.kind, [s.obj for s in items], meta))
         if "as=PartialObjectMetadata" in accept:
-            return as_json(metadata_list(items, meta))
-        return as_json(object_list(at.kind, items, meta))
+            return as_json(metadata_list([s.obj for s in items], meta))
+        return json_answer(object_list(at.kind, (s.encoded for s in items), meta))
 
     def _check_version(self, query: Query) -> None:
         asked = query.get("resourceVersion", "")
@@ -242,7 +243,7 @@ class Server:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         ended = self._faults.watching(call)
         as_table = "as=Table" in request.headers.get("Accept", "")
-        render = (lambda kind, obj: table(kind, [obj], {})) if as_table else typed
+        render = (lambda kind, obj: table(kind, [obj], {})) if as_table else None
         try:
             with Watch(self._api.store, at.kind, at.namespace, match_of(at, query), render) as watch:
                 first = _first(watch, int(asked or 0), initial)

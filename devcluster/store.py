@@ -9,23 +9,37 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from devcluster.errors import expired
 from devcluster.resources import KINDS, Kind, Obj
 
 FIRST_RV = 100
-HISTORY = 20_000
-"""Changes kept for watches that come late; older ones are answered with 410 Expired."""
+HISTORY, HISTORY_BYTES = 20_000, 48 * 2**20
+"""Changes kept for watches that come late, and how long they may be as JSON; older ones are 410 Expired."""
 
 
 def clone(value: Any) -> Any:
-    """A deep copy of JSON values; several times faster than copy.deepcopy."""
-    if isinstance(value, dict):
-        return {k: clone(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [clone(v) for v in value]
+    """A deep copy of JSON values; many times faster than copy.deepcopy."""
+    if type(value) is dict:
+        return {k: clone(v) if type(v) in _PARTED else v for k, v in value.items()}
+    if type(value) is list:
+        return [clone(v) if type(v) in _PARTED else v for v in value]
     return value
+
+
+_PARTED = frozenset({dict, list})
+
+
+def encode(obj: Obj) -> bytes:
+    return json.dumps(obj, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class Stored(NamedTuple):
+    """An object, and its JSON: made once, for the disk, for every watch and for every list."""
+
+    obj: Obj
+    encoded: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,7 @@ class Change:
     type: str
     obj: Obj
     old: Obj | None
+    encoded: bytes
 
 
 Listener = Callable[[Change], None]
@@ -44,9 +59,10 @@ Listener = Callable[[Change], None]
 
 class Store:
     def __init__(self, path: Path):
-        self._objects: dict[Kind, dict[str, dict[str, Obj]]] = {k: {} for k in KINDS}
+        self._objects: dict[Kind, dict[str, dict[str, Stored]]] = {k: {} for k in KINDS}
         self._listeners: list[Listener] = []
-        self._history: deque[Change] = deque(maxlen=HISTORY)
+        self._history: deque[Change] = deque()
+        self._history_bytes = 0
         self._db = sqlite3.connect(path, isolation_level=None)
         # WAL with NORMAL survives a kill of this process at any moment, which is what a trial needs.
         self._db.executescript(
@@ -66,7 +82,8 @@ class Store:
             "SELECT kind, namespace, name, body FROM objects"
         ):
             if kind := kinds.get(qualified):
-                self._objects[kind].setdefault(namespace, {})[name] = json.loads(body)
+                stored = Stored(json.loads(body), body.encode())
+                self._objects[kind].setdefault(namespace, {})[name] = stored
 
     def close(self) -> None:
         self._db.close()
@@ -77,21 +94,26 @@ class Store:
         return lambda: self._listeners.remove(listener)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Obj | None:
-        return self._objects[kind].get(namespace, {}).get(name)
+        found = self._objects[kind].get(namespace, {}).get(name)
+        return found.obj if found else None
 
-    def all(self, kind: Kind, namespace: str = "") -> Iterator[Obj]:
-        """Objects in key order; of every namespace when none is named."""
+    def stored(self, kind: Kind, namespace: str = "") -> Iterator[Stored]:
+        """Objects with their JSON in key order; of every namespace when none is named."""
         spaces = self._objects[kind]
         for space in [namespace] if namespace else sorted(spaces):
             found = spaces.get(space, {})
             yield from (found[name] for name in sorted(found))
 
+    def all(self, kind: Kind, namespace: str = "") -> Iterator[Obj]:
+        """Objects in key order."""
+        return (found.obj for found in self.stored(kind, namespace))
+
     def each(self, kind: Kind, namespace: str = "") -> list[Obj]:
         """The same in no order, for scans."""
         spaces = self._objects[kind]
         if namespace:
-            return list(spaces.get(namespace, {}).values())
-        return [obj for space in spaces.values() for obj in space.values()]
+            return [found.obj for found in spaces.get(namespace, {}).values()]
+        return [found.obj for space in spaces.values() for found in space.values()]
 
     def put(self, kind: Kind, obj: Obj) -> Obj:
         meta = obj["metadata"]
@@ -99,13 +121,14 @@ class Store:
         old = self.get(kind, namespace, name)
         rv = self.rv + 1
         meta["resourceVersion"] = str(rv)
-        body = json.dumps(obj, separators=(",", ":"))
+        encoded = encode(obj)
         with self._transaction(rv):
             self._db.execute(
-                "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)", (kind.qualified, namespace, name, body)
+                "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
+                (kind.qualified, namespace, name, encoded.decode()),
             )
-        self._objects[kind].setdefault(namespace, {})[name] = obj
-        self._tell(Change(rv, kind, "MODIFIED" if old else "ADDED", obj, old))
+        self._objects[kind].setdefault(namespace, {})[name] = Stored(obj, encoded)
+        self._tell(Change(rv, kind, "MODIFIED" if old else "ADDED", obj, old, encoded))
         return obj
 
     def remove(self, kind: Kind, obj: Obj) -> Obj:
@@ -119,7 +142,7 @@ class Store:
                 (kind.qualified, namespace, name),
             )
         del self._objects[kind][namespace][name]
-        self._tell(Change(rv, kind, "DELETED", last, obj))
+        self._tell(Change(rv, kind, "DELETED", last, obj, encode(last)))
         return last
 
     def since(self, rv: int) -> list[Change]:
@@ -136,16 +159,20 @@ class Store:
     def compact(self) -> None:
         """Forget history, so that watches from before now expire."""
         self._history.clear()
+        self._history_bytes = 0
         self.oldest = self.rv
 
     def _transaction(self, rv: int) -> "_Transaction":
         return _Transaction(self._db, rv)
 
     def _tell(self, change: Change) -> None:
-        if len(self._history) == HISTORY:
-            self.oldest = self._history[0].rv
         self.rv = change.rv
         self._history.append(change)
+        self._history_bytes += len(change.encoded)
+        while len(self._history) > HISTORY or self._history_bytes > HISTORY_BYTES:
+            forgotten = self._history.popleft()
+            self._history_bytes -= len(forgotten.encoded)
+            self.oldest = forgotten.rv
         for listener in list(self._listeners):
             listener(change)
 

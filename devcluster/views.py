@@ -1,11 +1,11 @@
 """How objects go out: whole, as lists, as tables for kubectl, or as their metadata alone."""
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from devcluster.clock import age_seconds
 from devcluster.resources import Kind, Obj
+from devcluster.store import encode
 
 Row = list[Any]
 
@@ -14,8 +14,15 @@ def typed(kind: Kind, obj: Obj) -> Obj:
     return {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
 
 
-def object_list(kind: Kind, items: list[Obj], metadata: Obj) -> Obj:
-    return {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": metadata, "items": items}
+def typed_json(kind: Kind, encoded: bytes) -> bytes:
+    """The same of an object that is JSON already."""
+    return b'{"kind":"%b","apiVersion":"%b",%b' % (kind.kind.encode(), kind.api_version.encode(), encoded[1:])
+
+
+def object_list(kind: Kind, items: Iterable[bytes], metadata: Obj) -> bytes:
+    """A list, put together from its items' JSON."""
+    head = encode({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": metadata})
+    return b'%b,"items":[%b]}\n' % (head[:-1], b",".join(items))
 
 
 def metadata_only(obj: Obj) -> Obj:
@@ -278,4 +285,4 @@ _PLAIN: tuple[tuple[str, ...], Callable[[Obj], Row]] = (("Name", "Age"), lambda 
 
 
 def dump(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    return encode(body) + b"\n"

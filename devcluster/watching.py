@@ -5,20 +5,21 @@ from collections.abc import Callable, Iterator
 
 from devcluster.resources import Kind, Obj
 from devcluster.selectors import Match
-from devcluster.store import Change, Store
-from devcluster.views import dump, typed
+from devcluster.store import Change, Store, encode
+from devcluster.views import dump, typed_json
 
 BOOKMARK_SECONDS = 30
 BACKLOG = 20_000
 """Changes that a slow reader may fall behind before its watch is ended."""
 
 Render = Callable[[Kind, Obj], Obj]
+"""Another form of an object than the whole, such as a table's row."""
 
 
 class Watch:
     """One client's view of one kind; iterate `first()` and then `next()`."""
 
-    def __init__(self, store: Store, kind: Kind, namespace: str, match: Match, render: Render = typed):
+    def __init__(self, store: Store, kind: Kind, namespace: str, match: Match, render: Render | None = None):
         self._store, self._kind, self._namespace, self._match = store, kind, namespace, match
         self._render = render
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
@@ -44,9 +45,9 @@ class Watch:
     def first(self, rv: int, initial: bool) -> Iterator[bytes]:
         """What is there now (as ADDED), or what happened since `rv`."""
         if initial:
-            for obj in self._store.all(self._kind, self._namespace):
+            for obj, encoded in self._store.stored(self._kind, self._namespace):
                 if self._match(obj):
-                    yield dump({"type": "ADDED", "object": self._render(self._kind, obj)})
+                    yield self._line("ADDED", obj, encoded)
             return
         for change in self._store.since(rv):
             if change.kind is self._kind and self._here(change.obj) and (line := self._seen(change)):
@@ -60,17 +61,18 @@ class Watch:
         now = change.type != "DELETED" and self._match(change.obj)
         before = change.old is not None and self._match(change.old)
         if now:
-            return self._line("MODIFIED" if before else "ADDED", change.obj)
+            return self._line("MODIFIED" if before else "ADDED", change.obj, change.encoded)
         if not before or change.old is None:
             return None
-        last = change.obj
-        if change.type != "DELETED":
-            meta = {**change.old["metadata"], "resourceVersion": str(change.rv)}
-            last = {**change.old, "metadata": meta}
-        return self._line("DELETED", last)
+        if change.type == "DELETED":
+            return self._line("DELETED", change.obj, change.encoded)
+        last = {**change.old, "metadata": {**change.old["metadata"], "resourceVersion": str(change.rv)}}
+        return self._line("DELETED", last, encode(last))
 
-    def _line(self, kind: str, obj: Obj) -> bytes:
-        return dump({"type": kind, "object": self._render(self._kind, obj)})
+    def _line(self, event: str, obj: Obj, encoded: bytes) -> bytes:
+        if self._render:
+            return dump({"type": event, "object": self._render(self._kind, obj)})
+        return b'{"type":"%b","object":%b}\n' % (event.encode(), typed_json(self._kind, encoded))
 
     def bookmark(self, initial_events_end: bool = False) -> bytes:
         meta: Obj = {"resourceVersion": str(self._store.rv)}

@@ -49,8 +49,8 @@ class Controller(Generic[Key]):
     async def run(self) -> None:
         """Work for ever; what is there already counts as just added."""
         for kind in KINDS:
-            for obj in self.api.store.each(kind):
-                self._heard(Change(self.api.store.rv, kind, "ADDED", obj, None))
+            for obj, encoded in self.api.store.stored(kind):
+                self._heard(Change(self.api.store.rv, kind, "ADDED", obj, None, encoded))
         self.api.store.listen(self._heard)
         while True:
             if not self._waiting:
