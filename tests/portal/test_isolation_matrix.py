@@ -1,0 +1,299 @@
+"""Who gets what: every address and every method, asked by everybody. An address that is not in the table fails.
+
+Codes stand in the order of WHO (of PEOPLE for pages). Whoever is not signed in, or comes with a token that expired,
+gets 401 from the API and is sent to the sign-in by a page. What one asks is undone before the next one asks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from accounts import ssh_keys, tokens
+from accounts.access import Actor
+from accounts.models import Membership, Role, Scope, User
+from tests.cast import make_cast
+from tests.workspaces.made import make_workspace
+
+pytestmark = pytest.mark.django_db
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9O9/bDtY of-nobody"
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
+PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
+# "own" is bob, of whom all that is asked about is; "reader" his token that only reads; "elsewhere" his token that is
+# bound to another tenant, of which he is a member, too.
+WHO = (*PEOPLE, "reader", "elsewhere")
+NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
+LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+
+
+@dataclass(frozen=True)
+class Row:
+    codes: str
+    body: Any = None
+
+
+SEEN = Row("200 200 200 200 200 404 200 404")
+OWN = Row("202 403 403 403 403 404 403 404")
+MANAGED = Row("202 403 403 202 202 404 403 404")
+EVERYBODY = Row("200 200 200 200 200 200 200 200")
+ADMINS = Row("403 403 403 403 200 403 403 403")
+# Not built yet. What it names is looked for only once there is something.
+NOT_YET = Row("501 501 501 501 501 501 501 501")
+NOT_YET_WRITE = Row("501 501 501 501 501 501 403 501")
+NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
+
+# fmt: off
+API: dict[str, dict[str, Row]] = {
+    "me/": {"GET": EVERYBODY},
+    "ssh-keys/": {
+        "GET": EVERYBODY,
+        "POST": Row("201 201 201 201 201 201 403 403", {"name": "new", "public_key": KEY}),
+    },
+    "ssh-keys/<uuid:id>/": {"DELETE": Row("204 404 404 404 404 404 403 403")},
+    "tokens/": {
+        "GET": EVERYBODY,
+        "POST": Row("201 201 201 201 201 201 403 403", {"name": "new", "scopes": ["read"]}),
+    },
+    "tokens/<uuid:id>/": {"DELETE": Row("204 404 404 404 404 404 403 404")},
+    "ws-tickets/": {"POST": Row("201 201 201 201 201 201 201 201")},
+    "tenants/": {
+        "GET": EVERYBODY,
+        "POST": Row("403 403 403 403 201 403 403 403", {"slug": "third", "name": "Third"}),
+    },
+    "tenants/<slug:slug>/members/": {
+        "GET": SEEN,
+        "POST": Row("403 403 403 201 201 404 403 404", {"username": "carol", "role": "viewer"}),
+    },
+    "tenants/<slug:slug>/members/<username:username>/": {
+        "PATCH": Row("403 403 403 200 200 404 403 404", {"role": "viewer"}),
+        "DELETE": Row("403 403 403 204 204 404 403 404"),
+    },
+    "audit/": {"GET": Row("403 403 403 200 200 403 403 403")},
+    "clusters/": {"GET": ADMINS},
+    "nodes/": {"GET": ADMINS},
+    "pools/": {"GET": EVERYBODY},
+    "flavors/": {"GET": EVERYBODY},
+    "quotas/": {"GET": EVERYBODY},
+    "images/": {"GET": EVERYBODY},
+    "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
+    "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
+    "workspaces/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": Row("200 403 403 403 403 404 403 404", {"name": "new"}),
+        "DELETE": MANAGED,
+    },
+    "workspaces/<uuid:id>/start/": {"POST": replace(OWN, codes="200 403 403 403 403 404 403 404")},  # it runs
+    "workspaces/<uuid:id>/stop/": {"POST": MANAGED},
+    "workspaces/<uuid:id>/restart/": {"POST": OWN},
+    "workspaces/<uuid:id>/events/": {"GET": SEEN},
+    # 503: who may read it is told that no cluster answers here.
+    "workspaces/<uuid:id>/logs/": {"GET": Row("503 403 403 503 503 404 503 404")},
+    "workspaces/<uuid:id>/extend/": {"POST": Row("501 403 403 501 501 404 403 404")},
+    "workspaces/<uuid:id>/keep-alive/": {"POST": Row("501 403 403 501 501 404 403 404")},
+    "workspaces/<uuid:id>/clone/": {"POST": Row("501 403 501 501 501 404 403 404")},
+    "workspaces/<uuid:id>/metrics/": {"GET": Row("501 501 501 501 501 404 501 404")},
+    "jobs/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
+    "jobs/<uuid:id>/cancel/": {"POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/retry/": {"POST": NOT_YET_WRITE},
+    "jobs/<uuid:id>/events/": {"GET": NOT_YET},
+    "jobs/<uuid:id>/logs/": {"GET": NOT_YET},
+    "volumes/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
+    "volumes/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
+    "volumes/<uuid:id>/snapshot/": {"POST": NOT_YET_WRITE},
+    "volumes/<uuid:id>/clone/": {"POST": NOT_YET_WRITE},
+    "volumes/<uuid:id>/restore/": {"POST": NOT_YET_WRITE},
+    "usage/": {"GET": NOT_YET},
+    "alerts/": {"GET": NOT_YET},
+    "agent/samples/": {"POST": NOT_YET_ADMINS},
+    "agent/health/": {"POST": NOT_YET_ADMINS},
+    "drift/": {"GET": NOT_YET_ADMINS},
+    "drift/<uuid:id>/<str:verb>/": {"POST": NOT_YET_ADMINS},
+}
+
+# For a page, a seventh code: of who is not signed in.
+PUBLIC = "200 200 200 200 200 200 200"
+PAGE = "200 200 200 200 200 200 302"
+NO_SUCH_METHOD = "405 405 405 405 405 405 302"
+TO_PROFILE = "302 302 302 302 302 302 302"
+REFUSED_FORM = "422 422 422 422 422 422 302"
+SEEN_PAGE = "200 200 200 200 200 404 302"
+MANAGED_PAGE = "302 403 403 302 302 404 302"
+PAGES: dict[str, tuple[str, str]] = {  # GET, POST
+    "": (PAGE, NO_SUCH_METHOD),
+    "api/schema/": (PUBLIC, ""),
+    "api/docs/": (PAGE, NO_SUCH_METHOD),
+    "healthz": (PUBLIC, PUBLIC),
+    "metrics": (PUBLIC, PUBLIC),
+    "sign-in/": ("302 302 302 302 302 302 200", "302 302 302 302 302 302 200"),
+    "sign-out/": ("405 405 405 405 405 405 405", TO_PROFILE),
+    "profile/": (PAGE, PAGE),
+    "profile/ssh-keys/": (TO_PROFILE, REFUSED_FORM),
+    "profile/ssh-keys/<uuid:id>/remove/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/tokens/": (TO_PROFILE, REFUSED_FORM),
+    "profile/tokens/<uuid:id>/revoke/": (TO_PROFILE, "302 404 404 404 404 404 302"),
+    "profile/language/": (TO_PROFILE, REFUSED_FORM),
+    "launch/": (PAGE, PAGE),
+    "launch/answer/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # an answer to nothing
+    "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/settings/": (SEEN_PAGE, NO_SUCH_METHOD),
+    "workspaces/<uuid:id>/delete/": ("200 403 403 200 200 404 302", MANAGED_PAGE),
+    "workspaces/<uuid:id>/<str:verb>/": (NO_SUCH_METHOD, MANAGED_PAGE),
+}
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Address:
+    """`name` is the path as the URL map has it, with `<parts>` to fill in."""
+
+    name: str
+    methods: tuple[str, ...]
+
+    def path(self, ids: dict[str, str]) -> str:
+        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part: ids[part[1]], self.name)
+
+
+def addresses(resolver: URLResolver | None = None, before: str = "") -> Iterator[Address]:
+    for entry in (resolver or get_resolver()).url_patterns:
+        if isinstance(entry, URLResolver):
+            yield from addresses(entry, before + str(entry.pattern))
+        elif isinstance(entry, URLPattern):
+            view = getattr(entry.callback, "cls", None)
+            made = view(**entry.callback.initkwargs) if view else None  # type: ignore[attr-defined]
+            methods = made.allowed_methods if made else ["GET", "POST"]
+            yield Address(
+                before + str(entry.pattern), tuple(m for m in methods if m not in ("OPTIONS", "HEAD"))
+            )
+
+
+ALL = list(addresses())
+OF_API = [a for a in ALL if a.name.startswith("api/v1/")]
+# `readyz` waits for parts that are not up here; it is the same for everybody.
+OF_PAGES = [a for a in ALL if not a.name.startswith(("api/v1/", "admin/", "readyz"))]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Everybody, and the ids of what is bob's."""
+
+    people: dict[str, Actor]
+    second: Any
+    ids: dict[str, dict[str, str]]
+
+    def script(self, who: str) -> Client:
+        actor = self.people["own" if who in ("reader", "elsewhere") else who]
+        scopes = [Scope.READ] if who == "reader" else [s for s in Scope if s != Scope.ADMIN or who == "admin"]
+        tenant = self.second if who == "elsewhere" else None
+        _token, secret = tokens.issue(actor.user, "test", scopes, tenant, 1)
+        return Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def expired(self) -> Client:
+        token, secret = tokens.issue(self.people["own"].user, "old", [Scope.READ, Scope.WORKSPACES], None, 1)
+        token.expires_at = timezone.now() - timedelta(seconds=1)
+        token.save()
+        return Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def browser(self, who: str) -> Client:
+        client = Client()
+        client.force_login(self.people[who].user)
+        return client
+
+    def ids_for(self, name: str) -> dict[str, str]:
+        return self.ids[next((kind for kind in self.ids if f"{kind}s/" in name), "workspace")]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    cast = make_cast()
+    dora = Actor(User.objects.create_user("dora", "dora@example.org", "dora-password"))
+    Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
+    people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
+    common = {"slug": "demo", "username": "bob", "verb": "stop"}
+    ids = {
+        "workspace": str(make_workspace(cast, cast.bob).pk),
+        "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
+        "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
+    }
+    return Stage(people, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()})
+
+
+def ask(client: Client, method: str, path: str, body: Any = None) -> Any:
+    """What is answered; what it did is undone."""
+    with transaction.atomic():
+        text = "" if body is None else json.dumps(body)
+        answer = client.generic(method, path, text, content_type="application/json")
+        transaction.set_rollback(True)
+    return answer
+
+
+def asked(stage: Stage, address: Address, method: str, clients: Iterable[Client], body: Any = None) -> str:
+    path = address.path(stage.ids_for(address.name))
+    return " ".join(str(ask(client, method, path, body).status_code) for client in clients)
+
+
+@pytest.mark.parametrize("address", OF_API, ids=lambda address: address.name)
+def test_the_api_answers_everybody_as_the_table_says(stage: Stage, address: Address) -> None:
+    rows = API[address.name.removeprefix("api/v1/")]
+    assert set(rows) == set(address.methods)
+    scripts = [stage.script(who) for who in WHO]
+    for method, row in rows.items():
+        assert asked(stage, address, method, scripts, row.body) == row.codes, method
+        assert asked(stage, address, method, [Client(), stage.expired()], row.body) == "401 401", method
+
+
+@pytest.mark.parametrize("address", OF_PAGES, ids=lambda address: address.name)
+def test_a_page_answers_everybody_as_the_table_says(stage: Stage, address: Address) -> None:
+    browsers = [*(stage.browser(who) for who in PEOPLE), Client()]
+    for method, codes in zip(address.methods, PAGES[address.name], strict=False):
+        assert asked(stage, address, method, browsers) == codes, method
+
+
+@pytest.mark.parametrize(
+    "address", [a for a in (*OF_API, *OF_PAGES) if "<" in a.name], ids=lambda address: address.name
+)
+def test_what_is_foreign_has_the_bytes_of_what_is_not_there(stage: Stage, address: Address) -> None:
+    ids = stage.ids_for(address.name)
+    is_api = address in OF_API
+    client = stage.script("stranger") if is_api else stage.browser("stranger")
+    for method in address.methods:
+        row = API[address.name.removeprefix("api/v1/")][method] if is_api else Row("")
+        there, nowhere = (ask(client, method, address.path(of), row.body) for of in (ids, ids | NOWHERE))
+        assert there.status_code == nowhere.status_code
+        assert masked(there) == masked(nowhere)
+
+
+def test_only_staff_get_into_the_admin(stage: Stage) -> None:
+    ids = stage.ids_for("") | {"object_id": "1", "app_label": "accounts", "content_type_id": "1", "url": "x"}
+    for address in ALL:
+        if address.name.startswith("admin/"):
+            for who in PEOPLE:
+                if who != "admin":
+                    answer = ask(stage.browser(who), "GET", address.path(ids))
+                    inside = answer.status_code == 200 and "login" not in address.name
+                    assert not inside, f"{who} {address.name}"
+
+
+def test_the_table_names_nothing_that_is_gone() -> None:
+    assert {f"api/v1/{name}" for name in API} == {address.name for address in OF_API}
+    assert set(PAGES) == {address.name for address in OF_PAGES}
+
+
+def masked(answer: HttpResponse) -> bytes:
+    """Without what is drawn anew for each page."""
+    return re.sub(rb'(csrfmiddlewaretoken" value="|"X-CSRFToken": ")[^"]+', rb"", answer.content)
