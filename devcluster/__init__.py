@@ -20,7 +20,8 @@ How it is built, from the bottom up:
 - `server`, `requests`, `responses`, `subresources`, `reviews`, `watching`, `views`, `discovery`, `faults` HTTP
 - `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
 - `kubelet/` pods: `worker` one pod, `containers` one container, `played` and `process` the two runtimes
-- `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory
+- `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory; `memory` no long
+  pauses of Python's garbage collector
 
 Process pods (root): a uid of its own far from every person's, seen inside as the image's user by a user namespace;
 own mount, pid, uts and ipc namespaces, the machine's network. A process must bind its pod's address (POD_IP from

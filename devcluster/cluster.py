@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import instance, nodes, tls
+from devcluster import instance, memory, nodes, tls
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.controllers.base import Controller
 from devcluster.controllers.garbage import GarbageCollector
@@ -90,7 +90,7 @@ class Cluster:
         await site.start()
         port = runner.addresses[0][1]
         tasks = [asyncio.create_task(c.run()) for c in self._controllers]
-        tasks.append(asyncio.create_task(self._expire_events()))
+        tasks += [asyncio.create_task(self._expire_events()), asyncio.create_task(memory.spare())]
         self._kubelets.start()
         url = f"https://127.0.0.1:{port}"
         instance.write_kubeconfig(self._options.kubeconfig, url, self._certificate, token)
