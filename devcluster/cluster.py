@@ -10,9 +10,11 @@ from aiohttp import web
 from devcluster import instance, memory, nodes, tls
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.controllers.base import Controller
+from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.garbage import GarbageCollector
 from devcluster.controllers.namespaces import NamespaceController
 from devcluster.controllers.quotas import QuotaController
+from devcluster.controllers.replicasets import ReplicaSetController
 from devcluster.controllers.services import ServiceController
 from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController, create_classes
@@ -74,6 +76,8 @@ class Cluster:
             VolumeController(api, grow, disks.discard),  # type: ignore[list-item]
             QuotaController(api),  # type: ignore[list-item]
             StatefulSetController(api),  # type: ignore[list-item]
+            ReplicaSetController(api),  # type: ignore[list-item]
+            DeploymentController(api),  # type: ignore[list-item]
             self._services,  # type: ignore[list-item]
             Scheduler(api),  # type: ignore[list-item]
         ]

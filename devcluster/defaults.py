@@ -122,6 +122,11 @@ def _stateful_set(obj: Obj) -> None:
     status.setdefault("availableReplicas", 0)
 
 
+def _replica_set(obj: Obj) -> None:
+    _template(obj).setdefault("replicas", 1)
+    obj.setdefault("status", {}).setdefault("replicas", 0)
+
+
 def _deployment(obj: Obj) -> None:
     spec = _template(obj)
     spec.setdefault("replicas", 1)
@@ -255,6 +260,7 @@ def _node(obj: Obj) -> None:
 _DEFAULTS: dict[str, Callable[[Obj], None]] = {
     "Pod": _pod,
     "StatefulSet": _stateful_set,
+    "ReplicaSet": _replica_set,
     "Deployment": _deployment,
     "Job": _job,
     "Service": _service,

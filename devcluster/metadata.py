@@ -56,8 +56,10 @@ def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
     if meta.get("resourceVersion") not in (None, "", had["resourceVersion"]):
         raise modified(kind, had["name"])
     if subresource == "status":
-        kept = {k: v for k, v in old.items() if k != "status"}
-        return dict(clone(kept)) | ({"status": new["status"]} if "status" in new else {})
+        kept = clone({k: v for k, v in old.items() if k != "status"})
+        if annotations := meta.get("annotations"):  # a status may come with annotations
+            kept["metadata"]["annotations"] = annotations
+        return dict(kept) | ({"status": new["status"]} if "status" in new else {})
     new = {k: v for k, v in new.items() if k not in ("kind", "apiVersion")}
     if "status" in kind.subresources and subresource != "binding":
         new.pop("status", None)

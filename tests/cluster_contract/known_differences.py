@@ -29,11 +29,6 @@ _BALANCER = (
     "body.metadata.managedFields[Python Update status]",
     "body.metadata.managedFields[kube-controller-manager Update status]",
 )
-_DEPLOYMENT = (
-    "body.metadata.annotations",
-    "body.metadata.managedFields[kube-controller-manager Update status]",
-    "body.status.*",
-)
 _JOB = ("body.metadata.managedFields[kube-controller-manager Update status]", "body.status.*")
 _GROUPS = (
     "admissionregistration.k8s.io",
@@ -77,6 +72,7 @@ DIFFERENCES = (
                 "delete with grace": _KUBELET,
                 "log of a pod whose node does not answer": _WHOLE,
             },
+            "workloads": {"its pod": tuple(at.replace("body", "body.items[web-*]", 1) for at in _KUBELET)},
         },
     ),
     Difference(
@@ -93,25 +89,6 @@ DIFFERENCES = (
                 "at cluster scope": _WHOLE,
                 "may I?": ("body.status.allowed",),
             }
-        },
-    ),
-    Difference(
-        "Deployments are stored; no controller acts on them.",
-        {
-            "podsecurity": {"and fails to create pods": _DEPLOYMENT},
-            "quota": {
-                "and says so in its conditions": _DEPLOYMENT,
-                "and in an event of the replica set": ("body.items[over-* FailedCreate*]",),
-            },
-            "workloads": {
-                "ready": _DEPLOYMENT,
-                "its replica set": ("body.items[web-*]",),
-                "its pod": ("body.items[web-*]",),
-                "scale": ("body.status.replicas",),
-                "to 0": ("body.status.replicas",),
-                "scaled to 0": _DEPLOYMENT,
-                "foreground deletion": _DEPLOYMENT,
-            },
         },
     ),
     Difference(
@@ -153,6 +130,19 @@ DIFFERENCES = (
         {
             "namespaces": {
                 "let go": ("body.metadata.deletionTimestamp", "body.metadata.deletionGracePeriodSeconds")
+            }
+        },
+    ),
+    Difference(
+        "Controllers act at once here; the recorded ones had not got to this Deployment yet.",
+        {
+            "apply": {
+                "kubectl-like scale by another": ("body.status.replicas",),
+                "apply without replicas leaves them": (
+                    "body.metadata.annotations",
+                    "body.metadata.managedFields[kube-controller-manager Update status]",
+                    "body.status.*",
+                ),
             }
         },
     ),

@@ -7,11 +7,15 @@ from typing import Any
 
 Json = Any
 ABSENT = "<absent>"
+_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The letters of names that Kubernetes draws."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _DRAWN = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
     (re.compile(r"\b(10\.96|127\.\d+)\.\d+\.\d+\b"), "<ip>"),
     (re.compile(r"(?<=\.)[0-9a-f]{14,16}$"), "<random>"),  # the end of an event's name
+    (re.compile(rf"(?<=-){_SAFE}{{8,10}}\b"), "<hash>"),
+    (re.compile(rf"(?<=[a-z0-9>]-){_SAFE}{{5}}\b"), "<random>"),
     (re.compile(r"(?<=^kube-api-access-)[a-z0-9]{5}$"), "<random>"),
     (re.compile(r"\bfake-\d\b"), "<node>"),
     (re.compile(r"(?<=^default-scheduler-).+$"), "<host>"),
@@ -24,7 +28,7 @@ _OPENSHIFT = "openshift-service-ca.crt"
 """The recorded cluster's builds came from OpenShift, which publishes a certificate more than Kubernetes does."""
 _MASKED = {"uid": "<uid>", "resourceVersion": "<rv>", "continue": "<continue>", "token": "<token>"}
 _NUMBERED = {"nodePort", "healthCheckNodePort", "count"}
-_REVISIONS = {"controller-revision-hash", "currentRevision", "updateRevision"}
+_REVISIONS = {"controller-revision-hash", "currentRevision", "updateRevision", "pod-template-hash"}
 _KEYS = ("type", "name", "manager", "ip", "key", "groupVersion")
 
 

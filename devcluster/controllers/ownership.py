@@ -1,0 +1,72 @@
+"""Who controls what: looked up in an index that is kept with every change, never by a scan."""
+
+from collections import defaultdict
+
+from devcluster.resources import Kind, Obj, kind_of
+from devcluster.store import Change, Store
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+def key_of(obj: Obj) -> Key:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def controller_of(obj: Obj) -> Obj | None:
+    """The owner reference that says who controls this object."""
+    return next((r for r in obj["metadata"].get("ownerReferences", []) if r.get("controller")), None)
+
+
+def reference_to(kind: Kind, owner: Obj) -> Obj:
+    """An owner reference that is not (yet) the controller's."""
+    meta = owner["metadata"]
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
+
+
+def control_by(kind: Kind, owner: Obj) -> Obj:
+    return reference_to(kind, owner) | {"controller": True, "blockOwnerDeletion": True}
+
+
+class Controlled:
+    """Objects of one kind by their controller, and by namespace those that nobody controls."""
+
+    def __init__(self, store: Store, kind: Kind):
+        self._store, self._kind = store, kind
+        self._names: dict[tuple[Kind | None, Key], dict[str, None]] = defaultdict(dict)
+        for obj in store.each(kind):
+            self._names[self._place(obj)][obj["metadata"]["name"]] = None
+        store.listen(self._heard)
+
+    def of(self, kind: Kind, owner: Obj) -> list[Obj]:
+        """What this very object controls."""
+        uid = owner["metadata"]["uid"]
+        return [o for o in self.named(kind, key_of(owner)) if (controller_of(o) or {}).get("uid") == uid]
+
+    def named(self, kind: Kind, owner: Key) -> list[Obj]:
+        """What names an owner of this name as its controller, whether that is still there or not."""
+        return self._at((kind, owner), owner[0])
+
+    def orphans(self, namespace: str) -> list[Obj]:
+        return self._at((None, (namespace, "")), namespace)
+
+    def _at(self, place: tuple[Kind | None, Key], namespace: str) -> list[Obj]:
+        found = (self._store.get(self._kind, namespace, name) for name in self._names.get(place, ()))
+        return [obj for obj in found if obj is not None]
+
+    def _place(self, obj: Obj) -> tuple[Kind | None, Key]:
+        namespace, ref = obj["metadata"].get("namespace", ""), controller_of(obj)
+        kind = kind_of(ref["apiVersion"], ref["kind"]) if ref else None
+        return (kind, (namespace, ref["name"])) if ref else (None, (namespace, ""))
+
+    def _heard(self, change: Change) -> None:
+        if change.kind is not self._kind:
+            return
+        name = change.obj["metadata"]["name"]
+        now, before = self._place(change.obj), self._place(change.old) if change.old else None
+        if before and (change.type == "DELETED" or before != now):
+            self._names[before].pop(name, None)
+            if not self._names[before]:
+                del self._names[before]
+        if change.type != "DELETED":
+            self._names[now][name] = None

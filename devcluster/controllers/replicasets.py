@@ -1,0 +1,91 @@
+"""ReplicaSets: as many pods of one template as are asked for."""
+
+from devcluster.controllers.ownership import Key, controller_of
+from devcluster.controllers.replicas import (
+    active,
+    available,
+    condition,
+    going,
+    in_order_of_removal,
+    ready,
+    seconds_to_available,
+    terminating,
+    with_condition,
+    without_condition,
+)
+from devcluster.controllers.workloads import WorkloadController, pod_from
+from devcluster.errors import ApiError
+from devcluster.resources import REPLICA_SET, Obj
+from devcluster.selectors import match_labels
+
+AT_ONCE = 50
+"""Pods made or removed before others get their turn."""
+
+
+class ReplicaSetController(WorkloadController):
+    kind = REPLICA_SET
+    component = "replicaset-controller"
+
+    async def reconcile(self, key: Key) -> float | None:
+        found = self.api.store.get(REPLICA_SET, *key)
+        if found is None:
+            self.backoff.forget(key)
+            return None
+        pods = self.claim(found)
+        failure, again = None, None
+        if not going(found):
+            failure = self._manage(found, [p for p in pods if active(p)])
+        if failure:
+            again = self.backoff.failed(key)
+        else:
+            self.backoff.forget(key)
+        pods = self.parts.of(REPLICA_SET, found)
+        self.api.set_status(REPLICA_SET, found, next_status(found, pods, failure))
+        min_ready_seconds = found["spec"].get("minReadySeconds", 0)
+        return again or seconds_to_available([p for p in pods if active(p)], min_ready_seconds)
+
+    def _manage(self, found: Obj, pods: list[Obj]) -> ApiError | None:
+        """Make what is missing, or remove what is too much; the refusal that stopped it."""
+        missing = found["spec"]["replicas"] - len(pods)
+        for _ in range(min(missing, AT_ONCE)):
+            try:
+                self.make_pod(found, pod_from(REPLICA_SET, found, found["spec"]["template"]))
+            except ApiError as error:
+                return None if self.emptying(found) else error
+        if missing < 0:
+            for pod in in_order_of_removal(pods, self._related(found, pods))[: min(-missing, AT_ONCE)]:
+                self.remove_pod(found, pod)
+        return None
+
+    def _related(self, found: Obj, pods: list[Obj]) -> list[Obj]:
+        """The pods of every ReplicaSet of the same owner."""
+        owner = controller_of(found)
+        if owner is None:
+            return pods
+        related = []
+        for other in self.api.store.each(REPLICA_SET, found["metadata"]["namespace"]):
+            if (controller_of(other) or {}).get("uid") == owner["uid"]:
+                related += self.parts.of(REPLICA_SET, other)
+        return related
+
+
+def next_status(found: Obj, pods: list[Obj], failure: ApiError | None) -> Obj:
+    spec, old = found["spec"], found.get("status", {})
+    counted = [p for p in pods if active(p)]
+    labels = {"matchLabels": spec["template"]["metadata"].get("labels") or {}}
+    conditions = without_condition(old.get("conditions", []), "ReplicaFailure")
+    if failure:
+        told = condition("ReplicaFailure", "True", "FailedCreate", failure.message)
+        conditions = with_condition(old.get("conditions", []), told)
+    counts = {
+        "fullyLabeledReplicas": sum(match_labels(labels, p["metadata"].get("labels") or {}) for p in counted),
+        "readyReplicas": sum(ready(p) for p in counted),
+        "availableReplicas": sum(available(p, spec.get("minReadySeconds", 0)) for p in counted),
+    }
+    return {
+        "replicas": len(counted),
+        **{k: v for k, v in counts.items() if v},
+        "terminatingReplicas": sum(terminating(p) for p in pods),
+        "observedGeneration": found["metadata"]["generation"],
+        **({"conditions": conditions} if conditions else {}),
+    }
