@@ -9,6 +9,7 @@ from aiohttp import web
 
 from devcluster import instance, memory, nodes, tls
 from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.callfaults import CallFaults
 from devcluster.controllers.base import Controller
 from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.garbage import GarbageCollector
@@ -26,6 +27,7 @@ from devcluster.kubelet.host import Host
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.process import ProcessRuntime
+from devcluster.kubelet.pullfaults import PullFaults
 from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses
 from devcluster.nodes import NodeFile
@@ -55,7 +57,9 @@ class Cluster:
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
         self._tls, self._certificate = tls.context(options.state)
-        self.faults = Faults(lambda name, ready: nodes.set_ready(api, name, ready), self.store.compact)
+        self.faults, self._calls = Faults(), CallFaults(self.store.compact)
+        pulls = PullFaults()
+        self.faults.offer(*self._calls.switches, *pulls.switches, nodes.ready_switch(api))
         self._runtime: Runtime = (
             ProcessRuntime(options.state) if options.process_pods else PlayedRuntime(options.file.played)
         )
@@ -63,7 +67,7 @@ class Cluster:
             api=api,
             state=options.state,
             runtime=self._runtime,
-            images=Images(options.file.images, self.faults.image_errors),
+            images=Images(options.file.images, pulls.errors),
             disks=disks,
             ready_seconds=options.file.played.ready_seconds,
         )
@@ -87,7 +91,7 @@ class Cluster:
         """Serve until `stop` is set."""
         self._furnish()
         token = instance.token(self._options.state)
-        server = Server(self.api, token, self.faults, self._logs)
+        server = Server(self.api, token, self.faults, self._calls, self._logs)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=self._tls)

@@ -1,16 +1,10 @@
 """Faults on demand, so that tests and trials can see how a client bears a cluster that is not well.
 
-`POST /_faults` (admin token) with one JSON object; `GET /_faults` lists what is on; `DELETE /_faults` ends all of it,
-`DELETE /_faults/ID` one. A fault matches requests by `match`: any of `verb` (get, list, watch, create, update, patch,
-delete, deletecollection), `resource` (plural, `pods` or `pods/log`), `namespace`, `name`; what is left out matches all.
+`POST /_faults` with one JSON object switches a fault on, `GET /_faults` lists what is on, `DELETE /_faults/ID` ends one
+and `DELETE /_faults` all of them. Only the admin may. The node file's `faults` are on from the start.
 
-- `{"latency_ms": 200, "match": {…}}`            answer that much later
-- `{"status": 429, "retry_after": 1, "times": 3, "match": {…}}`  refuse (429, 500, 503 …), for ever or so many times
-- `{"hold": true, "match": {…}}`                 let calls wait, unanswered and undone, until the fault is deleted
-- `{"drop_watches": true, "match": {…}}`         once: break the watches that are open
-- `{"expire_watches": true}`                     once: forget history, so that older watches get 410 Expired
-- `{"node": "a100-1", "ready": false}`           a node stops answering (true: it is back)
-- `{"image": "REF", "error": "…"}`               pulls of an image fail so (error null: they work again)
+Every area offers switches of its own: `Switch` says by which word a spec names it, which members the spec may have
+besides, and what begins it. The table of all of them stands in docs/devcluster.md.
 """
 
 import asyncio
@@ -18,105 +12,93 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from devcluster.errors import ApiError, bad_request
+from devcluster.errors import bad_request
 from devcluster.resources import Obj
-
-_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a fault can match."""
-
-    verb: str
-    resource: str
-    namespace: str = ""
-    name: str = ""
 
 
 @dataclass
 class Fault:
+    """One that is on. `hits`: how often it was met; `released`: set when it ends."""
+
     id: int
     spec: Obj
-    released: asyncio.Event = field(default_factory=asyncio.Event)
     hits: int = 0
+    released: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def matches(self, call: Call) -> bool:
-        match = self.spec.get("match") or {}
-        return all(getattr(call, key) == value for key, value in match.items())
+    @property
+    def shown(self) -> Obj:
+        return {"id": self.id, "hits": self.hits, **self.spec}
+
+
+End = Callable[[], object]
+Begin = Callable[[Fault], End | None]
+"""Begins a fault and gives what ends it; None for what happens once."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """`begin` may raise ApiError (`bad_request`) where a member's value makes no sense."""
+
+    words: tuple[str, ...]
+    """A spec that has one of these members is for this switch."""
+    members: frozenset[str]
+    """What else the spec may have."""
+    begin: Begin
 
 
 class Faults:
-    def __init__(self, set_node: Callable[[str, bool], None], expire: Callable[[], None]):
-        self._set_node, self._expire = set_node, expire
+    def __init__(self) -> None:
         self._ids = itertools.count(1)
-        self._faults: dict[int, Fault] = {}
-        self._watches: dict[asyncio.Event, Call] = {}
-        self.image_errors: dict[str, str] = {}
+        self._switches: list[Switch] = []
+        self._on: dict[int, tuple[Fault, End]] = {}
+
+    def offer(self, *switches: Switch) -> None:
+        self._switches += switches
 
     def add(self, spec: Obj) -> Obj:
-        unknown = set(spec.get("match") or {}) - set(Call.__dataclass_fields__)
-        if unknown:
-            raise bad_request(f"unknown match: {', '.join(sorted(unknown))}")
+        switch = self._switch_of(spec)
         fault = Fault(next(self._ids), spec)
-        if "node" in spec:
-            self._set_node(spec["node"], bool(spec.get("ready")))
-        elif "image" in spec:
-            self._set_image(spec["image"], spec.get("error"))
-        elif spec.get("expire_watches"):
-            self._expire()
-        elif spec.get("drop_watches"):
-            for ended, call in self._watches.items():
-                if fault.matches(call):
-                    ended.set()
-        elif {"latency_ms", "status", "hold"} & set(spec):
-            self._faults[fault.id] = fault
-        else:
-            raise bad_request("no such fault; see devcluster/faults.py")
+        end = switch.begin(fault)
+        if end is not None:
+            self._on[fault.id] = fault, end
         return {"id": fault.id, **spec}
 
-    def _set_image(self, image: str, error: str | None) -> None:
-        if error is None:
-            self.image_errors.pop(image, None)
-        else:
-            self.image_errors[image] = error
+    def _switch_of(self, spec: Obj) -> Switch:
+        if not isinstance(spec, dict):
+            raise bad_request("a fault is a JSON object")
+        found = [s for s in self._switches if any(word in spec for word in s.words)]
+        if len(found) != 1:
+            words = ", ".join(word for s in self._switches for word in s.words)
+            given = ", ".join(sorted(spec)) or "nothing"
+            raise bad_request(f"a fault names one of: {words}; given: {given}")
+        known = found[0].members | set(found[0].words)
+        if unknown := sorted(set(spec) - known):
+            what = f"{', '.join(unknown)}; {found[0].words[0]} knows {', '.join(sorted(known))}"
+            raise bad_request(f"unknown in this fault: {what}")
+        return found[0]
 
     def list(self) -> Obj:
-        return {"faults": [{"id": f.id, "hits": f.hits, **f.spec} for f in self._faults.values()]}
+        return {"faults": [fault.shown for fault, _ in self._on.values()]}
 
     def remove(self, fault_id: int | None = None) -> None:
-        for fault in list(self._faults.values()):
-            if fault_id in (None, fault.id):
+        """End one, or all of them."""
+        for known in [fault_id] if fault_id is not None else list(self._on):
+            fault, end = self._on.pop(known, (None, None))
+            if fault and end:
                 fault.released.set()
-                del self._faults[fault.id]
-        if fault_id is None:
-            self.image_errors.clear()
-
-    async def meet(self, call: Call) -> None:
-        """Bear what is switched on for this call."""
-        for fault in [f for f in self._faults.values() if f.matches(call)]:
-            fault.hits += 1
-            if latency_ms := fault.spec.get("latency_ms"):
-                await asyncio.sleep(latency_ms / 1000)
-            if fault.spec.get("hold"):
-                await fault.released.wait()
-            if status := fault.spec.get("status"):
-                if fault.spec.get("times") == fault.hits:
-                    self._faults.pop(fault.id, None)
-                raise _refusal(status, fault.spec.get("retry_after"))
-
-    def watching(self, call: Call) -> asyncio.Event:
-        """Set when this watch is to break; hand it back with `unwatch`."""
-        ended = asyncio.Event()
-        self._watches[ended] = call
-        return ended
-
-    def unwatch(self, ended: asyncio.Event) -> None:
-        self._watches.pop(ended, None)
+                end()
 
 
-def _refusal(status: int, retry_after: int | None) -> ApiError:
-    details: Obj = {"retryAfterSeconds": retry_after} if retry_after is not None else {}
-    headers = {"Retry-After": str(retry_after)} if retry_after is not None else {}
-    message = "the server is currently unable to handle the request"
-    return ApiError(status, _REASONS.get(status, ""), message, details, headers)
+def one_of(spec: Obj, member: str, values: tuple[str, ...]) -> str:
+    """A member's value, refused in words where it is none of those."""
+    value = spec.get(member)
+    if value not in values:
+        raise bad_request(f'unknown {member} "{value}"; it is one of: {", ".join(values)}')
+    return str(value)
+
+
+def number(spec: Obj, member: str, default: float = 0) -> float:
+    value = spec.get(member, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        raise bad_request(f"{member} is a number, 0 or more")
+    return value

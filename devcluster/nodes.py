@@ -46,6 +46,7 @@ import yaml
 
 from devcluster.api import Api, Writer
 from devcluster.clock import now
+from devcluster.faults import Fault, Switch
 from devcluster.resources import NODE, Obj
 
 KUBELET = "kubelet"
@@ -277,3 +278,10 @@ def is_ready(api: Api, name: str) -> bool:
     node = api.store.get(NODE, "", name)
     conditions = node["status"].get("conditions", []) if node else []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def ready_switch(api: Api) -> Switch:
+    def begin(fault: Fault) -> None:
+        set_ready(api, fault.spec["node"], bool(fault.spec.get("ready")))
+
+    return Switch(("node",), frozenset({"ready"}), begin)

@@ -9,8 +9,9 @@ from aiohttp import web
 
 from devcluster import discovery, patches, reviews, validation
 from devcluster.api import Api
+from devcluster.callfaults import Call, CallFaults, Cut, OpenWatch, break_off
 from devcluster.errors import ApiError, anonymous, bad_request, invalid, method_not_allowed, required
-from devcluster.faults import Call, Faults
+from devcluster.faults import Faults
 from devcluster.requests import (
     Query,
     Target,
@@ -35,8 +36,8 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
 class Server:
-    def __init__(self, api: Api, token: str, faults: Faults, logs: Logs):
-        self._api, self._token, self._faults = api, token, faults
+    def __init__(self, api: Api, token: str, faults: Faults, calls: CallFaults, logs: Logs):
+        self._api, self._token, self._faults, self._calls = api, token, faults, calls
         self._subresources = Subresources(api, logs)
         self.closing = asyncio.Event()
 
@@ -50,6 +51,9 @@ class Server:
             return await self._answer(request)
         except ApiError as error:
             return as_json(error.status, error.code, error.headers)
+        except Cut:
+            break_off(request)
+            return web.Response()
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             # Bodies of the wrong shape that no validation caught: the client's fault, and worth a rule of its own.
             log.exception("%s %s", request.method, request.path)
@@ -66,11 +70,13 @@ class Server:
         if found is None:
             return discovery.answer(path, f"{request.host}")
         query = Query(request.query)
-        call = Call(verb_of(request, found, query), resource_of(found), found.namespace, found.name)
-        await self._faults.meet(call)
+        call = call_of(request, found, query)
+        met = await self._calls.meet(call)
         if found.kind is ACCESS_REVIEW:
-            return await self._review(request, found, query, call)
-        return await self._dispatch(request, found, query, call)
+            answer: web.StreamResponse = await self._review(request, found, query, call)
+        else:
+            answer = await self._dispatch(request, found, query, call)
+        return await self._calls.leave(met, request, answer)
 
     def _authenticate(self, request: web.Request, found: Target | None) -> None:
         given = request.headers.get("Authorization", "")
@@ -241,30 +247,34 @@ class Server:
             raise ApiError(500, "", f'resourceVersion: Invalid value: "{asked}": {parse}')
         initial = asked in ("", "0") or query.flag("sendInitialEvents")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        ended = self._faults.watching(call)
+        opened = self._calls.watching(call)
         as_table = "as=Table" in request.headers.get("Accept", "")
         render = (lambda kind, obj: table(kind, [obj], {})) if as_table else None
         try:
             with Watch(self._api.store, at.kind, at.namespace, match_of(at, query), render) as watch:
                 first = _first(watch, int(asked or 0), initial)
                 await response.prepare(request)
+                await self._calls.audible(opened)
                 for line in first:
                     await response.write(line)
                 if query.flag("sendInitialEvents"):
                     await response.write(watch.bookmark(initial_events_end=True))
-                await self._follow(response, watch, query, ended)
+                await self._follow(response, watch, query, opened)
+                if opened.cut:
+                    await response.write(b'{"type":"MODIF')
+                    raise Cut
         except ConnectionError:
             pass
         finally:
-            self._faults.unwatch(ended)
+            self._calls.unwatch(opened)
         return response
 
     async def _follow(
-        self, response: web.StreamResponse, watch: Watch, query: Query, ended: asyncio.Event
+        self, response: web.StreamResponse, watch: Watch, query: Query, opened: OpenWatch
     ) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + float(query.get("timeoutSeconds") or 1800)
-        stops = [asyncio.ensure_future(e.wait()) for e in (ended, self.closing)]
+        stops = [asyncio.ensure_future(e.wait()) for e in (opened.ended, self.closing)]
         bookmark_at = loop.time() + BOOKMARK_SECONDS
         change = asyncio.ensure_future(watch.next())
         try:
@@ -275,6 +285,7 @@ class Server:
                 )
                 if any(s.done() for s in stops):
                     return
+                await self._calls.audible(opened)
                 if change.done():
                     if line := change.result():
                         await response.write(line)
@@ -288,6 +299,19 @@ class Server:
         finally:
             for task in (change, *stops):
                 task.cancel()
+
+
+def call_of(request: web.Request, at: Target, query: Query) -> Call:
+    return Call(
+        verb=verb_of(request, at, query),
+        resource=resource_of(at),
+        namespace=at.namespace,
+        name=at.name,
+        kind=at.kind.kind,
+        method=request.method,
+        path=request.path,
+        user_agent=request.headers.get("User-Agent", ""),
+    )
 
 
 def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
