@@ -11,15 +11,28 @@ from rest_framework.parsers import JSONParser
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields, at every level."""
+    """Refuses unknown fields, at every level, and what is of another type than JSON has for it."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
+            wrong = {name: [_("This must be text.")] for name in data if self._is_no_text(name, data[name])}
+            wrong |= {
+                name: [_("This must be a number.")] for name in data if self._is_no_number(name, data[name])
+            }
+            if wrong:
+                raise serializers.ValidationError(wrong)
             known = {name for name, field in self.fields.items() if not field.read_only}
             unknown = sorted(str(name) for name in data if name not in known)
             if unknown:
                 raise serializers.ValidationError({name: [_("There is no such field.")] for name in unknown})
         return super().to_internal_value(data)
+
+    def _is_no_text(self, name: str, value: Any) -> bool:
+        return isinstance(self.fields.get(name), serializers.CharField) and isinstance(value, int | float)
+
+    def _is_no_number(self, name: str, value: Any) -> bool:
+        numbers = serializers.IntegerField | serializers.FloatField
+        return isinstance(self.fields.get(name), numbers) and isinstance(value, bool)
 
 
 class NestingJSONParser(JSONParser):

@@ -1,0 +1,155 @@
+"""A hundred hostile inputs: each is refused with a code, a sentence and what to do, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from accounts.models import APIToken, SSHKey, Tenant
+from tests.cast import Cast, make_cast
+from tests.workspaces.asking import script
+from tests.workspaces.made import make_workspace
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+GOOD = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "flavor": "a100-1"}
+SIZED = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "pool": "a100", "gpus": 1}
+RSA_1024 = (
+    "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7yn3bRHQ5FHMQ3ZfxE4Rf6e0m2KcHbQ1Q0o5mmnEhqs0gcxUVnRMmjBGrZ8zb1dZ0n2Kf"
+    "Y7jvbB5mUu5mBqGm3jvJcYx5k3lqR3eDLyPRRZ0MNP4wZg0mYpPgv1HkG6oYvGm4m8mWkz6yJ8Q4u5m7q0p0aE0yq3tXz1vJ1r5b5Q== x"
+)
+
+
+def launch(**changes: Any) -> tuple[str, str, Any]:
+    return "POST", "workspaces/", GOOD | changes
+
+
+def sized(**changes: Any) -> tuple[str, str, Any]:
+    return "POST", "workspaces/", SIZED | changes
+
+
+def key(public_key: Any, name: Any = "laptop") -> tuple[str, str, Any]:
+    return "POST", "ssh-keys/", {"name": name, "public_key": public_key}
+
+
+def token(**changes: Any) -> tuple[str, str, Any]:
+    return "POST", "tokens/", {"name": "new", "scopes": ["read"]} | changes
+
+
+NAMES = [
+    "", " ", "\t\n", "a" * 300, "a\x00b", "a\nb", "\u202etxt.exe", "\ud83d", "-", "../../etc/passwd", "<script>",
+    "'; DROP TABLE workspaces; --", "a/b", "a b\x7f", "\x1b[31mred", None, 7, True, [], {}, ["exp"], {"a": "b"},
+]  # fmt: skip
+ENVIRONMENTS: list[Any] = [
+    {"": "x"}, {"1A": "x"}, {"A B": "x"}, {"A=B": "x"}, {"A": "x\x00y"}, {"A": None}, {"A": 1}, {"A": ["x"]},
+    {"A": {"b": "c"}}, ["A=1"], "A=1", 7, {"A\n": "x"}, {"가": "x"}, {"A" * 600: "x"}, {"A": "x" * 300_000},
+    {f"A{n}": "x" for n in range(5000)}, {"LD_PRELOAD\x00": "x"},
+]  # fmt: skip
+SIZES: list[dict[str, Any]] = [
+    {"gpus": -1}, {"gpus": 0.3}, {"gpus": 1e308}, {"gpus": "one"}, {"gpus": None}, {"gpus": 10**30}, {"gpus": []},
+    {"gpus": True}, {"cpu": 0}, {"cpu": -4}, {"cpu": 1e9}, {"cpu": "4m"}, {"cpu": 0.0000001}, {"memory_mib": 0},
+    {"memory_mib": -1}, {"memory_mib": 2**63}, {"memory_mib": 1.5}, {"memory_mib": "16Gi"}, {"disk_mib": -1},
+    {"disk_mib": 2**70}, {"disk_mib": "big"}, {"gpu_memory_mib": -5}, {"gpu_memory_mib": 10**18},
+    {"priority": 10**12}, {"priority": "high"},
+]  # fmt: skip
+REPOSITORIES: list[Any] = [
+    "file:///etc", "/etc/passwd", "ext::sh -c id", "--upload-pack=id", "ssh://-oProxyCommand=id/x", "javascript:1",
+    "https://", "http://x\n.example/a", "https://example.org/a b", 7, ["x"], "https://example.org/" + "a" * 3000,
+]  # fmt: skip
+KEYS: list[Any] = [
+    "", "ssh-rsa", "ssh-rsa AAAA", "ssh-ed25519 !!!!", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", RSA_1024,
+    "ssh-dss AAAAB3NzaC1kc3MAAACBAP", 'command="id" ssh-ed25519 AAAA', "ssh-ed25519 AAAA\nssh-ed25519 BBBB",
+    None, 7, [], "x" * 100_000, "ssh-ed25519\x00AAAA",
+]  # fmt: skip
+HOSTILE: list[tuple[str, str, Any]] = [
+    *(launch(name=name) for name in NAMES),
+    *(launch(env=env) for env in ENVIRONMENTS),
+    *(launch(secret_env=env) for env in ENVIRONMENTS[:8]),
+    *(sized(**sizes) for sizes in SIZES),
+    *(launch(repository=address) for address in REPOSITORIES),
+    *(key(text) for text in KEYS),
+    *(launch(image=image) for image in ("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
+    *(launch(flavor=flavor) for flavor in ("nothing", "", None, 7, [], "a100-1\x00")),
+    *(launch(tenant=tenant) for tenant in ("nothing", "second", "", None, 7, {}, "de\x00mo", "DEMO/../second")),
+    launch(surprise=1), launch(owner="alice"), launch(phase="ready"), launch(id="1"), launch(pool="a100"),
+    *(("POST", "workspaces/", body) for body in ({}, [], [GOOD], "text", 7, None, True)),
+    *(token(**change) for change in (
+        {"scopes": []}, {"scopes": ["root"]}, {"scopes": "read"}, {"scopes": None}, {"scopes": ["admin"]},
+        {"name": ""}, {"name": "a" * 500}, {"days": -1}, {"days": 0}, {"days": 10**9}, {"days": "soon"},
+        {"tenant": "second"}, {"tenant": 7}, {"secret": "brt_mine"},
+    )),
+    *(("PATCH", "workspaces/{id}/", {"name": name}) for name in NAMES[:12]),
+    *(("PATCH", "workspaces/{id}/", body) for body in ({"owner": "bob"}, {"phase": "stopped"}, [], "x", 7)),
+    *(("GET", f"workspaces/?{query}", None) for query in (
+        "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
+        "phase=flying",
+    )),
+    ("GET", "workspaces/{id}/events/?after=-1", None),
+    ("GET", "workspaces/{id}/events/?after=x", None),
+    ("GET", "workspaces/not-a-uuid/", None),
+    ("GET", "workspaces/%00/", None),
+    ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
+    *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
+    *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
+    *(("POST", "tenants/demo/members/", {"username": name}) for name in ("", None, "no\x00body", "nobody", 7, [])),
+]  # fmt: skip
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def everything() -> tuple[int, ...]:
+    kinds = (Workspace, SSHKey, Tenant, APIToken)
+    return tuple(kind._default_manager.count() for kind in kinds)
+
+
+def test_there_are_more_than_a_hundred() -> None:
+    assert len(HOSTILE) > 100
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_each_is_refused_in_words(cast: Cast, number: int) -> None:
+    method, path, body = HOSTILE[number]
+    workspace = make_workspace(cast, cast.alice)
+    client = script(cast.alice, "read", "workspaces", "jobs", "volumes")  # type: ignore[arg-type]
+    before = everything()
+    answer = client.generic(
+        method, f"/api/v1/{path.replace('{id}', str(workspace.pk))}", raw(body), "application/json"
+    )
+    assert 400 <= answer.status_code < 500, (HOSTILE[number], answer.content[:500])
+    error = answer.json()["error"]
+    assert error["code"]
+    assert error["message"]
+    assert error["hint"]
+    assert everything() == before
+
+
+def raw(body: Any) -> bytes:
+    return b"" if body is None else json.dumps(body).encode("utf-8", "surrogatepass")
+
+
+def test_a_body_that_is_no_json_too_deep_or_too_large_is_refused(cast: Cast) -> None:
+    for text in (
+        b"{",
+        b"\xff\xfe",
+        b"NaN",
+        b'{"name": NaN}',
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b"x" * 3_000_000,
+    ):
+        answer = script(cast.alice).generic("POST", "/api/v1/workspaces/", text, "application/json")
+        assert 400 <= answer.status_code < 500, text[:20]
+        assert answer.json()["error"]["hint"]
+
+
+def test_another_content_type_is_refused(cast: Cast) -> None:
+    for kind in ("text/xml", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "x"):
+        answer = script(cast.alice).generic("POST", "/api/v1/workspaces/", b"name=exp-1", kind)
+        assert answer.status_code in (400, 415)
+        assert answer.json()["error"]["message"]
