@@ -23,6 +23,11 @@ RSA_1024 = (
 )
 
 
+def of(*values: Any) -> tuple[Any, ...]:
+    """Values of any type."""
+    return values
+
+
 def launch(**changes: Any) -> tuple[str, str, Any]:
     return "POST", "workspaces/", GOOD | changes
 
@@ -71,18 +76,18 @@ HOSTILE: list[tuple[str, str, Any]] = [
     *(sized(**sizes) for sizes in SIZES),
     *(launch(repository=address) for address in REPOSITORIES),
     *(key(text) for text in KEYS),
-    *(launch(image=image) for image in ("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
-    *(launch(flavor=flavor) for flavor in ("nothing", "", None, 7, [], "a100-1\x00")),
-    *(launch(tenant=tenant) for tenant in ("nothing", "second", "", None, 7, {}, "de\x00mo", "DEMO/../second")),
+    *(launch(image=image) for image in of("", "nothing", "../jupyter", "a" * 5000, None, 7, {}, "jup\x00yter")),
+    *(launch(flavor=flavor) for flavor in of("nothing", "", None, 7, [], "a100-1\x00")),
+    *(launch(tenant=tenant) for tenant in of("nothing", "second", "", None, 7, {}, "de\x00mo", "DEMO/../second")),
     launch(surprise=1), launch(owner="alice"), launch(phase="ready"), launch(id="1"), launch(pool="a100"),
-    *(("POST", "workspaces/", body) for body in ({}, [], [GOOD], "text", 7, None, True)),
-    *(token(**change) for change in (
+    *(("POST", "workspaces/", body) for body in of({}, [], [GOOD], "text", 7, None, True)),
+    *(token(**change) for change in of(
         {"scopes": []}, {"scopes": ["root"]}, {"scopes": "read"}, {"scopes": None}, {"scopes": ["admin"]},
         {"name": ""}, {"name": "a" * 500}, {"days": -1}, {"days": 0}, {"days": 10**9}, {"days": "soon"},
         {"tenant": "second"}, {"tenant": 7}, {"secret": "brt_mine"},
     )),
     *(("PATCH", "workspaces/{id}/", {"name": name}) for name in NAMES[:12]),
-    *(("PATCH", "workspaces/{id}/", body) for body in ({"owner": "bob"}, {"phase": "stopped"}, [], "x", 7)),
+    *(("PATCH", "workspaces/{id}/", body) for body in of({"owner": "bob"}, {"phase": "stopped"}, [], "x", 7)),
     *(("GET", f"workspaces/?{query}", None) for query in (
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
         "phase=flying",
@@ -94,7 +99,7 @@ HOSTILE: list[tuple[str, str, Any]] = [
     ("DELETE", "workspaces/{id}/?delete_disk=perhaps", None),
     *(("POST", "estimate/", SIZED | sizes) for sizes in SIZES[:8]),
     *(("PATCH", "tenants/demo/members/bob/", {"role": role}) for role in ("king", "", None, 7, ["owner"])),
-    *(("POST", "tenants/demo/members/", {"username": name}) for name in ("", None, "no\x00body", "nobody", 7, [])),
+    *(("POST", "tenants/demo/members/", {"username": name}) for name in of("", None, "no\x00body", "nobody", 7, [])),
 ]  # fmt: skip
 
 
