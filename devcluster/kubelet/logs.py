@@ -10,8 +10,8 @@ from devcluster.errors import bad_request
 from devcluster.resources import Obj
 
 Write = Callable[[bytes], Awaitable[None]]
-MOST_BYTES = 10 * 2**20
-"""A log that grows beyond this is cut; its older half stays beside it until the next cut."""
+MOST_BYTES, MOST_FILES = 10 * 2**20, 5
+"""A log that grows beyond this begins anew; earlier parts stay beside it, and are not shown, as on a real node."""
 
 
 class LogWriter:
@@ -20,14 +20,22 @@ class LogWriter:
         self._path = path
         self._file = path.open("ab")
 
-    def line(self, stream: str, text: bytes) -> None:
+    def line(self, stream: str, text: bytes, *, part: bool = False) -> None:
+        """One line, or a part of one that goes on."""
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
-        self._file.write(f"{stamp} {stream} F ".encode() + text.rstrip(b"\n") + b"\n")
+        tag = "P" if part else "F"
+        self._file.write(f"{stamp} {stream} {tag} ".encode() + text.rstrip(b"\n") + b"\n")
         self._file.flush()
         if self._file.tell() > MOST_BYTES:
-            self._file.close()
-            self._path.rename(self._path.with_suffix(".log.old"))
-            self._file = self._path.open("ab")
+            self._rotate()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        older = [self._path.with_name(f"{self._path.name}.{n}") for n in range(1, MOST_FILES)]
+        for at, to in reversed(list(zip([self._path, *older], older, strict=False))):
+            if at.exists():
+                at.rename(to)
+        self._file = self._path.open("ab")
 
     def close(self) -> None:
         self._file.close()

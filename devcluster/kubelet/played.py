@@ -1,16 +1,16 @@
 """Played pods: nothing runs; they only go through the phases, so that thousands of them cost next to nothing."""
 
 import asyncio
-import uuid
 
-from devcluster.kubelet.runtime import ContainerPlan, Exit
+from devcluster.kubelet.runtime import ContainerPlan, Exit, container_id
+from devcluster.kubelet.sessions import CannotExecute, Session, Wish
 from devcluster.nodes import Played
 from devcluster.resources import Obj
 
 
 class PlayedContainer:
     def __init__(self, stop_seconds: float):
-        self.id = f"played://{uuid.uuid4().hex}"
+        self.id = container_id()
         self._stop_seconds = stop_seconds
         self._stopped = asyncio.Event()
 
@@ -21,6 +21,9 @@ class PlayedContainer:
     async def stop(self, grace_seconds: float) -> None:
         await asyncio.sleep(min(self._stop_seconds, grace_seconds))
         self._stopped.set()
+
+    async def execute(self, wish: Wish) -> Session:
+        raise CannotExecute("this pod is only played: nothing runs in it")
 
 
 class PlayedRuntime:

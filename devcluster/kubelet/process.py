@@ -5,19 +5,21 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
-import uuid
 from pathlib import Path
 
 from devcluster import instance
 from devcluster.kubelet import rootfs
 from devcluster.kubelet.cgroups import MemoryGroup, MemoryGroups, resident_bytes
 from devcluster.kubelet.logs import LogWriter
-from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit
+from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, container_id
+from devcluster.kubelet.sessions import Control, Session, Wish, not_found, readable
 from devcluster.resources import Obj
 
 START_SECONDS = 20.0
-WATCH_SECONDS = 1.0
+WATCH_SECONDS = 0.5
+LONGEST_LINE_BYTES = 16384
 _SANDBOX = Path(__file__).with_name("sandbox.py")
 _GROUP_STEP = 100_000_000
 """Further groups lie this far from a pod's first gid, each in a range of its own."""
@@ -27,36 +29,39 @@ class ProcessContainer:
     def __init__(
         self,
         process: asyncio.subprocess.Process,
+        control: Control,
         log: LogWriter,
         memory: MemoryGroup | None,
         limit_bytes: int,
     ):
-        self.id = f"process://{uuid.uuid4().hex}"
-        self.process, self._log, self._memory, self._limit_bytes = process, log, memory, limit_bytes
+        self.id = container_id()
+        self.process, self.control = process, control
+        self._log, self._memory, self._limit_bytes = log, memory, limit_bytes
         self._killed_for_memory = False
         self._readers = [
             asyncio.ensure_future(self._read(stream, name))
             for stream, name in ((process.stdout, "stdout"), (process.stderr, "stderr"))
             if stream
         ]
-        self._watcher = asyncio.ensure_future(self._watch()) if limit_bytes and memory is None else None
+        self._watcher = asyncio.ensure_future(self._watch()) if limit_bytes else None
         self._exit = asyncio.ensure_future(self._ending())
 
     async def wait(self) -> Exit:
         return await asyncio.shield(self._exit)
 
     async def stop(self, grace_seconds: float) -> None:
-        if self.process.stdin and grace_seconds > 0:
-            with contextlib.suppress(OSError):
-                self.process.stdin.write(b"TERM\n")
-                await self.process.stdin.drain()
+        if grace_seconds > 0:
+            self.control.end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._exit), grace_seconds)
         self.kill()
         await asyncio.shield(self._exit)
 
+    async def execute(self, wish: Wish) -> Session:
+        return await self.control.execute(wish)
+
     def kill(self) -> None:
-        """The whole pod's processes at once: the first of a pid namespace takes all others with it."""
+        """All its processes at once: the first of a pid namespace takes all others with it."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
@@ -69,6 +74,7 @@ class ProcessContainer:
         for task in [*self._readers, *filter(None, [self._watcher])]:
             task.cancel()
         self._log.close()
+        self.control.close()
         out_of_memory = self._killed_for_memory or (
             code == 137 and self._memory is not None and self._memory.kills() > 0
         )
@@ -83,30 +89,34 @@ class ProcessContainer:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 self._log.line(name, line)
-            if len(rest) > 16384:
-                self._log.line(name, rest)
+            if len(rest) > LONGEST_LINE_BYTES:
+                self._log.line(name, rest, part=True)
                 rest = b""
         if rest:
             self._log.line(name, rest)
 
     async def _watch(self) -> None:
-        """Without control groups: end it when it holds more than its limit."""
-        while True:
+        """Too much memory ends the whole container, as on a node with memory.oom.group, not just one process."""
+        while not self._over_limit():  # noqa: ASYNC110  (there is nothing to be told by)
             await asyncio.sleep(WATCH_SECONDS)
-            if resident_bytes(self.process.pid) > self._limit_bytes:
-                self._killed_for_memory = True
-                self.kill()
-                return
+        self._killed_for_memory = True
+        self.kill()
+
+    def _over_limit(self) -> bool:
+        if self._memory:
+            return self._memory.kills() > 0
+        return resident_bytes(self.process.pid) > self._limit_bytes
 
 
 class ProcessRuntime:
     real = True
 
-    def __init__(self, state: Path):
+    def __init__(self, state: Path, *, control_groups: bool = True):
+        """Without control groups, memory is watched: so it is where this machine allows none."""
         self._state = state
         self._rootless = os.geteuid() != 0
         MemoryGroups(state).clear()  # what a killed instance left
-        self._memory = MemoryGroups(state)
+        self._memory = MemoryGroups(state) if control_groups else None
         self._running: dict[str, list[ProcessContainer]] = {}
 
     async def start(self, plan: ContainerPlan) -> ProcessContainer:
@@ -115,19 +125,20 @@ class ProcessRuntime:
         if plan.uid == 0:
             raise CannotRun("CreateContainerConfigError", "a process pod never runs as root: set runAsUser")
         uid = await asyncio.to_thread(self._prepare, plan)
-        memory = self._memory.make(f"{plan.pod_uid}-{plan.name}", plan.memory_bytes)
+        memory = self._memory.make(f"{plan.pod_uid}-{plan.name}", plan.memory_bytes) if self._memory else None
         reading, writing = os.pipe()
+        tie, stdin = socket.socketpair()
         try:
-            process = await self._spawn(plan, writing)
+            process = await self._spawn(plan, stdin, writing)
         finally:
             os.close(writing)
-        container = ProcessContainer(process, LogWriter(plan.log), memory, plan.memory_bytes)
+            stdin.close()
+        control = Control(tie, uid)
+        container = ProcessContainer(process, control, LogWriter(plan.log), memory, plan.memory_bytes)
         self._running.setdefault(plan.pod_uid, []).append(container)
         self._remember()
         try:
-            sent = json.dumps(self._instructions(plan, uid, memory)).encode() + b"\n"
-            assert process.stdin is not None
-            process.stdin.write(sent)
+            await control.send_plan(json.dumps(self._instructions(plan, uid, memory)).encode())
             told = await _told(reading)
         except BaseException:
             container.kill()
@@ -140,7 +151,9 @@ class ProcessRuntime:
             raise _refusal(told.decode(errors="replace") or _last_words(plan.log))
         return container
 
-    async def _spawn(self, plan: ContainerPlan, status: int) -> asyncio.subprocess.Process:
+    async def _spawn(
+        self, plan: ContainerPlan, stdin: socket.socket, status: int
+    ) -> asyncio.subprocess.Process:
         command = [
             "setpriv",
             "--pdeathsig",
@@ -157,7 +170,7 @@ class ProcessRuntime:
         command += [sys.executable, "-I", "-S", str(_SANDBOX), str(status)]
         return await asyncio.create_subprocess_exec(
             *command,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=stdin.fileno(),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             pass_fds=[status],
@@ -229,7 +242,8 @@ class ProcessRuntime:
         await asyncio.gather(*(c.wait() for c in containers), return_exceptions=True)
         self._running.clear()
         self._remember()
-        self._memory.clear()
+        if self._memory:
+            self._memory.clear()
 
 
 def _last_words(log: Path) -> str:
@@ -241,29 +255,17 @@ def _last_words(log: Path) -> str:
 
 async def _told(status: int) -> bytes:
     """What the sandbox says of its start; nothing if it ended without a word."""
-    loop = asyncio.get_running_loop()
-    heard: asyncio.Future[bytes] = loop.create_future()
-
-    def read() -> None:
-        loop.remove_reader(status)
-        heard.set_result(os.read(status, 4096))
-
-    loop.add_reader(status, read)
     try:
-        return await asyncio.wait_for(heard, START_SECONDS)
+        await asyncio.wait_for(readable(status), START_SECONDS)
     except TimeoutError:
         return b"the sandbox did not start in time"
-    finally:
-        loop.remove_reader(status)
+    return os.read(status, 4096)
 
 
 def _refusal(told: str) -> CannotRun:
-    if "No such file or directory" in told and "/" not in told.split(":", maxsplit=1)[0]:
-        told = f'exec: "{told.split(":", maxsplit=1)[0]}": executable file not found in $PATH'
-    message = (
-        f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {told}"
-    )
-    return CannotRun("RunContainerError", message)
+    why = f"runc create failed: unable to start container process: {not_found(told)}"
+    told = f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {why}"
+    return CannotRun("StartError", told)
 
 
 def _own(folder: Path, uid: int, gid: int) -> None:

@@ -1,12 +1,19 @@
 """What the kubelet needs of whatever runs containers; played pods and process pods both provide it."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from devcluster.kubelet.sessions import Session, Wish
 from devcluster.nodes import Image
 from devcluster.resources import Obj
+
+
+def container_id() -> str:
+    """A new one, in the form of the container runtimes."""
+    return f"devcluster://{secrets.token_hex(32)}"
 
 
 class CannotRun(Exception):
@@ -64,6 +71,10 @@ class Container(Protocol):
     async def wait(self) -> Exit: ...
 
     async def stop(self, grace_seconds: float) -> None: ...
+
+    async def execute(self, wish: Wish) -> Session:
+        """Run a further command in it; CannotExecute where that cannot be."""
+        ...
 
 
 class Runtime(Protocol):

@@ -1,12 +1,19 @@
 """Runs inside a pod's new namespaces as their first process: builds the root, gives up every right, runs the command.
 
-Started by `unshare` with nothing but the standard library (python -I -S). The plan is the first line on stdin; the pipe
-stays open as the tie to the kubelet: `TERM` asks for an end, and when it closes everything here dies. The descriptor
-that the first argument names tells the kubelet how the start went: `ok`, or what failed.
+Started by `unshare` with nothing but the standard library (python -I -S). Stdin is a socket, the tie to the kubelet:
+its first line is the plan, each further line an order, and when it closes everything here dies. The descriptor that
+the first argument names tells the kubelet how the start went: `ok`, or what failed.
+
+Orders: `{"end": true}` asks the command to end. `{"exec": N, "command": […], "tty": false, "streams": 2}` comes with
+descriptors: a socket on which its fate is told, then what becomes its stdout, stderr and, if there is a third, stdin;
+with a tty only the socket, over which the terminal's other side goes back. `{"kill": N}` ends that command. It is a
+child of this process: it has the pod's namespaces, user, limits and rights, and nobody has to take more away from it.
 """
 
+import array
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -16,7 +23,9 @@ import socket
 import stat
 import struct
 import sys
+import termios
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +35,7 @@ ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC, ATTR_IDMAP = 1, 2, 4, 8, 0x00
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 CLONE_NEWUSER = 0x10000000
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 MOST_PROCESSES = 4096  # threads count too; a fork bomb ends here
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -166,63 +175,148 @@ def give_up_rights(plan: Plan, userns: int | None) -> None:
     header = struct.pack("Ii", 0x20080522, 0)
     check(libc.capset(header, bytes(24)), "drop capabilities")
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    # What runs here may have the same uid: it must not trace this process, which holds the tie to the kubelet.
+    check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable")
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
 
 
-def start(plan: Plan) -> int:
-    """Fork and exec the command; raises what exec says."""
+def become(plan: Plan, command: list[str], streams: list[int]) -> None:
+    """In a new child: the command, with these as stdin, stdout and stderr, and nothing else of this process."""
+    os.setsid()
+    if os.isatty(streams[0]):
+        fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for signalled in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
+        signal.signal(signalled, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.chdir(plan["cwd"])
+    os.execvpe(command[0], command, plan["env"])  # noqa: S606
+
+
+def start(plan: Plan, command: list[str], streams: list[int]) -> int:
+    """Fork and exec a command; raises what exec says."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.setsid()
-            nothing = os.open("/dev/null", os.O_RDONLY)
-            os.dup2(nothing, 0)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, [])
-            os.chdir(plan["cwd"])
-            os.execvpe(plan["command"][0], plan["command"], plan["env"])  # noqa: S606
+            become(plan, command, streams)
         except OSError as error:
-            os.write(writing, f"{plan['command'][0]}: {error.strerror}".encode())
+            os.write(writing, f"{command[0]}: {error.strerror}".encode())
         os._exit(127)
     os.close(writing)
     failed = os.read(reading, 4096)
     os.close(reading)
     if failed:
+        os.waitpid(child, 0)
         raise OSError(failed.decode())
     return child
 
 
-def reap_until_end(main: int) -> int:
-    """The exit code of the command; meanwhile reap whatever it leaves, and mind the tie to the kubelet."""
-    wake, woken = socket.socketpair()
-    wake.setblocking(False)
-    woken.setblocking(False)
-    signal.set_wakeup_fd(woken.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    while True:
-        # Reap before waiting: the command may have ended before its signal could wake anybody.
+@dataclass
+class Session:
+    """A further command beside the main one, and the socket on which its fate is told."""
+
+    pid: int
+    fate: socket.socket
+
+
+class Keeper:
+    """Minds the main command and its sessions: reaps, obeys, and dies with the kubelet."""
+
+    def __init__(self, plan: Plan):
+        self._plan, self._main = plan, 0
+        self._control = socket.socket(fileno=0)
+        self._text = b""
+        self._received: list[int] = []
+        self._sessions: dict[int, Session] = {}
+
+    def run(self, main: int) -> int:
+        """The exit code of the main command."""
+        self._main = main
+        wake, woken = socket.socketpair()
+        wake.setblocking(False)
+        woken.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            # Reap before waiting: the command may have ended before its signal could wake anybody.
+            code = self._reap()
+            if code is not None:
+                return code
+            readable, _, _ = select.select([self._control, wake], [], [])
+            if wake in readable:
+                wake.recv(4096)
+            if self._control in readable:
+                for order in self._orders():
+                    self._obey(order)
+
+    def _reap(self) -> int | None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return 0
             if pid == 0:
-                break
-            if pid == main:
-                return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
-        readable, _, _ = select.select([0, wake.fileno()], [], [])
-        if wake.fileno() in readable:
-            wake.recv(4096)
-        if 0 in readable:
-            word = os.read(0, 4096)
-            if not word:
-                os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
-            if b"TERM" in word:
-                os.kill(main, signal.SIGTERM)
+                return None
+            code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+            if pid == self._main:
+                return code
+            for number, session in list(self._sessions.items()):
+                if session.pid == pid:
+                    tell(session.fate, {"exit": code})
+                    del self._sessions[number]
+
+    def _orders(self) -> list[Plan]:
+        data, rights, _, _ = self._control.recvmsg(65536, 4096, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, content in rights:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                numbers = array.array("i")
+                numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+                self._received += numbers
+        if not data:
+            os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
+        *lines, self._text = (self._text + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def _obey(self, order: Plan) -> None:
+        if "exec" in order:
+            count = 1 if order["tty"] else order["streams"] + 1
+            given, self._received = self._received[:count], self._received[count:]
+            self._open(order, given)
+        elif session := self._sessions.get(order.get("kill", 0)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(session.pid, signal.SIGKILL)
+        elif "end" in order:
+            os.kill(self._main, signal.SIGTERM)
+
+    def _open(self, order: Plan, given: list[int]) -> None:
+        fate, streams = socket.socket(fileno=given[0]), given[1:]
+        try:
+            if order["tty"]:
+                ours, theirs = os.openpty()
+                socket.send_fds(fate, [b'{"tty": true}\n'], [ours])
+                streams = [theirs, theirs, theirs]
+                given += [ours, theirs]
+            else:
+                if len(streams) < 3:
+                    streams.append(os.open("/dev/null", os.O_RDONLY))
+                    given.append(streams[-1])
+                streams = [streams[2], *streams[:2]]
+            self._sessions[order["exec"]] = Session(start(self._plan, order["command"], streams), fate)
+        except OSError as error:
+            tell(fate, {"failed": str(error)})
+        finally:
+            for number in given[1:]:
+                os.close(number)
+
+
+def tell(fate: socket.socket, word: Plan) -> None:
+    """Once; whoever asked may have gone."""
+    with contextlib.suppress(OSError), fate:
+        fate.sendall(json.dumps(word).encode() + b"\n")
 
 
 def read_plan() -> Plan:
@@ -249,15 +343,15 @@ def main() -> None:
         enter_root(plan["root"])
         lay_mounts(mounts)
         give_up_rights(plan, userns)
-        running = start(plan)
+        nothing = os.open("/dev/null", os.O_RDONLY)
+        running = start(plan, plan["command"], [nothing, 1, 2])
     except (OSError, KeyError, ValueError) as error:
         told = str(error) or traceback.format_exc()
         os.write(status, told.encode()[:4000])
         sys.exit(125)
     os.write(status, b"ok")
     os.close(status)
-    code = reap_until_end(running)
-    os._exit(code)
+    os._exit(Keeper(plan).run(running))
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def test_a_link_in_a_volume_leads_no_mount_out_of_the_pod(
     home = {"/home/jovyan": disk(cluster, space, "d")}
     output(cluster, space, shell("first", f"ln -s {tmp_path} ~/way", home))
     cluster.create(f"{space}/pods", shell("second", "true", home | {"/home/jovyan/way/in": {"emptyDir": {}}}))
-    cluster.until(f"{space}/pods/second", lambda o: "RunContainerError" in str(o["status"]))
+    cluster.until(f"{space}/pods/second", lambda o: "StartError" in str(o["status"]))
     assert list(tmp_path.iterdir()) == []
 
 
