@@ -13,6 +13,7 @@ from devcluster.callfaults import CallFaults
 from devcluster.controllers.base import Controller
 from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.garbage import GarbageCollector
+from devcluster.controllers.jobs import JobController
 from devcluster.controllers.namespaces import NamespaceController
 from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.replicasets import ReplicaSetController
@@ -82,6 +83,7 @@ class Cluster:
             StatefulSetController(api),  # type: ignore[list-item]
             ReplicaSetController(api),  # type: ignore[list-item]
             DeploymentController(api),  # type: ignore[list-item]
+            JobController(api),  # type: ignore[list-item]
             self._services,  # type: ignore[list-item]
             Scheduler(api),  # type: ignore[list-item]
         ]

@@ -140,10 +140,15 @@ def _deployment(obj: Obj) -> None:
     obj.setdefault("status", {})
 
 
+_NO_LIMIT = 2**31 - 1
+
+
 def _job(obj: Obj) -> None:
     spec = _template(obj)
+    if "parallelism" not in spec:
+        spec.setdefault("completions", 1)
     spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("backoffLimit", _NO_LIMIT if "backoffLimitPerIndex" in spec else 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)

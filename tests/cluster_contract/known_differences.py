@@ -29,7 +29,6 @@ _BALANCER = (
     "body.metadata.managedFields[Python Update status]",
     "body.metadata.managedFields[kube-controller-manager Update status]",
 )
-_JOB = ("body.metadata.managedFields[kube-controller-manager Update status]", "body.status.*")
 _GROUPS = (
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -92,12 +91,10 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "Jobs are stored; no controller acts on them.",
+        "Conditions merge alike in every kind; those of a Job are one piece.",
         {
             "workloads": {
-                "its pods": ("body.items[j-*]",),
-                "suspend": _JOB,
-                "suspended": _JOB,
+                "suspended": ("body.metadata.managedFields[kube-controller-manager Update status].*",)
             }
         },
     ),
