@@ -16,6 +16,7 @@ How it is built, from the bottom up:
 - `store` objects in memory and SQLite, numbered changes; `resources` kinds; `names`, `selectors`, `quantity`
 - `fields`, `schema`, `apply`, `patches` who owns which field; server-side apply and the other patches
 - `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
+- `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
 - `api` the verbs on objects, whoever asks; `errors` refusals; `events`
 - `server`, `requests`, `responses`, `subresources`, `reviews`, `watching`, `views`, `discovery`, `faults` HTTP
 - `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
@@ -30,8 +31,7 @@ size, id-mapped, mounted in a mount namespace that goes with devcluster. Without
 without a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 fail. A disk grows
 while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
 
-What it does not do: NetworkPolicies and RBAC are stored, not enforced (there is one user, the admin, whom every access
-review allows everything; service accounts get no tokens); protobuf bodies
+What it does not do: NetworkPolicies are stored, not enforced; protobuf bodies
 (some imperative `kubectl create` commands) are refused, use `-f`; Jobs, Deployments and DaemonSets are stored only; no
 exec, attach or port-forward; no exec or grpc probes, init containers or sidecars; fields that a kind does not have are
 noticed at the top level only.

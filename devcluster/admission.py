@@ -81,7 +81,7 @@ def _pod_defaults(store: Store, pod: Obj) -> None:
 
 
 def _token_volume(spec: Obj) -> None:
-    """The token volume that every pod gets unless it declines; this kubelet leaves it empty of tokens."""
+    """The token volume that every pod gets unless it declines."""
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     if any(m["mountPath"] == path for c in spec["containers"] for m in c.get("volumeMounts", [])):
         return

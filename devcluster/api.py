@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from devcluster import admission, apply, defaults, metadata, validation
+from devcluster import admission, apply, defaults, escalation, metadata, validation
 from devcluster.clock import now
 from devcluster.errors import (
     ApiError,
@@ -22,6 +22,7 @@ from devcluster.errors import (
 )
 from devcluster.qos import qos_class
 from devcluster.quota import Totals
+from devcluster.rbac import User
 from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
 from devcluster.store import Store, clone
 
@@ -35,6 +36,8 @@ class Writer:
     manager: str
     dry_run: bool = False
     subresource: str = ""
+    user: User | None = None
+    """None: the cluster itself."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Api:
         if meta.get("name") and self.store.get(kind, namespace, meta["name"]):
             raise already_exists(kind, meta["name"])
         validation.validate(kind, obj, None)
+        escalation.check(self.store, kind, obj, None, writer.user)
         admission.admit_valid(self.store, self.totals, kind, obj)
         return obj if writer.dry_run else self.store.put(kind, obj)
 
@@ -94,6 +98,7 @@ class Api:
         new = metadata.settle(kind, old, new, writer.subresource)
         defaults.fill(kind, new)
         validation.validate(kind, new, old)
+        escalation.check(self.store, kind, new, old, writer.user)
         admission.admit_update(self.store, kind, new, old)
         if kind.generation and writer.subresource != "binding" and _spec(new) != _spec(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

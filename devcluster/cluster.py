@@ -9,8 +9,10 @@ from aiohttp import web
 
 from devcluster import instance, memory, nodes, tls
 from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.authentication import Authentication
 from devcluster.callfaults import CallFaults
 from devcluster.controllers.base import Controller
+from devcluster.controllers.clusterroles import ClusterRoleController, create_defaults
 from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.garbage import GarbageCollector
 from devcluster.controllers.jobs import JobController
@@ -36,6 +38,7 @@ from devcluster.resources import NAMESPACE
 from devcluster.scheduler import Scheduler
 from devcluster.server import Server
 from devcluster.store import Store
+from devcluster.tokens import Tokens
 
 log = logging.getLogger("devcluster")
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -57,6 +60,7 @@ class Cluster:
         self.store = Store(options.state / "objects.sqlite")
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
+        self._tokens = Tokens(self.store, options.state)
         self._tls, self._certificate = tls.context(options.state)
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
         pulls = PullFaults()
@@ -70,6 +74,7 @@ class Cluster:
             runtime=self._runtime,
             images=Images(options.file.images, pulls.errors),
             disks=disks,
+            tokens=self._tokens,
             ready_seconds=options.file.played.ready_seconds,
         )
         self._kubelets = Kubelets(api, host)
@@ -80,6 +85,7 @@ class Cluster:
             GarbageCollector(api),  # type: ignore[list-item]
             VolumeController(api, grow, disks.discard),  # type: ignore[list-item]
             QuotaController(api),  # type: ignore[list-item]
+            ClusterRoleController(api),  # type: ignore[list-item]
             StatefulSetController(api),  # type: ignore[list-item]
             ReplicaSetController(api),  # type: ignore[list-item]
             DeploymentController(api),  # type: ignore[list-item]
@@ -93,7 +99,8 @@ class Cluster:
         """Serve until `stop` is set."""
         self._furnish()
         token = instance.token(self._options.state)
-        server = Server(self.api, token, self.faults, self._calls, self._logs)
+        authentication = Authentication(self.store, token, self._tokens)
+        server = Server(self.api, authentication, self.faults, self._calls, self._logs)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=self._tls)
@@ -126,6 +133,7 @@ class Cluster:
                 self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
         nodes.register(self.api, self._options.file.nodes)
         create_classes(self.api)
+        create_defaults(self.api)
 
     async def _expire_events(self) -> None:
         while True:

@@ -4,6 +4,7 @@ import base64
 import random
 from collections.abc import Callable
 
+from devcluster import roles
 from devcluster.clock import now
 from devcluster.errors import bad_request
 from devcluster.quantity import canonical
@@ -276,6 +277,8 @@ _DEFAULTS: dict[str, Callable[[Obj], None]] = {
     "Namespace": _namespace,
     "Node": _node,
     "ResourceQuota": _quota,
+    "RoleBinding": roles.fill_binding,
+    "ClusterRoleBinding": roles.fill_binding,
 }
 _ALLOCATIONS: dict[str, Callable[[Obj], None]] = {
     "Job": _job_labels,

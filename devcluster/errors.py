@@ -130,23 +130,14 @@ def namespace_terminating(kind: Kind, name: str, namespace: str) -> ApiError:
     return forbidden(kind, name, why, [cause])
 
 
-def anonymous(verb: str, kind: Kind | None, path: str, namespace: str, name: str) -> ApiError:
-    who = 'User "system:anonymous"'
-    if kind is None:
-        message = f'forbidden: {who} cannot {verb} path "{path}"'
-        return ApiError(403, "Forbidden", message, {})
-    scope = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    why = f'{who} cannot {verb} resource "{kind.plural}" in API group "{kind.group}" {scope}'
-    return forbidden(kind, name, why)
-
-
 def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
     words = list(dict.fromkeys(f"{c.field}: {c.message}" for c in causes))
     joined = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
     details: Obj = {"name": name} if name else {}
     if kind.group:
         details["group"] = kind.group
-    details["kind"] = kind.kind
+    if kind.kind:
+        details["kind"] = kind.kind
     details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
     return ApiError(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {joined}', details)
 

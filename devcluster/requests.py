@@ -11,6 +11,7 @@ from aiohttp import web
 from devcluster import resources
 from devcluster.api import DeleteOptions, Writer
 from devcluster.errors import ApiError, bad_request
+from devcluster.rbac import Ask
 from devcluster.resources import NAMESPACE, Kind, Obj
 from devcluster.selectors import Match, field_selector, label_selector
 from devcluster.store import Stored
@@ -60,6 +61,35 @@ def target(path: str) -> Target | None:
     return Target(kind, namespace, rest[1] if len(rest) > 1 else "", subresource)
 
 
+def asked(method: str, path: str, query: Query) -> Ask:
+    """The request as rules see it: by its form alone, whether or not there is such a resource."""
+    parts = [p for p in path.split("/") if p]
+    verb = {"POST": "create", "PUT": "update", "GET": "get", "HEAD": "get"}.get(method, method.lower())
+    if parts[:1] == ["api"] and len(parts) >= 3:
+        group, rest = "", parts[2:]
+    elif parts[:1] == ["apis"] and len(parts) >= 4:
+        group, rest = parts[1], parts[3:]
+    else:
+        return Ask(method.lower(), path=path)
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in NAMESPACE.subresources:
+            rest = rest[2:]
+    resource, name, subresource = (*rest, "", "")[:3]
+    if not name and verb in ("get", "delete"):
+        many = "watch" if query.flag("watch") else "list"
+        verb = many if verb == "get" else "deletecollection"
+        name = _named(query)
+    return Ask(verb, group, resource, subresource, namespace, name)
+
+
+def _named(query: Query) -> str:
+    """A selection of one name counts as that name."""
+    key, _, name = query.get("fieldSelector", "").partition("=")
+    return name if key == "metadata.name" and "," not in name else ""
+
+
 def verb_of(request: web.Request, at: Target, query: Query) -> str:
     if request.method == "GET":
         if at.name:
@@ -107,7 +137,7 @@ def writer_of(request: web.Request, at: Target, query: Query) -> Writer:
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
-    return Writer(query.get("fieldManager") or agent, dry_run == "All", at.subresource)
+    return Writer(query.get("fieldManager") or agent, dry_run == "All", at.subresource, request["user"])
 
 
 def delete_options(body: Obj, query: Query) -> DeleteOptions:

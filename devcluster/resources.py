@@ -126,6 +126,11 @@ JOB = Kind("batch", "v1", "Job", "jobs", subresources=("status",), in_all=True, 
 STORAGE_CLASS = Kind(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)
 )
+_RBAC = "rbac.authorization.k8s.io"
+ROLE = Kind(_RBAC, "v1", "Role", "roles")
+ROLE_BINDING = Kind(_RBAC, "v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE = Kind(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDING = Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 
 KINDS: tuple[Kind, ...] = (
     CONFIG_MAP,
@@ -160,23 +165,30 @@ KINDS: tuple[Kind, ...] = (
         generation=True,
     ),
     Kind("coordination.k8s.io", "v1", "Lease", "leases"),
-    Kind("rbac.authorization.k8s.io", "v1", "Role", "roles"),
-    Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
-    Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False),
-    Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    ROLE,
+    ROLE_BINDING,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
     Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)),
     Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
 )
 
-ACCESS_REVIEW = Kind(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
-)
+_ACCESS, _IDENTITY = "authorization.k8s.io", "authentication.k8s.io"
+SELF_ACCESS_REVIEW = Kind(_ACCESS, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+ACCESS_REVIEW = Kind(_ACCESS, "v1", "SubjectAccessReview", "subjectaccessreviews", False)
+LOCAL_ACCESS_REVIEW = Kind(_ACCESS, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews")
+RULES_REVIEW = Kind(_ACCESS, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False)
+SELF_REVIEW = Kind(_IDENTITY, "v1", "SelfSubjectReview", "selfsubjectreviews", False)
+TOKEN_REVIEW = Kind(_IDENTITY, "v1", "TokenReview", "tokenreviews", False)
+REVIEWS = (SELF_ACCESS_REVIEW, ACCESS_REVIEW, LOCAL_ACCESS_REVIEW, RULES_REVIEW, SELF_REVIEW, TOKEN_REVIEW)
 """Answered, never stored."""
+TOKEN_REQUEST = Kind(_IDENTITY, "v1", "TokenRequest", "tokenrequests")
+"""What serviceaccounts/token takes."""
 
 ALIASES = {("events.k8s.io", "events"): EVENT}
 """Paths that serve another group's objects."""
 
-_BY_PATH = {(k.group, k.plural): k for k in (*KINDS, ACCESS_REVIEW)} | ALIASES
+_BY_PATH = {(k.group, k.plural): k for k in (*KINDS, *REVIEWS)} | ALIASES
 _BY_KIND = {(k.api_version, k.kind): k for k in KINDS}
 
 
@@ -191,7 +203,7 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 def groups() -> list[str]:
     """API groups in discovery's order, the core group left out."""
     seen = dict.fromkeys(k.group for k in KINDS if k.group)
-    return [*seen, "events.k8s.io", ACCESS_REVIEW.group]
+    return [*seen, "events.k8s.io", _ACCESS, _IDENTITY]
 
 
 def _resource(kind: Kind) -> Iterator[Obj]:
@@ -228,8 +240,9 @@ def resource_list(group: str) -> Obj:
     found = [entry for k in KINDS if k.group == group for entry in _resource(k)]
     if group == "events.k8s.io":
         found = list(_resource(EVENT))
-    if group == ACCESS_REVIEW.group:
-        found = [entry | {"verbs": ["create"]} for entry in _resource(ACCESS_REVIEW)]
+    if group in (_ACCESS, _IDENTITY):
+        asked = [kind for kind in REVIEWS if kind.group == group]
+        found = [entry | {"verbs": ["create"]} for kind in asked for entry in _resource(kind)]
     found.sort(key=lambda r: str(r["name"]))
     body: Obj = {"kind": "APIResourceList"}
     if group:

@@ -1,20 +1,21 @@
 """HTTP: paths and verbs become calls of the API; refusals become Status objects."""
 
 import asyncio
-import hmac
 import logging
 from typing import Any
 
 from aiohttp import web
 
-from devcluster import discovery, patches, reviews, validation
+from devcluster import discovery, patches, rbac, validation
 from devcluster.api import Api
+from devcluster.authentication import Authentication
 from devcluster.callfaults import Call, CallFaults, Cut, OpenWatch, break_off
-from devcluster.errors import ApiError, anonymous, bad_request, invalid, method_not_allowed, required
+from devcluster.errors import ApiError, bad_request, invalid, method_not_allowed, required
 from devcluster.faults import Faults
 from devcluster.requests import (
     Query,
     Target,
+    asked,
     delete_options,
     match_of,
     page_of,
@@ -24,8 +25,9 @@ from devcluster.requests import (
     verb_of,
     writer_of,
 )
-from devcluster.resources import ACCESS_REVIEW, NAMESPACE, Kind, Obj
+from devcluster.resources import NAMESPACE, REVIEWS, Kind, Obj
 from devcluster.responses import SUCCESS, as_json, json_answer, one
+from devcluster.reviews import Reviews
 from devcluster.subresources import Logs, Subresources
 from devcluster.views import dump, metadata_list, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
@@ -36,9 +38,12 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
 class Server:
-    def __init__(self, api: Api, token: str, faults: Faults, calls: CallFaults, logs: Logs):
-        self._api, self._token, self._faults, self._calls = api, token, faults, calls
-        self._subresources = Subresources(api, logs)
+    def __init__(
+        self, api: Api, authentication: Authentication, faults: Faults, calls: CallFaults, logs: Logs
+    ):
+        self._api, self._authentication, self._faults, self._calls = api, authentication, faults, calls
+        self._reviews = Reviews(api.store, authentication)
+        self._subresources = Subresources(api, logs, authentication.tokens)
         self.closing = asyncio.Event()
 
     def app(self) -> web.Application:
@@ -60,35 +65,24 @@ class Server:
             return as_json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        path = request.path
+        path, query = request.path, Query(request.query)
+        ask = asked(request.method, path, query)
+        user = request["user"] = self._authentication.user(request.headers, ask)
+        rbac.check(self._api.store, user, ask)
         if path in OPEN_PATHS:
             return as_json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
         found = target(path)
-        self._authenticate(request, found)
         if path.startswith("/_faults"):
             return await self._control(request)
         if found is None:
             return discovery.answer(path, f"{request.host}")
-        query = Query(request.query)
         call = call_of(request, found, query)
         met = await self._calls.meet(call)
-        if found.kind is ACCESS_REVIEW:
+        if found.kind in REVIEWS:
             answer: web.StreamResponse = await self._review(request, found, query, call)
         else:
             answer = await self._dispatch(request, found, query, call)
         return await self._calls.leave(met, request, answer)
-
-    def _authenticate(self, request: web.Request, found: Target | None) -> None:
-        given = request.headers.get("Authorization", "")
-        if not given:
-            at = found or Target(NAMESPACE)
-            verb = verb_of(request, at, Query(request.query)) if found else request.method.lower()
-            raise anonymous(verb, found.kind if found else None, request.path, at.namespace, at.name)
-        scheme, _, token = given.partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(
-            token.strip().encode(), self._token.encode()
-        ):
-            raise ApiError(401, "Unauthorized", "Unauthorized")
 
     async def _control(self, request: web.Request) -> web.Response:
         if request.method == "POST":
@@ -126,7 +120,8 @@ class Server:
             raise method_not_allowed()
         body = await read_body(request)
         validation.decode(at.kind, body)
-        return as_json(reviews.answer(body, writer_of(request, at, query).manager), 201)
+        manager = writer_of(request, at, query).manager
+        return as_json(self._reviews.answer(at.kind, at.namespace, body, request["user"], manager), 201)
 
     def _checked(self, at: Target, body: Any, query: Query) -> list[str]:
         """Decode; members that the kind does not have are dropped with a warning, or refused where strict."""

@@ -13,6 +13,7 @@ from devcluster.requests import Query, Target, delete_options, read_body, writer
 from devcluster.resources import POD, Obj
 from devcluster.responses import SUCCESS, as_json, one
 from devcluster.scale import scale_of, with_replicas
+from devcluster.tokens import Tokens
 
 
 class Logs(Protocol):
@@ -24,8 +25,8 @@ class Logs(Protocol):
 
 
 class Subresources:
-    def __init__(self, api: Api, logs: Logs):
-        self._api, self._logs = api, logs
+    def __init__(self, api: Api, logs: Logs, tokens: Tokens):
+        self._api, self._logs, self._tokens = api, logs, tokens
 
     async def answer(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
         if at.subresource == "log" and request.method == "GET":
@@ -38,6 +39,9 @@ class Subresources:
             writer = writer_of(request, at, query)
             done = self._api.update(at.kind, "", at.name, lambda o: o | {"spec": spec}, writer)
             return one(request, at.kind, done)
+        if at.subresource == "token" and request.method == "POST":
+            body, manager = await read_body(request), writer_of(request, at, query).manager
+            return as_json(self._tokens.answer(at.namespace, at.name, body, manager), 201)
         if at.subresource == "binding" and request.method == "POST":
             node = (await read_body(request))["target"]["name"]
             self._api.bind(self._api.get(POD, at.namespace, at.name), node)

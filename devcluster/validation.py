@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from devcluster import roles
 from devcluster.errors import (
     ApiError,
     Cause,
@@ -377,6 +378,10 @@ _CHECKS: dict[str, Callable[[Obj], Iterator[Cause]]] = {
     "Job": _job,
     "Service": _service,
     "PersistentVolumeClaim": _claim,
+    "Role": roles.role,
+    "ClusterRole": roles.cluster_role,
+    "RoleBinding": roles.role_binding,
+    "ClusterRoleBinding": roles.cluster_role_binding,
 }
 _CHANGES: dict[str, Callable[[Obj, Obj], Iterator[Cause]]] = {
     "ConfigMap": _config_change,
@@ -387,4 +392,6 @@ _CHANGES: dict[str, Callable[[Obj, Obj], Iterator[Cause]]] = {
     "Job": _job_change,
     "Service": _service_change,
     "PersistentVolumeClaim": _claim_change,
+    "RoleBinding": roles.binding_change,
+    "ClusterRoleBinding": roles.binding_change,
 }

@@ -10,21 +10,31 @@ from devcluster.kubelet.config import Lookup
 from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.logs import PodLogs
+from devcluster.kubelet.podtokens import PodTokens
 from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import PodVolumes
 from devcluster.network import PODS, Addresses
 from devcluster.nodes import is_ready
 from devcluster.resources import POD, Obj
+from devcluster.tokens import Tokens
 
 
 class Host:
     def __init__(
-        self, *, api: Api, state: Path, runtime: Runtime, images: Images, disks: Disks, ready_seconds: float
+        self,
+        *,
+        api: Api,
+        state: Path,
+        runtime: Runtime,
+        images: Images,
+        disks: Disks,
+        tokens: Tokens,
+        ready_seconds: float,
     ):
         self._api, self._state = api, state
         self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
-        self._disks = disks
+        self._disks, self._tokens = disks, tokens
         self.logs = PodLogs(state / "logs", self._over)
         self._addresses = Addresses(*PODS)
         self._taken: set[str] = set()
@@ -47,7 +57,8 @@ class Host:
     def volumes(self, pod: Obj, lookup: Lookup) -> PodVolumes:
         uid = pod["metadata"]["uid"]
         owner = host_uid(pod) if os.geteuid() == 0 else None
-        return PodVolumes(pod, self._state / "run" / uid, self._state / "scratch" / uid, lookup, owner)
+        folder, scratch = self._state / "run" / uid, self._state / "scratch" / uid
+        return PodVolumes(pod, folder, scratch, lookup, owner, PodTokens(self._tokens, pod))
 
     async def mount_disk(self, volume: str, size: str, pod_uid: str) -> Path:
         async with self._mounting:

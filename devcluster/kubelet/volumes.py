@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from devcluster.kubelet import config
+from devcluster.kubelet.podtokens import PodTokens
 from devcluster.kubelet.runtime import Mount
 from devcluster.quantity import whole
 from devcluster.resources import CONFIG_MAP, SECRET, Kind, Obj
@@ -22,14 +23,17 @@ class NotReady(Exception):
 class PodVolumes:
     """`folder` holds what is written for the pod, `scratch` its emptyDirs; `disks` are the mounted claims by name."""
 
-    def __init__(self, pod: Obj, folder: Path, scratch: Path, lookup: config.Lookup, owner: int | None):
-        self._pod, self._folder, self._scratch, self._lookup, self._owner = (
-            pod,
-            folder,
-            scratch,
-            lookup,
-            owner,
-        )
+    def __init__(
+        self,
+        pod: Obj,
+        folder: Path,
+        scratch: Path,
+        lookup: config.Lookup,
+        owner: int | None,
+        tokens: PodTokens,
+    ):
+        self._pod, self._folder, self._scratch, self._lookup = pod, folder, scratch, lookup
+        self._owner, self._tokens = owner, tokens
         self.disks: dict[str, Path] = {}
 
     def claims(self) -> list[str]:
@@ -82,6 +86,8 @@ class PodVolumes:
                     files |= self._from_object(name, CONFIG_MAP, part["name"], part | optional)
                 elif part := source.get("downwardAPI"):
                     files |= self._downward(part, address)
+                elif part := source.get("serviceAccountToken"):
+                    files[part["path"]] = (self._tokens.current(part).encode(), None)
             return files
         return None
 

@@ -33,7 +33,6 @@ _GROUPS = (
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",
-    "authentication.k8s.io",
     "autoscaling",
     "certificates.k8s.io",
     "discovery.k8s.io",
@@ -77,18 +76,6 @@ DIFFERENCES = (
     Difference(
         "The recording's load balancer was a script that wrote the address under its own name.",
         {"services": {"with its address": _BALANCER, "delete": _BALANCER}},
-    ),
-    Difference(
-        "Service accounts get no tokens, and nobody but the admin has any: there are no rights to lack.",
-        {
-            "access": {
-                "a token for a service account": _WHOLE,
-                "list without the right": _WHOLE,
-                "create without the right": _WHOLE,
-                "at cluster scope": _WHOLE,
-                "may I?": ("body.status.allowed",),
-            }
-        },
     ),
     Difference(
         "Conditions merge alike in every kind; those of a Job are one piece.",

@@ -96,6 +96,15 @@ def _(stage: Stage) -> None:
     stage.cluster.create(f"{N}/c-rbac/serviceaccounts", {"metadata": {"name": "limited"}})
 
 
+def _by_that_account(stage: Stage) -> None:
+    token = stage.answers["a token for a service account"]["status"]["token"]
+    stage.request["headers"] = {"Authorization": f"Bearer {token}"}
+
+
+for _note in ("list without the right", "create without the right", "at cluster scope", "may I?"):
+    before("access", _note)(_by_that_account)
+
+
 # --- Namespaces and objects
 
 
