@@ -121,7 +121,7 @@ class JobController(WorkloadController):
                 self.remove_pod(job, pod)
         elif not going(job):
             again = self._manage(key, look)
-        look.pods = self.parts.of(JOB, job)
+            look.pods = self.parts.of(JOB, job)
         if target is None and is_complete(look):
             target = condition("SuccessCriteriaMet", *COMPLETIONS_REACHED)
         if target is None and not going(job):

@@ -1,0 +1,63 @@
+"""Pods that no node takes: the case itself plays their kubelet, so that they start and end as it says, anywhere."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.kube import Kube, Obj
+
+GATE = [{"name": "example.org/no-node"}]
+
+
+def template(image: str, app: str = "", **spec: Any) -> Obj:
+    container = {"name": "main", "image": image}
+    labels = {"labels": {"app": app}} if app else {}
+    return {"metadata": labels, "spec": {"schedulingGates": GATE, "containers": [container], **spec}}
+
+
+def pods(kube: Kube, space: str, **labels: str) -> list[Obj]:
+    """The pods of these labels, by name."""
+    selector = ",".join(f"{k.replace('__', '/')}={v}" for k, v in labels.items())
+    items: list[Obj] = kube.get(f"{space}/pods", labelSelector=selector)["items"]
+    return items
+
+
+def until_pods(kube: Kube, space: str, count: int, **labels: str) -> list[Obj]:
+    selector = ",".join(f"{k}={v}" for k, v in labels.items())
+    found = kube.until(f"{space}/pods?labelSelector={selector}", lambda o: len(o["items"]) == count)
+    items: list[Obj] = found["items"]
+    return items
+
+
+def start(kube: Kube, space: str, pod: Obj, ready: bool = True) -> None:
+    conditions = [{"type": "Ready", "status": str(ready), "lastTransitionTime": _at(0)}]
+    _tell(kube, space, pod, {"phase": "Running", "conditions": conditions})
+
+
+def end(kube: Kube, space: str, pod: Obj, code: int = 0, ago_seconds: int = 0, **status: Any) -> None:
+    """Its container has exited, so long ago."""
+    terminated = {"exitCode": code, "startedAt": _at(ago_seconds + 1), "finishedAt": _at(ago_seconds)}
+    container = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
+    container["state"] = {"terminated": terminated}
+    phase = "Failed" if code else "Succeeded"
+    _tell(kube, space, pod, {"phase": phase, "containerStatuses": [container], **status})
+
+
+def _tell(kube: Kube, space: str, pod: Obj, status: Obj) -> None:
+    path = f"{space}/pods/{pod['metadata']['name']}/status"
+    code, answer = kube.call("PATCH", path, {"status": status}, "merge")
+    assert code == 200, answer
+
+
+def _at(ago_seconds: int) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=ago_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def events(kube: Kube, space: str, name: str, reason: str) -> list[str]:
+    """What was told of an object by this reason, once it is."""
+    fields = f"involvedObject.name={name},reason={reason}"
+    found = kube.until(f"{space}/events?fieldSelector={fields}", lambda o: bool(o["items"]))
+    return [e["message"] for e in found["items"]]
+
+
+def conditions(obj: Obj) -> dict[str, Obj]:
+    return {c["type"]: c for c in obj.get("status", {}).get("conditions", [])}
