@@ -11,7 +11,8 @@ from pathlib import Path
 
 from devcluster import instance, nodes
 from devcluster.cluster import Cluster, Options
-from devcluster.kubelet import namespaces
+from devcluster.kubelet import namespaces, podnetwork
+from devcluster.network import SharedNetwork
 from devcluster.nodes import Image, NodeFile
 
 
@@ -52,7 +53,8 @@ async def _serve(options: Options) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Cluster(options).run(stop)
+    network = await podnetwork.begin() if options.process_pods else SharedNetwork()
+    await Cluster(options, network).run(stop)
 
 
 def main() -> None:

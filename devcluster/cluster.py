@@ -32,7 +32,7 @@ from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.process import ProcessRuntime
 from devcluster.kubelet.pullfaults import PullFaults
 from devcluster.kubelet.runtime import Runtime
-from devcluster.network import BALANCERS, Addresses
+from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
 from devcluster.resources import NAMESPACE
 from devcluster.scheduler import Scheduler
@@ -55,8 +55,8 @@ class Options:
 
 
 class Cluster:
-    def __init__(self, options: Options):
-        self._options = options
+    def __init__(self, options: Options, network: PodNetwork):
+        self._options, self._network = options, network
         self.store = Store(options.state / "objects.sqlite")
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
@@ -66,7 +66,9 @@ class Cluster:
         pulls = PullFaults()
         self.faults.offer(*self._calls.switches, *pulls.switches, nodes.ready_switch(api))
         self._runtime: Runtime = (
-            ProcessRuntime(options.state) if options.process_pods else PlayedRuntime(options.file.played)
+            ProcessRuntime(options.state, network)
+            if options.process_pods
+            else PlayedRuntime(options.file.played)
         )
         host = Host(
             api=api,
@@ -75,10 +77,13 @@ class Cluster:
             images=Images(options.file.images, pulls.errors),
             disks=disks,
             tokens=self._tokens,
+            network=network,
             ready_seconds=options.file.played.ready_seconds,
         )
         self._kubelets = Kubelets(api, host)
-        self._services = ServiceController(api, Addresses(*BALANCERS), carry=options.process_pods)
+        self._services = ServiceController(
+            api, Addresses(*BALANCERS), network.connect if options.process_pods else None
+        )
         grow = disks.grow if options.process_pods else lambda volume, size: True
         self._controllers: list[Controller[object]] = [
             NamespaceController(api, self._certificate),  # type: ignore[list-item]
@@ -123,6 +128,7 @@ class Cluster:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._services.close()
         await runner.cleanup()
+        await self._network.close()
         self._disks.close()
         self.store.close()
 

@@ -1,17 +1,22 @@
-"""Loopback addresses: every pod and every load balancer has one of its own in 127.0.0.0/8.
+"""Addresses of pods, and how they are reached: on a network of their own, or, where that cannot be, this machine's.
 
-Taken at random: several clusters may run on one machine, and a pod shares this machine's network, so that nobody
-may tell which address comes next and lie in wait there.
+Their own is made by kubelet/podnetwork.py. On this machine's, every pod has a loopback address, taken at random, since
+nobody may tell which comes next and lie in wait there. Load balancers always have one of those.
 """
 
+import asyncio
 import ipaddress
 import random
-from collections.abc import Container
+from collections.abc import Awaitable, Callable, Container
+from typing import Protocol
 
-PODS = ("127.16.0.0", 22)
+LOOPBACK_PODS = ("127.16.0.0", 22)
 """127.16.0.0 up to 127.63.255.255, taken as 22 bits and a little more."""
 BALANCERS = ("127.64.0.0", 20)
 """127.64.0.0/12."""
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[str, int], Awaitable[Streams]]
+"""To a pod's address and port."""
 
 
 class Addresses:
@@ -27,3 +32,40 @@ class Addresses:
             address = str(ipaddress.ip_address(self._base + place))
             if place % 256 not in (0, 255) and address not in used:
                 return address
+
+
+class PodNetwork(Protocol):
+    addresses: Addresses
+    nameserver: str | None
+    """Where it is not this machine's."""
+
+    async def connect(self, address: str, port: int) -> Streams:
+        """A connection to a pod."""
+
+    async def join(self, pod_uid: str, address: str) -> list[str]:
+        """What a command begins with that runs in this pod's network."""
+
+    def leave(self, pod_uid: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class SharedNetwork:
+    """This machine's own."""
+
+    nameserver: str | None = None
+
+    def __init__(self) -> None:
+        self.addresses = Addresses(*LOOPBACK_PODS)
+
+    async def connect(self, address: str, port: int) -> Streams:
+        return await asyncio.open_connection(address, port)
+
+    async def join(self, pod_uid: str, address: str) -> list[str]:
+        return []
+
+    def leave(self, pod_uid: str) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass

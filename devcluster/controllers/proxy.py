@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from devcluster.network import Connect
+
 CHUNK = 64 * 1024
 Choose = Callable[[], tuple[str, int] | None]
 
 
 class Proxy:
-    def __init__(self, choose: Choose):
-        self._choose = choose
+    def __init__(self, choose: Choose, connect: Connect):
+        self._choose, self._connect = choose, connect
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
@@ -41,7 +43,7 @@ class Proxy:
         if behind is None:
             return
         try:
-            far_reader, far_writer = await asyncio.open_connection(*behind)
+            far_reader, far_writer = await self._connect(*behind)
         except OSError:
             return
         try:

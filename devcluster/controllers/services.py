@@ -7,7 +7,7 @@ from devcluster.api import Api
 from devcluster.controllers.base import Controller
 from devcluster.controllers.proxy import Proxy
 from devcluster.events import Recorder
-from devcluster.network import Addresses
+from devcluster.network import Addresses, Connect
 from devcluster.resources import POD, SERVICE, Obj
 from devcluster.store import Change
 
@@ -16,9 +16,9 @@ RETRY_SECONDS = 10.0
 
 
 class ServiceController(Controller[Key]):
-    def __init__(self, api: Api, addresses: Addresses, carry: bool):
+    def __init__(self, api: Api, addresses: Addresses, connect: Connect | None):
         super().__init__(api)
-        self._addresses, self._carry = addresses, carry
+        self._addresses, self._connect = addresses, connect
         self._events = Recorder(api, "service-controller")
         self._proxies: dict[Key, dict[int, Proxy]] = {}
 
@@ -55,15 +55,15 @@ class ServiceController(Controller[Key]):
         self.api.set_status(SERVICE, service, (service.get("status") or {}) | {"loadBalancer": balancer})
 
     async def _serve(self, key: Key, service: Obj, address: str) -> None:
-        if not self._carry:
-            return
+        if self._connect is None:
+            return  # the pods are only played
         proxies = self._proxies.setdefault(key, {})
         wanted = {p["port"]: p for p in service["spec"].get("ports", []) if p["protocol"] == "TCP"}
         for port in set(proxies) - set(wanted):
             await proxies.pop(port).close()
         for port in wanted:
             if port not in proxies:
-                proxy = Proxy(lambda port=port: self._endpoint(key, port))  # type: ignore[misc]
+                proxy = Proxy(lambda port=port: self._endpoint(key, port), self._connect)  # type: ignore[misc]
                 await proxy.listen(address, port)
                 proxies[port] = proxy
 

@@ -11,6 +11,7 @@ from devcluster.kubelet.probes import Prober
 from devcluster.kubelet.runtime import CannotRun, Container, ContainerPlan, Exit, Mount, Runtime
 from devcluster.kubelet.status import ContainerState
 from devcluster.kubelet.users import host_uid
+from devcluster.network import Connect
 from devcluster.nodes import Image
 from devcluster.quantity import whole
 from devcluster.resources import Obj
@@ -32,6 +33,7 @@ class ContainerLife:
         runtime: Runtime,
         images: Images,
         address: str,
+        connect: Connect,
         plan: Plan,
         tell: Tell,
         changed: Callable[[], None],
@@ -39,7 +41,8 @@ class ContainerLife:
     ):
         self.state = ContainerState(spec["name"], spec["image"])
         self._pod, self._spec, self._runtime, self._images = pod, spec, runtime, images
-        self._address, self._plan, self._tell, self._changed = address, plan, tell, changed
+        self._address, self._connect = address, connect
+        self._plan, self._tell, self._changed = plan, tell, changed
         self._ready_seconds = ready_seconds
         self._container: Container | None = None
         self._hurrying: asyncio.Future[None] | None = None
@@ -187,7 +190,10 @@ class ContainerLife:
             self.state.started, self.state.ready = prober.gate.started, prober.gate.ready
             self._changed()
 
-        prober = Prober(self._spec, self._address, seen, lambda why: self._tell("Warning", "Unhealthy", why))
+        def unhealthy(why: str) -> None:
+            self._tell("Warning", "Unhealthy", why)
+
+        prober = Prober(self._spec, self._address, self._connect, seen, unhealthy)
         self.state.started, self.state.ready = prober.gate.started, prober.gate.ready
         self._changed()
         if failed := await prober.run():

@@ -14,7 +14,7 @@ from devcluster.kubelet.podtokens import PodTokens
 from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import PodVolumes
-from devcluster.network import PODS, Addresses
+from devcluster.network import PodNetwork
 from devcluster.nodes import is_ready
 from devcluster.resources import POD, Obj
 from devcluster.tokens import Tokens
@@ -30,13 +30,14 @@ class Host:
         images: Images,
         disks: Disks,
         tokens: Tokens,
+        network: PodNetwork,
         ready_seconds: float,
     ):
         self._api, self._state = api, state
         self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
         self._disks, self._tokens = disks, tokens
         self.logs = PodLogs(state / "logs", self._over)
-        self._addresses = Addresses(*PODS)
+        self.network = network
         self._taken: set[str] = set()
         self._mounting = asyncio.Lock()
         self._addresses_of: dict[str, str] = {}
@@ -49,7 +50,7 @@ class Host:
         return found.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
     def take_address(self, pod: Obj) -> str:
-        address = self._addresses.take(self._taken)
+        address = self.network.addresses.take(self._taken)
         self._taken.add(address)
         self._addresses_of[pod["metadata"]["uid"]] = address
         return address
@@ -79,6 +80,7 @@ class Host:
         if found is not None and found["metadata"]["uid"] == uid:
             return
         self._disks.release(uid)
+        self.network.leave(uid)
         self._taken.discard(self._addresses_of.pop(uid, ""))
         for part in ("run", "scratch", "logs"):
             shutil.rmtree(self._state / part / uid, ignore_errors=True)

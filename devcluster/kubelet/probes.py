@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from devcluster.network import Connect
 from devcluster.resources import Obj
 
 
@@ -23,9 +24,14 @@ class Prober:
     """
 
     def __init__(
-        self, container: Obj, address: str, changed: Callable[[], None], unhealthy: Callable[[str], None]
+        self,
+        container: Obj,
+        address: str,
+        connect: Connect,
+        changed: Callable[[], None],
+        unhealthy: Callable[[str], None],
     ):
-        self._container, self._address = container, address
+        self._container, self._address, self._connect = container, address, connect
         self._changed, self._unhealthy = changed, unhealthy
         probes = {k: container.get(f"{k}Probe") for k in ("startup", "readiness", "liveness")}
         self._probes = {k: v for k, v in probes.items() if v}
@@ -98,9 +104,13 @@ class Prober:
         try:
             async with asyncio.timeout(probe["timeoutSeconds"]):
                 if http := probe.get("httpGet"):
-                    return await _http(http.get("host") or self._address, self._port(http["port"]), http)
+                    return await _http(
+                        self._connect, http.get("host") or self._address, self._port(http["port"]), http
+                    )
                 if tcp := probe.get("tcpSocket"):
-                    return await _tcp(tcp.get("host") or self._address, self._port(tcp["port"]))
+                    return await _tcp(
+                        self._connect, tcp.get("host") or self._address, self._port(tcp["port"])
+                    )
         except TimeoutError:
             return "context deadline exceeded"
         return "exec and grpc probes are not supported here"
@@ -114,19 +124,19 @@ class Prober:
         return 0
 
 
-async def _tcp(host: str, port: int) -> str | None:
+async def _tcp(connect: Connect, host: str, port: int) -> str | None:
     try:
-        _, writer = await asyncio.open_connection(host, port)
+        _, writer = await connect(host, port)
     except OSError as error:
         return f"dial tcp {host}:{port}: connect: {os.strerror(error.errno or 0).lower()}"
     writer.close()
     return None
 
 
-async def _http(host: str, port: int, http: Obj) -> str | None:
+async def _http(connect: Connect, host: str, port: int, http: Obj) -> str | None:
     url = f"http://{host}:{port}{http['path']}"
     try:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await connect(host, port)
     except OSError:
         return f'Get "{url}": dial tcp {host}:{port}: connect: connection refused'
     try:

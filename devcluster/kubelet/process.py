@@ -15,6 +15,7 @@ from devcluster.kubelet.cgroups import MemoryGroup, MemoryGroups, resident_bytes
 from devcluster.kubelet.logs import LogWriter
 from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, container_id
 from devcluster.kubelet.sessions import Control, Session, Wish, not_found, readable
+from devcluster.network import PodNetwork
 from devcluster.resources import Obj
 
 START_SECONDS = 20.0
@@ -111,9 +112,9 @@ class ProcessContainer:
 class ProcessRuntime:
     real = True
 
-    def __init__(self, state: Path, *, control_groups: bool = True):
+    def __init__(self, state: Path, network: PodNetwork, *, control_groups: bool = True):
         """Without control groups, memory is watched: so it is where this machine allows none."""
-        self._state = state
+        self._state, self._network = state, network
         self._rootless = os.geteuid() != 0
         MemoryGroups(state).clear()  # what a killed instance left
         self._memory = MemoryGroups(state) if control_groups else None
@@ -154,17 +155,9 @@ class ProcessRuntime:
     async def _spawn(
         self, plan: ContainerPlan, stdin: socket.socket, status: int
     ) -> asyncio.subprocess.Process:
-        command = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "unshare",
-            "--fork",
-            "--kill-child=KILL",
-            "--mount",
-            "--pid",
-        ]
-        command += ["--uts", "--ipc", "--propagation", "private"]
+        command = ["setpriv", "--pdeathsig", "KILL", *await self._network.join(plan.pod_uid, plan.address)]
+        command += ["unshare", "--fork", "--kill-child=KILL", "--propagation", "private"]
+        command += ["--mount", "--pid", "--uts", "--ipc"]
         if self._rootless:
             command += ["--user", "--keep-caps", f"--map-user={plan.uid}", f"--map-group={plan.gid}"]
         command += [sys.executable, "-I", "-S", str(_SANDBOX), str(status)]
@@ -214,7 +207,7 @@ class ProcessRuntime:
             "cgroups": [str(memory.procs)] if memory else [],
             "folders": rootfs.FOLDERS,
             "links": rootfs.links(),
-            "files": rootfs.files(plan),
+            "files": rootfs.files(plan, self._network.nameserver),
             "mounts": rootfs.mounts(plan, scratch, *inside),
             "command": plan.command,
             "env": rootfs.environment(plan),

@@ -112,7 +112,7 @@ def links() -> dict[str, str]:
     }
 
 
-def files(plan: ContainerPlan) -> dict[str, str]:
+def files(plan: ContainerPlan, nameserver: str | None = None) -> dict[str, str]:
     """Small files of /etc: copies of this machine's, and those that name the pod and its user."""
     found = {}
     for name in _ETC_FILES:
@@ -122,6 +122,9 @@ def files(plan: ContainerPlan) -> dict[str, str]:
         except OSError:
             continue
     found.pop("/etc/ld.so.cache", None)
+    if nameserver:
+        kept = [n for n in found.get("/etc/resolv.conf", "").splitlines() if not n.startswith("nameserver")]
+        found["/etc/resolv.conf"] = "\n".join([f"nameserver {nameserver}", *kept, ""])
     image = plan.image
     found["/etc/passwd"] = (
         "root:x:0:0:root:/root:/usr/sbin/nologin\n"

@@ -103,6 +103,7 @@ class PodWorker:
             runtime=self._host.runtime,
             images=self._host.images,
             address=self._address,
+            connect=self._host.network.connect,
             plan=plan,
             tell=tell,
             changed=self._dirty.set,
