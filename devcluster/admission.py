@@ -7,7 +7,17 @@ from devcluster import podsecurity
 from devcluster.errors import forbidden, namespace_terminating, not_found
 from devcluster.quantity import milli
 from devcluster.quota import Totals, check_quota
-from devcluster.resources import LIMIT_RANGE, NAMESPACE, POD, PVC, SERVICE_ACCOUNT, STORAGE_CLASS, Kind, Obj
+from devcluster.resources import (
+    LIMIT_RANGE,
+    NAMESPACE,
+    NODE,
+    POD,
+    PVC,
+    SERVICE_ACCOUNT,
+    STORAGE_CLASS,
+    Kind,
+    Obj,
+)
 from devcluster.store import Store
 
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -24,6 +34,17 @@ def admit_create(store: Store, kind: Kind, obj: Obj) -> None:
         _limit_ranges(store, obj)
     if kind is PVC:
         _default_class(store, obj)
+    if kind is NODE:
+        _new_node(obj)
+
+
+def _new_node(node: Obj) -> None:
+    """A node takes nothing until it is known to be ready."""
+    known = {c["type"]: c["status"] for c in node["status"].get("conditions", [])}
+    if known.get("Ready") != "True":
+        node["spec"].setdefault("taints", []).append(
+            {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        )
 
 
 def admit_valid(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:

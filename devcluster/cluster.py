@@ -7,16 +7,19 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import instance, memory, nodes, tls
+from devcluster import instance, memory, tls
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.authentication import Authentication
 from devcluster.callfaults import CallFaults
 from devcluster.controllers.base import Controller
 from devcluster.controllers.clusterroles import ClusterRoleController, create_defaults
 from devcluster.controllers.deployments import DeploymentController
+from devcluster.controllers.evictions import TaintEviction
 from devcluster.controllers.garbage import GarbageCollector
 from devcluster.controllers.jobs import JobController
 from devcluster.controllers.namespaces import NamespaceController
+from devcluster.controllers.nodes import NodeController
+from devcluster.controllers.podgc import PodGarbageCollector
 from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.replicasets import ReplicaSetController
 from devcluster.controllers.services import ServiceController
@@ -24,6 +27,7 @@ from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController, create_classes
 from devcluster.events import expire
 from devcluster.faults import Faults
+from devcluster.fleet import Fleet
 from devcluster.kubelet.agent import Kubelets
 from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.host import Host
@@ -31,6 +35,7 @@ from devcluster.kubelet.images import Images
 from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.process import ProcessRuntime
 from devcluster.kubelet.pullfaults import PullFaults
+from devcluster.kubelet.reports import Reports
 from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
@@ -64,23 +69,26 @@ class Cluster:
         self._tls, self._certificate = tls.context(options.state)
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
         pulls = PullFaults()
-        self.faults.offer(*self._calls.switches, *pulls.switches, nodes.ready_switch(api))
+        fleet = Fleet(options.file)
+        self.faults.offer(*self._calls.switches, *pulls.switches, *fleet.switches)
         self._runtime: Runtime = (
             ProcessRuntime(options.state, network)
             if options.process_pods
             else PlayedRuntime(options.file.played)
         )
+        images = Images(options.file.images, pulls.errors)
         host = Host(
             api=api,
             state=options.state,
             runtime=self._runtime,
-            images=Images(options.file.images, pulls.errors),
+            images=images,
+            fleet=fleet,
             disks=disks,
             tokens=self._tokens,
             network=network,
             ready_seconds=options.file.played.ready_seconds,
         )
-        self._kubelets = Kubelets(api, host)
+        self._kubelets, self._reports = Kubelets(api, host, fleet), Reports(api, fleet, images)
         self._services = ServiceController(
             api, Addresses(*BALANCERS), network.connect if options.process_pods else None
         )
@@ -95,6 +103,9 @@ class Cluster:
             ReplicaSetController(api),  # type: ignore[list-item]
             DeploymentController(api),  # type: ignore[list-item]
             JobController(api),  # type: ignore[list-item]
+            NodeController(api, fleet, options.file.lifecycle),  # type: ignore[list-item]
+            TaintEviction(api),  # type: ignore[list-item]
+            PodGarbageCollector(api, options.file.lifecycle),  # type: ignore[list-item]
             self._services,  # type: ignore[list-item]
             Scheduler(api),  # type: ignore[list-item]
         ]
@@ -113,7 +124,10 @@ class Cluster:
         port = runner.addresses[0][1]
         tasks = [asyncio.create_task(c.run()) for c in self._controllers]
         tasks += [asyncio.create_task(self._expire_events()), asyncio.create_task(memory.spare())]
+        tasks.append(asyncio.create_task(self._reports.run()))
         self._kubelets.start()
+        for spec in self._options.file.faults:
+            self.faults.add(spec)
         url = f"https://127.0.0.1:{port}"
         instance.write_kubeconfig(self._options.kubeconfig, url, self._certificate, token)
         kind = "process" if self._options.process_pods else "played"
@@ -137,7 +151,7 @@ class Cluster:
         for name in NAMESPACES:
             if self.store.get(NAMESPACE, "", name) is None:
                 self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
-        nodes.register(self.api, self._options.file.nodes)
+        self._reports.start()
         create_classes(self.api)
         create_defaults(self.api)
 

@@ -47,9 +47,12 @@ class Recorder:
         self, kind: Kind, obj: Obj, level: str, reason: str, message: str, field_path: str = ""
     ) -> None:
         """One event, or one more of the same."""
-        ref = reference(kind, obj, field_path)
+        self.about(reference(kind, obj, field_path), level, reason, message)
+
+    def about(self, ref: Obj, level: str, reason: str, message: str) -> None:
+        """The same of something that is known by a reference alone."""
         namespace = ref.get("namespace", "default")
-        key = (ref["uid"], field_path, reason, message)
+        key = (ref.get("uid") or f"{namespace}/{ref['name']}", ref.get("fieldPath", ""), reason, message)
         if (name := self._known.get(key)) and (old := self._api.store.get(EVENT, namespace, name)):
             self._again(namespace, old)
             return

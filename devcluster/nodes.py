@@ -35,6 +35,11 @@ played:
   start_seconds: 0.2      # from bound to Running
   ready_seconds: 0.2      # from Running to Ready
   stop_seconds: 0.1
+lifecycle:                # how long the control plane waits, by default as Kubernetes does
+  grace_seconds: 50       # a kubelet that fell silent: its node is Unknown then
+  startup_seconds: 60     # a Node for which no kubelet ever spoke
+  orphan_seconds: 40      # pods of a Node that was deleted
+faults: []                # on from the start; see docs/devcluster.md
 ```
 """
 
@@ -44,13 +49,10 @@ from typing import Any
 
 import yaml
 
-from devcluster.api import Api, Writer
-from devcluster.clock import now
-from devcluster.faults import Fault, Switch
+from devcluster.api import Api
 from devcluster.resources import NODE, Obj
 
 KUBELET = "kubelet"
-UNREACHABLE = "node.kubernetes.io/unreachable"
 
 DEFAULT_NODES = """
 nodes:
@@ -86,18 +88,39 @@ class Played:
 
 
 @dataclass(frozen=True)
+class Lifecycle:
+    grace_seconds: float = 50.0
+    startup_seconds: float = 60.0
+    orphan_seconds: float = 40.0
+
+
+@dataclass(frozen=True)
 class NodeFile:
     nodes: list[Obj]
     images: dict[str, Image] | None
     played: Played = field(default_factory=Played)
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    cards: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What one GPU of a node announces, by the node's name."""
+    faults: list[Obj] = field(default_factory=list)
 
 
 def read(path: Path | None) -> NodeFile:
     data: Obj = yaml.safe_load(path.read_text() if path else DEFAULT_NODES) or {}
     images = data.get("images")
     table = None if images is None else {ref: _image(entry or {}) for ref, entry in images.items()}
-    nodes = [node for entry in data.get("nodes", []) for node in _expand(entry)]
-    return NodeFile(nodes, table, Played(**data.get("played", {})))
+    entries = [(name, entry) for entry in data.get("nodes", []) for name in _names(entry)]
+    cards = {
+        name: gpu_resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
+    }
+    return NodeFile(
+        nodes=[node_object(name, entry) for name, entry in entries],
+        images=table,
+        played=Played(**data.get("played", {})),
+        lifecycle=Lifecycle(**data.get("lifecycle", {})),
+        cards=cards,
+        faults=data.get("faults") or [],
+    )
 
 
 def _image(entry: Obj) -> Image:
@@ -105,13 +128,13 @@ def _image(entry: Obj) -> Image:
     return Image(**{**entry, "root": root, "command": tuple(entry.get("command", ()))})
 
 
-def _expand(entry: Obj) -> list[Obj]:
+def _names(entry: Obj) -> list[str]:
     count = entry.get("count", 1)
-    names = [entry["name"]] if count == 1 else [f"{entry['name']}-{n}" for n in range(1, count + 1)]
-    return [node_object(name, entry) for name in names]
+    return [entry["name"]] if count == 1 else [f"{entry['name']}-{n}" for n in range(1, count + 1)]
 
 
 def node_object(name: str, entry: Obj) -> Obj:
+    """What the file says of a node; its kubelet adds how it is."""
     resources = {
         "cpu": str(entry.get("cpu", 16)),
         "memory": str(entry.get("memory", "64Gi")),
@@ -132,7 +155,7 @@ def node_object(name: str, entry: Obj) -> Obj:
     spec: Obj = {"taints": entry["taints"]} if entry.get("taints") else {}
     if entry.get("unschedulable"):
         spec["unschedulable"] = True
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": _status(name, resources)}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"capacity": resources}}
 
 
 def gpu_resources(gpus: Obj) -> dict[str, str]:
@@ -198,90 +221,7 @@ def _mig_labels(gpus: Obj, product: str) -> dict[str, Any]:
     }
 
 
-def _status(name: str, resources: dict[str, str]) -> Obj:
-    info = {"kubeletVersion": "v1.36.2", "containerRuntimeVersion": "devcluster://1", "osImage": "devcluster"}
-    info |= {"kernelVersion": "", "architecture": "amd64", "operatingSystem": "linux", "kubeProxyVersion": ""}
-    info |= {"bootID": "", "machineID": "", "systemUUID": ""}
-    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}]
-    return {
-        "capacity": resources,
-        "allocatable": resources,
-        "conditions": _conditions(True),
-        "addresses": addresses,
-        "nodeInfo": info,
-    }
-
-
-def _conditions(ready: bool) -> list[Obj]:
-    quiet = {
-        "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    }
-    at = now()
-    times = {"lastHeartbeatTime": at, "lastTransitionTime": at}
-    if not ready:
-        lost = {
-            "status": "Unknown",
-            "reason": "NodeStatusUnknown",
-            "message": "Kubelet stopped posting node status.",
-        }
-        return [{"type": t, **lost, **times} for t in (*quiet, "Ready")]
-    found = [
-        {"type": t, "status": "False", "reason": r, "message": m, **times} for t, (r, m) in quiet.items()
-    ]
-    word = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return [*found, {"type": "Ready", "status": "True", **word, **times}]
-
-
-def register(api: Api, nodes: list[Obj]) -> None:
-    """Make the nodes be as the file says; nodes that it no longer names go."""
-    writer = Writer(KUBELET)
-    for node in nodes:
-        name = node["metadata"]["name"]
-        if api.store.get(NODE, "", name) is None:
-            api.create(NODE, "", node, writer)
-            continue
-
-        def change(old: Obj, node: Obj = node) -> Obj:
-            old["metadata"].setdefault("labels", {}).update(node["metadata"]["labels"])
-            return old
-
-        api.update(NODE, "", name, change, writer)
-        api.set_status(NODE, api.get(NODE, "", name), node["status"], KUBELET)
-    named = {n["metadata"]["name"] for n in nodes}
-    for old in api.store.each(NODE):
-        if old["metadata"]["name"] not in named:
-            api.try_delete(NODE, old)
-
-
-def set_ready(api: Api, name: str, ready: bool) -> None:
-    """A node goes silent, or speaks again: conditions and taints as the node controller sets them."""
-    node = api.get(NODE, "", name)
-    api.set_status(NODE, node, node["status"] | {"conditions": _conditions(ready)}, KUBELET)
-
-    def taint(old: Obj) -> Obj:
-        kept = [t for t in old["spec"].get("taints", []) if t["key"] != UNREACHABLE]
-        if not ready:
-            kept += [
-                {"key": UNREACHABLE, "effect": e, "timeAdded": now()} for e in ("NoSchedule", "NoExecute")
-            ]
-        old["spec"]["taints"] = kept
-        if not kept:
-            del old["spec"]["taints"]
-        return old
-
-    api.update(NODE, "", name, taint, Writer("kube-controller-manager"))
-
-
 def is_ready(api: Api, name: str) -> bool:
     node = api.store.get(NODE, "", name)
     conditions = node["status"].get("conditions", []) if node else []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
-def ready_switch(api: Api) -> Switch:
-    def begin(fault: Fault) -> None:
-        set_ready(api, fault.spec["node"], bool(fault.spec.get("ready")))
-
-    return Switch(("node",), frozenset({"ready"}), begin)

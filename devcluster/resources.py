@@ -92,6 +92,7 @@ STATEFUL_SET = Kind(
     in_all=True,
     generation=True,
 )
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 DEPLOYMENT = Kind(
     "apps",
     "v1",
@@ -164,7 +165,7 @@ KINDS: tuple[Kind, ...] = (
         subresources=("status",),
         generation=True,
     ),
-    Kind("coordination.k8s.io", "v1", "Lease", "leases"),
+    LEASE,
     ROLE,
     ROLE_BINDING,
     CLUSTER_ROLE,

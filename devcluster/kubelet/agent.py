@@ -1,10 +1,12 @@
-"""The kubelets: a worker for every pod that is bound to a node."""
+"""The kubelets: a worker for every pod that is bound to a node of theirs."""
 
 import asyncio
 from collections.abc import Callable
 
 from devcluster.api import Api
 from devcluster.errors import ApiError
+from devcluster.events import Recorder
+from devcluster.fleet import Fleet, PlayedNode
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.status import lost
 from devcluster.kubelet.worker import PodWorker
@@ -12,25 +14,32 @@ from devcluster.nodes import KUBELET
 from devcluster.resources import POD, Obj
 from devcluster.store import Change
 
+OVER = ("Failed", "Succeeded")
+
 
 class Kubelets:
-    def __init__(self, api: Api, host: Host):
-        self._api, self._host = api, host
+    def __init__(self, api: Api, host: Host, fleet: Fleet):
+        self._api, self._host, self._fleet = api, host, fleet
         self._workers: dict[str, PodWorker] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._on: dict[str, dict[str, Obj]] = {}
+        """The pods that have a worker, by node and uid."""
+        self._cutting: dict[str, asyncio.Task[None]] = {}
+        self._silent: set[str] = set()
         self._stop_listening: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Settle what an earlier run left, then take up every pod there is."""
         for pod in self._api.store.each(POD):
-            if pod["spec"].get("nodeName"):
+            if self._fleet.speaks(_node(pod)):
                 self._resume(pod)
         self._stop_listening = self._api.store.listen(self._heard)
+        self._fleet.listen(self._ailing)
 
     def _resume(self, pod: Obj) -> None:
         status = pod.get("status", {})
         began = bool(status.get("startTime"))
-        if began and status.get("phase") not in ("Failed", "Succeeded"):
+        if began and status.get("phase") not in OVER:
             pod = self._api.set_status(POD, pod, lost(pod), KUBELET) or pod
             began = True
         if "deletionTimestamp" in pod["metadata"] and began:
@@ -39,28 +48,45 @@ class Kubelets:
             self._take_up(pod)
 
     def _heard(self, change: Change) -> None:
-        if change.kind is not POD or not change.obj["spec"].get("nodeName"):
+        if change.kind is not POD or not self._fleet.speaks(_node(change.obj)):
             return
-        pod, uid = change.obj, change.obj["metadata"]["uid"]
-        worker = self._workers.get(uid)
-        if change.type == "DELETED":
+        self._follow(change.obj, there=change.type != "DELETED")
+
+    def _follow(self, pod: Obj, there: bool) -> None:
+        worker = self._workers.get(pod["metadata"]["uid"])
+        if not there:
             if worker:
                 worker.vanished()
             else:
                 self._host.clear(pod)
         elif worker and "deletionTimestamp" in pod["metadata"]:
             worker.deletion(pod)
-        elif worker is None and pod.get("status", {}).get("phase") not in ("Failed", "Succeeded"):
+        elif worker is None and pod.get("status", {}).get("phase") not in OVER:
             self._take_up(pod)
 
     def _take_up(self, pod: Obj) -> None:
+        if refused := self._refusal(pod):
+            self._reject(pod, refused)
+            return
         uid = pod["metadata"]["uid"]
         worker = self._workers[uid] = PodWorker(self._api, self._host, pod)
         if "deletionTimestamp" in pod["metadata"]:
             worker.deletion(pod)
-        task = asyncio.ensure_future(self._work(worker, pod))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._on.setdefault(_node(pod), {})[uid] = pod
+        self._tasks[uid] = asyncio.ensure_future(self._work(worker, pod))
+
+    def _refusal(self, pod: Obj) -> str:
+        """A node that is short of something itself takes nothing new, even what a scheduler sent."""
+        if self._fleet.presses(_node(pod), "disk"):
+            return "The node had condition: [DiskPressure]. "
+        if self._fleet.presses(_node(pod), "memory") and pod["status"].get("qosClass") == "BestEffort":
+            return "The node had condition: [MemoryPressure]. "
+        return ""
+
+    def _reject(self, pod: Obj, why: str) -> None:
+        Recorder(self._api, KUBELET, _node(pod), KUBELET).event(POD, pod, "Warning", "Evicted", why)
+        ended = {"phase": "Failed", "reason": "Evicted", "message": f"Pod was rejected: {why}"}
+        self._api.set_status(POD, pod, pod["status"] | ended, KUBELET)
 
     async def _work(self, worker: PodWorker, pod: Obj) -> None:
         try:
@@ -68,14 +94,57 @@ class Kubelets:
         except ApiError:
             pass  # the pod went away under the worker
         finally:
-            self._workers.pop(worker.uid, None)
+            if self._workers.get(worker.uid) is worker:
+                self._drop(pod)
             self._host.clear(pod)
+
+    def _ailing(self, node: PlayedNode) -> None:
+        """What ails a node has changed."""
+        was_silent = node.name in self._silent
+        if node.stopped:
+            self._power_off(node.name)
+        if node.silent and not was_silent:
+            self._silent.add(node.name)
+        elif was_silent and not node.silent:
+            self._silent.discard(node.name)
+            self._catch_up(node.name)
+
+    def _drop(self, pod: Obj) -> None:
+        uid = pod["metadata"]["uid"]
+        del self._workers[uid], self._tasks[uid], self._on[_node(pod)][uid]
+
+    def _power_off(self, node: str) -> None:
+        for uid, pod in list(self._on.get(node, {}).items()):
+            self._tasks[uid].cancel()
+            self._drop(pod)
+            self._cutting[uid] = asyncio.ensure_future(self._cut(pod))
+
+    async def _cut(self, pod: Obj) -> None:
+        await self._host.runtime.forget(pod)
+        self._cutting.pop(pod["metadata"]["uid"])
+
+    def _catch_up(self, node: str) -> None:
+        """A node is back: end what was deleted meanwhile, go on with the rest."""
+        there = {p["metadata"]["uid"]: p for p in self._api.store.each(POD) if _node(p) == node}
+        for uid in set(self._on.get(node, {})) - set(there):
+            self._workers[uid].vanished()
+        for uid, pod in there.items():
+            if known := self._workers.get(uid):
+                known.refresh()
+                self._follow(pod, there=True)
+            else:
+                self._resume(pod)
 
     async def close(self) -> None:
         """As a power loss: no status is written any more, processes end at once."""
         if self._stop_listening:
             self._stop_listening()
-        for task in list(self._tasks):
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
         await self._host.runtime.close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _node(pod: Obj) -> str:
+    return str(pod["spec"].get("nodeName", ""))

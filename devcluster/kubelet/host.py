@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from devcluster.api import Api
+from devcluster.fleet import Fleet
 from devcluster.kubelet.config import Lookup
 from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.images import Images
@@ -15,7 +16,6 @@ from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import PodVolumes
 from devcluster.network import PodNetwork
-from devcluster.nodes import is_ready
 from devcluster.resources import POD, Obj
 from devcluster.tokens import Tokens
 
@@ -26,6 +26,7 @@ class Host:
         *,
         api: Api,
         state: Path,
+        fleet: Fleet,
         runtime: Runtime,
         images: Images,
         disks: Disks,
@@ -33,7 +34,7 @@ class Host:
         network: PodNetwork,
         ready_seconds: float,
     ):
-        self._api, self._state = api, state
+        self._api, self._state, self._fleet = api, state, fleet
         self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
         self._disks, self._tokens = disks, tokens
         self.logs = PodLogs(state / "logs", self._over)
@@ -66,7 +67,7 @@ class Host:
             return await asyncio.to_thread(self._disks.mount, volume, size, pod_uid)
 
     def reachable(self, pod: Obj) -> bool:
-        return is_ready(self._api, pod["spec"]["nodeName"])
+        return self._fleet.speaks(pod["spec"]["nodeName"])
 
     async def until_reachable(self, pod: Obj) -> None:
         while not self.reachable(pod):  # noqa: ASYNC110  (nodes go silent in tests only)

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from devcluster.nodes import Image
+from devcluster.resources import Obj
 
 _REFERENCE = re.compile(
     r"^(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -36,6 +37,13 @@ class Images:
 
     def present(self, node: str, reference: str) -> bool:
         return (node, reference) in self._present
+
+    def on(self, node: str) -> list[Obj]:
+        """What the node holds, as its status lists it."""
+        held = sorted(reference for at, reference in self._present if at == node)
+        return [
+            {"names": [normalized(r)], "sizeBytes": (self.find(r) or Image()).size_mib * 2**20} for r in held
+        ]
 
     @staticmethod
     def check(reference: str) -> None:

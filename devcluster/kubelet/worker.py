@@ -47,6 +47,10 @@ class PodWorker:
         for life in self._lives:
             life.hurry()
 
+    def refresh(self) -> None:
+        """Tell its status again: nobody heard it for a while."""
+        self._dirty.set()
+
     async def run(self) -> None:
         living = asyncio.ensure_future(self._live())
         asked = asyncio.ensure_future(self._stop_asked.wait())

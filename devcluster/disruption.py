@@ -1,0 +1,20 @@
+"""The condition by which a pod tells that the cluster ended it, and not itself."""
+
+from devcluster.clock import now
+from devcluster.resources import Obj
+
+
+def disrupted(pod: Obj, reason: str, message: str) -> Obj:
+    """The pod's status with DisruptionTarget set."""
+    status: Obj = pod.get("status", {})
+    conditions = [c for c in status.get("conditions", []) if c["type"] != "DisruptionTarget"]
+    target = {
+        "type": "DisruptionTarget",
+        "observedGeneration": pod["metadata"].get("generation", 1),
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now(),
+        "reason": reason,
+        "message": message,
+    }
+    return status | {"conditions": [*conditions, target]}

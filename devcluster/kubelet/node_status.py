@@ -1,0 +1,101 @@
+"""What a kubelet says of its node: conditions, addresses, what it is and what it holds. Pure but for the machine's own
+description."""
+
+import platform
+from pathlib import Path
+
+from devcluster.fleet import NOT_READY, PlayedNode
+from devcluster.resources import Obj
+
+_PRESSURES = {
+    "MemoryPressure": ("memory", "Sufficient", "Insufficient", "Memory", "memory available"),
+    "PIDPressure": ("pid", "Sufficient", "Insufficient", "PID", "PID available"),
+}
+_READY = ("True", "KubeletReady", "kubelet is posting ready status")
+_BROKEN = (
+    "False",
+    "KubeletNotReady",
+    (
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+        " message:Network plugin returns error: cni plugin not initialized"
+    ),
+)
+LONGEST_IMAGES = 50
+"""Images that a status names (nodeStatusMaxImages)."""
+
+
+def conditions(node: PlayedNode, old: list[Obj], at: str) -> list[Obj]:
+    """Each with the time of this report; the transition's time is kept while nothing changed."""
+    known = {c["type"]: c for c in old}
+    found = []
+    for kind, (status, reason, message) in _wanted(node).items():
+        before = known.get(kind, {})
+        since = before.get("lastTransitionTime") if before.get("status") == status else at
+        times = {"lastHeartbeatTime": at, "lastTransitionTime": since or at}
+        found.append({"type": kind, "status": status, **times, "reason": reason, "message": message})
+    return found
+
+
+def _wanted(node: PlayedNode) -> dict[str, tuple[str, str, str]]:
+    def pressure(kind: str) -> tuple[str, str, str]:
+        name, enough, lacking, what, words = _PRESSURES[kind]
+        held = node.presses(name)
+        word = lacking if held else enough
+        return str(held), f"KubeletHas{word}{what}", f"kubelet has {word.lower()} {words}"
+
+    full = node.presses("disk")
+    disk = ("KubeletHasDiskPressure", "kubelet has disk pressure")
+    free = ("KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+    return {
+        "MemoryPressure": pressure("MemoryPressure"),
+        "DiskPressure": (str(full), *(disk if full else free)),
+        "PIDPressure": pressure("PIDPressure"),
+        "Ready": _BROKEN if node.is_in(NOT_READY) else _READY,
+    }
+
+
+def transition_event(condition: Obj) -> str:
+    """The reason of the event by which a kubelet tells of a condition that changed."""
+    if condition["type"] == "Ready":
+        return "NodeReady" if condition["status"] == "True" else "NodeNotReady"
+    return str(condition["reason"]).replace("Kubelet", "Node", 1)
+
+
+def status(node: PlayedNode, old: Obj, images: list[Obj], at: str) -> Obj:
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": node.name}]
+    return {
+        **old,
+        "capacity": node.body["status"]["capacity"],
+        "allocatable": node.allocatable,
+        "conditions": conditions(node, old.get("conditions", []), at),
+        "addresses": addresses,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": _INFO,
+        **({"images": images[:LONGEST_IMAGES]} if images else {}),
+    }
+
+
+def without_heartbeat(found: Obj) -> Obj:
+    beats = [{k: v for k, v in c.items() if k != "lastHeartbeatTime"} for c in found.get("conditions", [])]
+    return found | {"conditions": beats}
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+_INFO: Obj = {
+    "machineID": _text("/etc/machine-id"),
+    "systemUUID": _text("/etc/machine-id"),
+    "bootID": _text("/proc/sys/kernel/random/boot_id"),
+    "kernelVersion": platform.release(),
+    "osImage": "devcluster",
+    "containerRuntimeVersion": "devcluster://1",
+    "kubeletVersion": "v1.36.2",
+    "kubeProxyVersion": "",
+    "operatingSystem": "linux",
+    "architecture": "amd64",
+}
