@@ -31,7 +31,7 @@ _FOLLOWED = ("list", "watch")
 
 NEEDS = (
     # What is there, and what becomes of it.
-    Need("Node", _FOLLOWED),
+    Need("Node", ("get", *_FOLLOWED)),
     Need("Event", _FOLLOWED),
     Need("StorageClass", ("get", "list")),
     Need("Pod", (*_FOLLOWED, *_APPLIED, "delete")),  # created in dry runs alone

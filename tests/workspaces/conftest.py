@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.own_rights import OwnRights
+
 if TYPE_CHECKING:
     from tests.cast import Cast
 
@@ -54,3 +56,11 @@ def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert "ready" in process.stdout.readline()
         yield kubeconfig
         process.terminate()
+
+
+@pytest.fixture(scope="session")
+def own_rights(played_cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same cluster for Berth's own account, with the rights of deploy/kubernetes/rbac.yaml."""
+    own = OwnRights(played_cluster, tmp_path_factory.mktemp("own"))
+    yield own.kubeconfig
+    own.clear_away()

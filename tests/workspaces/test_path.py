@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from accounts import ssh_keys
 from clusters.api import Api
-from clusters.connections import api_for
-from clusters.models import Installation
+from clusters.connections import connect
+from clusters.models import Cluster, Installation
 from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
@@ -38,21 +38,29 @@ ENOUGH_SECONDS = 20
 
 
 @pytest.fixture
-def house(cast: Cast, played_cluster: Path) -> Iterator[Cast]:
-    """The cast on a cluster that several tests share: the tenant, and so its namespace, is this test's own."""
-    cast.cluster.kubeconfig_path = str(played_cluster)
+def house(cast: Cast, played_cluster: Path, own_rights: Path) -> Iterator[Cast]:
+    """The cast on a cluster that several tests share: the tenant, and so its namespace, is this test's own.
+
+    Berth has the rights of its manifest there, and no more.
+    """
+    cast.cluster.kubeconfig_path = str(own_rights)
     cast.cluster.save()
     if "BERTH_TEST_KUBECONFIG" in os.environ:
         move_to_a_real_node(cast)
     cast.demo.slug = f"demo-{uuid4().hex[:8]}"
     cast.demo.save()
     yield cast
-    clear_away(cast.demo.namespace, api_for(cast.cluster))
+    clear_away(cast.demo.namespace, api_of_admin(played_cluster))
 
 
 @pytest.fixture
-def api(house: Cast) -> Api:
-    return api_for(house.cluster)
+def api(house: Cast, played_cluster: Path) -> Api:
+    """What an admin does to the cluster, by hand or by accident."""
+    return api_of_admin(played_cluster)
+
+
+def api_of_admin(kubeconfig: Path) -> Api:
+    return connect(Cluster(slug="admin", connection="kubeconfig", kubeconfig_path=str(kubeconfig)))
 
 
 def move_to_a_real_node(cast: Cast) -> None:

@@ -1,0 +1,83 @@
+"""The rights in deploy/kubernetes/rbac.yaml are enough on a real API, and each one that is missing is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clusters.connections import connect
+from clusters.doctor import Level, examine
+from clusters.models import Cluster
+from clusters.permissions import NEEDS, Need
+from tests.own_rights import OwnRights
+
+LACKED = [pytest.param(need, verb, id=f"{verb} {need.resource}") for need in NEEDS for verb in need.verbs]
+
+
+@pytest.fixture(scope="module")
+def rights(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRights]:
+    own = OwnRights(kubeconfig, tmp_path_factory.mktemp("own"))
+    yield own
+    own.clear_away()
+
+
+@pytest.fixture
+def cluster(rights: OwnRights) -> Iterator[Cluster]:
+    """As Berth's account sees it."""
+    path = str(rights.kubeconfig)
+    yield Cluster(slug="own", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=path)
+    rights.change(rights.rules)
+
+
+def comes_to(cluster: Cluster, *lacked: str) -> None:
+    """A real API server learns of changed roles a moment later."""
+    end = time.monotonic() + 15
+    while (found := list(failures(cluster))) != [f"Berth may not {right}." for right in lacked]:
+        assert time.monotonic() < end, found
+        time.sleep(0.2)
+
+
+def failures(cluster: Cluster) -> Iterator[str]:
+    """Less those that come of a right that is named already."""
+    for finding in examine(cluster):
+        if finding.level == Level.FAIL and "is forbidden" not in finding.message:
+            yield finding.message
+
+
+def without(rules: list[dict[str, Any]], need: Need, verb: str) -> list[dict[str, Any]]:
+    """The same rules less one verb on one resource."""
+
+    def left(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if need.resource not in rule["resources"] or need.group not in rule["apiGroups"]:
+            yield rule
+            return
+        others = [resource for resource in rule["resources"] if resource != need.resource]
+        verbs = [known for known in rule["verbs"] if known != verb]
+        yield from [rule | {"resources": others}] if others else []
+        yield from [rule | {"resources": [need.resource], "verbs": verbs}] if verbs else []
+
+    return [part for rule in rules for part in left(rule)]
+
+
+def test_the_manifests_rights_are_all_that_doctor_asks_for(cluster: Cluster) -> None:
+    comes_to(cluster)
+    assert not [found for found in examine(cluster) if found.level == Level.FAIL]
+
+
+@pytest.mark.parametrize(("need", "verb"), LACKED[:: len(LACKED) // 6])
+def test_a_right_that_is_missing_is_named_and_no_other(
+    cluster: Cluster, rights: OwnRights, need: Need, verb: str
+) -> None:
+    rights.change(without(rights.rules, need, verb))
+    comes_to(cluster, f"{verb} {need.resource}")
+
+
+def test_what_was_not_granted_is_refused_to_berth_as_to_everybody(
+    cluster: Cluster, rights: OwnRights
+) -> None:
+    comes_to(cluster)
+    with pytest.raises(Exception, match="cannot delete resource"):
+        connect(cluster).delete("Namespace", None, "kube-public")

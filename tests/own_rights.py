@@ -1,0 +1,44 @@
+"""Berth's own account on a cluster, with the rights of deploy/kubernetes/rbac.yaml and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import yaml
+
+from tests.kube import Kube
+
+MANIFEST = Path(__file__).parents[1] / "deploy" / "kubernetes" / "rbac.yaml"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class OwnRights:
+    """Under a name of its own, so that a Berth that is installed on the cluster stays as it is."""
+
+    def __init__(self, kubeconfig: str | Path, folder: Path) -> None:
+        self.name = f"berth-{uuid4().hex[:8]}"
+        self._admin = Kube(Path(kubeconfig))
+        account, role, binding = yaml.safe_load_all(
+            MANIFEST.read_text().replace(": berth\n", f": {self.name}\n")
+        )
+        space = self._admin.namespace(self.name)
+        self._admin.create(f"{space}/serviceaccounts", account)
+        self.rules: list[dict[str, Any]] = self._admin.create(f"{RBAC}/clusterroles", role)["rules"]
+        self._admin.create(f"{RBAC}/clusterrolebindings", binding)
+        token = self._admin.create(f"{space}/serviceaccounts/{self.name}/token", {"spec": {}})["status"][
+            "token"
+        ]
+        config = yaml.safe_load(Path(kubeconfig).read_text())
+        config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+        self.kubeconfig = folder / f"{self.name}.kubeconfig"
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+
+    def change(self, rules: list[dict[str, Any]]) -> None:
+        """Have these rights from now on."""
+        self._admin.call("PATCH", f"{RBAC}/clusterroles/{self.name}", {"rules": rules}, "merge")
+
+    def clear_away(self) -> None:
+        for path in (f"{RBAC}/clusterrolebindings", f"{RBAC}/clusterroles", "/api/v1/namespaces"):
+            self._admin.call("DELETE", f"{path}/{self.name}")
