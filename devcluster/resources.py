@@ -113,6 +113,7 @@ REPLICA_SET = Kind(
     in_all=True,
     generation=True,
 )
+CONTROLLER_REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
 DAEMON_SET = Kind(
     "apps",
     "v1",
@@ -146,6 +147,7 @@ KINDS: tuple[Kind, ...] = (
     SECRET,
     SERVICE_ACCOUNT,
     SERVICE,
+    CONTROLLER_REVISION,
     DAEMON_SET,
     DEPLOYMENT,
     REPLICA_SET,

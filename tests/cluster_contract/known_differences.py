@@ -94,10 +94,7 @@ DIFFERENCES = (
                     "body.resources[*].storageVersionHash",
                     *(f"body.resources[{name}]" for name in _RESOURCES),
                 ),
-                "discovery /apis/apps/v1": (
-                    "body.resources[*].storageVersionHash",
-                    "body.resources[controllerrevisions]",
-                ),
+                "discovery /apis/apps/v1": ("body.resources[*].storageVersionHash",),
                 "discovery /apis/batch/v1": (
                     "body.resources[jobs].storageVersionHash",
                     "body.resources[cronjobs*]",
@@ -118,8 +115,11 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "Controllers act at once here; the recorded ones had not got to this Deployment yet.",
+        "Controllers act at once here; the recorded ones had not got to these workloads yet.",
         {
+            "statefulset": {
+                "applied while it is being deleted: accepted, and lost": ("body.status.observedGeneration",)
+            },
             "apply": {
                 "kubectl-like scale by another": ("body.status.replicas",),
                 "apply without replicas leaves them": (
@@ -127,7 +127,7 @@ DIFFERENCES = (
                     "body.metadata.managedFields[kube-controller-manager Update status]",
                     "body.status.*",
                 ),
-            }
+            },
         },
     ),
     Difference(

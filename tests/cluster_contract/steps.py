@@ -310,3 +310,8 @@ def _(stage: Stage) -> None:
     stage.cluster.call("DELETE", f"{N}/c-vol/pods/user")
     path = f"{N}/c-vol/persistentvolumeclaims/bound"
     stage.cluster.until(path, lambda o: o.get("code") == 404)
+
+
+@before("workloads", "suspended")
+def _(stage: Stage) -> None:
+    stage.cluster.until(stage.request["path"], lambda o: o["status"].get("terminating") == 0)
