@@ -14,7 +14,8 @@ files stay, processes go. Started again on the same DIR it goes on, also after S
 How it is built, from the bottom up:
 
 - `store` objects in memory and SQLite, numbered changes; `resources` kinds; `names`, `selectors`, `quantity`
-- `fields`, `schema`, `apply`, `patches` who owns which field; server-side apply and the other patches
+- `schema` the types of all kinds (`types.json`, made by `typesfile`); `decoding`, `bodies`, `options` reading requests
+- `fields`, `apply`, `patches` who owns which field; server-side apply and the other patches
 - `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
 - `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
 - `api` the verbs on objects, whoever asks; `errors` refusals; `events`
@@ -34,6 +35,5 @@ while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its
 
 What it does not do: NetworkPolicies are stored, not enforced; protobuf bodies
 (some imperative `kubectl create` commands) are refused, use `-f`; Jobs, Deployments and DaemonSets are stored only; no
-exec, attach or port-forward; no exec or grpc probes, init containers or sidecars; fields that a kind does not have are
-noticed at the top level only.
+exec, attach or port-forward; no exec or grpc probes, init containers or sidecars.
 """

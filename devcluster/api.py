@@ -69,7 +69,7 @@ class Api:
             obj.pop("status", None)
         defaults.fill(kind, obj)
         if writer.manager and not meta.get("managedFields"):
-            apply.track_update(kind, None, {**obj, "status": {}}, writer.manager, writer.subresource)
+            apply.track_update(kind, None, obj, writer.manager, writer.subresource)
         defaults.allocate(kind, obj)
         admission.admit_create(self.store, kind, obj)
         if kind is POD:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from devcluster.clock import now
+from devcluster.decoding import read
 from devcluster.errors import ApiError
 from devcluster.fields import Fields, Path, children, compare, decode, encode, leaves, owned, show
 from devcluster.resources import Kind, Obj
-from devcluster.schema import SKELETON, SKELETONS, item_key, list_keys
+from devcluster.schema import Field, item_key, root, skeleton
 from devcluster.store import clone
 
 
@@ -71,29 +72,28 @@ def _bare(obj: Obj) -> Obj:
     return {**obj, "metadata": meta}
 
 
-def _skeleton(kind: Kind) -> Obj:
-    def join(a: Any, b: Any) -> Any:
-        return {k: join(a.get(k, {}), b.get(k, {})) for k in {**a, **b}} if isinstance(b, dict) else b
-
-    return dict(join(SKELETON, SKELETONS.get(kind.kind, {})))
-
-
-def _padded(kind: Kind, obj: Obj) -> Obj:
+def _padded(obj: Any, bones: Any) -> Any:
     """With the members that every object of the kind has, so that nobody comes to own them."""
+    if not isinstance(bones, dict) or not isinstance(obj, dict):
+        return bones if obj is None else obj
+    return {**bones, **{k: _padded(v, bones.get(k)) for k, v in obj.items()}}
 
-    def join(a: Any, b: Any) -> Any:
-        if not isinstance(a, dict) or not isinstance(b, dict):
-            return a
-        return {**a, **{k: join(a.get(k, type(v)()), v) for k, v in b.items()}}
 
-    return dict(join(_bare(obj), _skeleton(kind)))
+def _differences(kind: Kind, old: Obj | None, new: Obj) -> tuple[Fields, Fields]:
+    """(changed or added, removed) fields that somebody may own."""
+    field = root(kind)
+    bones = skeleton(field)
+    before = _padded(_bare(old), bones) if old else bones
+    if old is None:
+        new = {k: v for k, v in new.items() if k != "status"}
+    changed, removed = compare(field, before, _padded(_bare(new), bones))
+    return owned(changed), owned(removed)
 
 
 def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresource: str = "") -> None:
     """Record in `new` that `manager` changed what differs from `old`."""
     managers = _managers(old or {"metadata": {}})
-    before = _padded(kind, old) if old else _skeleton(kind)
-    changed, removed = (owned(f) for f in compare(before, _padded(kind, new)))
+    changed, removed = _differences(kind, old, new)
     if old is not None and not changed and not removed:
         _store(new, managers)
         return
@@ -109,42 +109,42 @@ def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresourc
     _store(new, managers)
 
 
-def _merge(live: Any, applied: Any, name: str = "") -> Any:
-    parts = children(name, applied)
-    if parts is None or children(name, live) is None:
+def _merge(field: Field | None, live: Any, applied: Any) -> Any:
+    if children(field, applied) is None or children(field, live) is None or field is None:
         return clone(applied)
     if isinstance(applied, dict):
         if not isinstance(live, dict):
             return clone(applied)
-        return {**live, **{k: _merge(live[k], v, k) if k in live else clone(v) for k, v in applied.items()}}
-    keys = list_keys(name, applied)
-    if not keys:
+        return {
+            **live,
+            **{k: _merge(field.child(k), live[k], v) if k in live else clone(v) for k, v in applied.items()},
+        }
+    if not field.keys:
         return live + [v for v in applied if v not in live]
-    merged = {item_key(keys, i): i for i in live}
+    merged = {item_key(field, i): i for i in live}
     for item in applied:
-        key = item_key(keys, item)
-        merged[key] = _merge(merged[key], item, f"{name}[]") if key in merged else clone(item)
+        key = item_key(field, item)
+        merged[key] = _merge(field.item, merged[key], item) if key in merged else clone(item)
     return list(merged.values())
 
 
-def _drop(value: Any, path: Path, name: str = "") -> Any:
+def _drop(field: Field | None, value: Any, path: Path) -> Any:
     """Without what lies at `path`; members left empty go too."""
     element, rest = path[0], path[1:]
     if isinstance(value, dict) and element.startswith("f:"):
         key = element[2:]
         if key not in value:
             return value
-        left = _drop(value[key], rest, key) if rest else None
+        left = _drop(field.child(key) if field else None, value[key], rest) if rest else None
         kept = {k: v for k, v in value.items() if k != key}
         return kept if left in (None, {}, []) else {**kept, key: left}
     if isinstance(value, list):
-        keys = list_keys(name, value)
-        for item, (found, _, _) in zip(value, children(name, value) or (), strict=False):
+        for item, (found, below, _) in zip(value, children(field, value) or (), strict=False):
             if found != element:
                 continue
             if not rest:
                 return [i for i in value if i is not item]
-            return [_drop(i, rest) if i is item else i for i in value] if keys else value
+            return [_drop(below, i, rest) if i is item else i for i in value] if below else value
     return value
 
 
@@ -156,14 +156,15 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
     """The object after `manager` applied its configuration; ownership recorded, conflicts refused."""
     managers = _managers(live)
     key = (manager, "Apply", subresource)
-    wanted = owned(leaves(_bare(applied)))
+    wanted = owned(leaves(root(kind), _bare(applied)))
     last = managers[key].fields if key in managers else set()
-    merged: Obj = _merge(_bare(live), _bare(applied))
+    merged: Obj = _merge(root(kind), _bare(live), _bare(applied))
     for path in sorted(last - wanted, key=len, reverse=True):
         below_wanted = any(p[: len(path)] == path for p in wanted)
         if not below_wanted and not _owned_below(path, managers, key):
-            merged = _drop(merged, path)
-    changed, removed = (owned(f) for f in compare(_padded(kind, live), _padded(kind, merged)))
+            merged = _drop(root(kind), merged, path)
+    merged, _ = read(kind, merged)
+    changed, removed = _differences(kind, live, merged)
     _settle_conflicts(managers, key, changed, force)
     for other in managers.values():
         if other.key != key:

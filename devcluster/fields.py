@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from devcluster.gotext import go_text
 from devcluster.resources import Obj
-from devcluster.schema import ATOMIC_MAPS, SETS, item_key, list_keys
+from devcluster.schema import Field, item_key
 
 Path = tuple[str, ...]
 Fields = set[Path]
@@ -74,61 +75,107 @@ def decode(tree: Obj, at: Path = ()) -> Fields:
     return found
 
 
-def children(name: str, value: Any) -> Iterator[tuple[str, str, Any]] | None:
-    """(element, field name, child) of a value that is not one piece; None of one that is."""
-    if isinstance(value, dict) and name not in ATOMIC_MAPS:
-        return ((f"f:{k}", k, v) for k, v in value.items())
-    if isinstance(value, list):
-        if name in SETS:
-            return (("v:" + json.dumps(v), "", v) for v in value)
-        if keys := list_keys(name, value):
-            return ((item_key(keys, v), f"{name}[]", v) for v in value)
+def children(field: Field | None, value: Any) -> Iterator[tuple[str, Field | None, Any]] | None:
+    """(element, its field, child) of a value that is not one piece; None of one that is."""
+    if field is None or field.atomic or field.shape == "any":
+        return None
+    if isinstance(value, dict):
+        return ((f"f:{k}", field.child(k), v) for k, v in value.items())
+    if isinstance(value, list) and field.is_set:
+        return (("v:" + json.dumps(v), None, v) for v in value)
+    if isinstance(value, list) and field.keys:
+        return ((item_key(field, v), field.item, v) for v in value)
     return None
 
 
-def leaves(value: Any, at: Path = (), name: str = "") -> Fields:
+def leaves(field: Field | None, value: Any, at: Path = ()) -> Fields:
     """What an applied configuration states: its leaves and its list items."""
-    parts = children(name, value)
+    parts = children(field, value)
     if parts is None:
         return {at}
     found: Fields = {at} if at and at[-1].startswith("k:") else set()
     empty = True
-    for element, field, child in parts:
+    for element, below, child in parts:
         empty = False
-        found |= leaves(child, (*at, element), field)
+        found |= leaves(below, child, (*at, element))
     if empty and at:
         found.add(at)
     return found
 
 
-def _everything(value: Any, at: Path, name: str) -> Fields:
+def _everything(field: Field | None, value: Any, at: Path) -> Fields:
     found: Fields = {at}
-    for element, field, child in children(name, value) or ():
-        found |= _everything(child, (*at, element), field)
+    for element, below, child in children(field, value) or ():
+        found |= _everything(below, child, (*at, element))
     return found
 
 
-def compare(old: Any, new: Any, at: Path = (), name: str = "") -> tuple[Fields, Fields]:
+def compare(field: Field | None, old: Any, new: Any, at: Path = ()) -> tuple[Fields, Fields]:
     """(changed or added, removed) paths between two values."""
     if old == new:
         return set(), set()
-    before, after = children(name, old), children(name, new)
+    before, after = children(field, old), children(field, new)
     if before is None or after is None:
         return {at}, set()
-    olds = {e: (f, v) for e, f, v in before}
+    olds = {e: v for e, _, v in before}
     changed: Fields = set()
     removed: Fields = set()
-    for element, field, child in after:
+    for element, below, child in after:
         path = (*at, element)
         if element not in olds:
-            changed |= _everything(child, path, field)
+            changed |= _everything(below, child, path)
             continue
-        more, less = compare(olds.pop(element)[1], child, path, field)
+        more, less = compare(below, olds.pop(element), child, path)
         changed |= more
         removed |= less
-    for element, (field, child) in olds.items():
-        removed |= _everything(child, (*at, element), field)
+    for element, below, child in children(field, old) or ():
+        if element in olds:
+            removed |= _everything(below, child, (*at, element))
     return changed, removed
+
+
+def check_declared(field: Field | None, value: Any, at: Path = ()) -> None:
+    """ValueError, in the words of structured-merge-diff, for what an applied configuration may not say."""
+    if field is None or value is None or field.shape in ("any", "deduced", "Quantity", "IntOrString"):
+        return
+    if isinstance(value, dict) and field.struct:
+        for name in value:
+            if field.child(name) is None:
+                raise ValueError(f"{show((*at, f'f:{name}'))}: field not declared in schema")
+    if not isinstance(value, _TAKES.get(field.shape, str)) or isinstance(value, bool) != (
+        field.shape == "bool"
+    ):
+        raise ValueError(f"{show(at)}: expected {_expected(field.shape, value)}")
+    if isinstance(value, dict):
+        for name, child in value.items():
+            check_declared(field.child(name), child, (*at, f"f:{name}"))
+    elif isinstance(value, list):
+        _check_items(field, value, at)
+
+
+def _check_items(field: Field, items: list[Any], at: Path) -> None:
+    seen = set()
+    for n, item in enumerate(items):
+        element = f"v:{json.dumps(item)}" if field.is_set else f"i:{n}"
+        if field.keys and isinstance(item, dict):
+            element = item_key(field, item)
+        if element in seen:
+            raise ValueError(f"{show(at)}: duplicate entries for key {show((element,))}")
+        seen.add(element)
+        check_declared(field.item, item, (*at, element))
+
+
+_TAKES: dict[str, Any] = {"struct": dict, "map": dict, "list": list, "bool": bool}
+_TAKES |= dict.fromkeys(("int32", "int64", "float64"), (int, float))
+
+
+def _expected(shape: str, value: Any) -> str:
+    if shape in ("struct", "map", "list", "bool"):
+        wanted = {"list": "list", "bool": "boolean"}.get(shape, "map")
+        return f"{wanted}, got &{{{go_text(value)}}}"
+    if shape in _TAKES:
+        return f"numeric (int or float), got {'bool' if isinstance(value, bool) else 'string'}"
+    return f"string, got &value.valueUnstructured{{Value:{go_text(value)}}}"
 
 
 def show(path: Path) -> str:
@@ -138,8 +185,8 @@ def show(path: Path) -> str:
         kind, _, rest = element.partition(":")
         if kind == "f":
             text += f".{rest}"
-        elif kind == "v":
-            text += f"[={rest}]"
+        elif kind in ("v", "i"):
+            text += f"[={rest}]" if kind == "v" else f"[{rest}]"
         else:
             pairs = json.loads(rest).items()
             text += "[" + ",".join(f"{k}={json.dumps(v)}" for k, v in pairs) + "]"

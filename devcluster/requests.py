@@ -10,6 +10,7 @@ from aiohttp import web
 
 from devcluster import resources
 from devcluster.api import DeleteOptions, Writer
+from devcluster.decoding import members, no_json
 from devcluster.errors import ApiError, bad_request
 from devcluster.rbac import Ask
 from devcluster.resources import NAMESPACE, Kind, Obj
@@ -154,17 +155,23 @@ def delete_options(body: Obj, query: Query) -> DeleteOptions:
     )
 
 
-async def read_body(request: web.Request, optional: bool = False, as_yaml: bool = False) -> Any:
-    if "protobuf" in request.content_type or "cbor" in request.content_type:
-        told = "accepted media types include: application/json, application/yaml"
-        message = f"the body of the request was in an unknown format - {told}"
-        raise ApiError(415, "UnsupportedMediaType", message)
+async def read_body(
+    request: web.Request, kind: Kind | None = None, optional: bool = False, as_yaml: bool = False
+) -> Any:
     raw = await request.read()
     if not raw and optional:
         return {}
-    try:
-        if as_yaml or "yaml" in request.content_type:
+    content_type = request.content_type if "Content-Type" in request.headers else "application/json"
+    if as_yaml or content_type == "application/yaml":
+        try:
             return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-        return json.loads(raw)
-    except (ValueError, yaml.YAMLError) as error:
-        raise bad_request(f"error decoding the body: {error}") from error
+        except yaml.YAMLError as error:
+            raise bad_request(f"error decoding YAML: {error}") from error
+    if not content_type.endswith("json"):
+        told = "accepted media types include: application/json, application/yaml"
+        message = f"the body of the request was in an unknown format - {told}"
+        raise ApiError(415, "UnsupportedMediaType", message)
+    try:
+        return json.loads(raw, object_pairs_hook=members)
+    except ValueError as error:
+        raise bad_request(no_json(raw, error, kind.kind if kind else "Object")) from error

@@ -1,8 +1,11 @@
 """Objects and Status as HTTP answers, in the form that the client asked for."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from devcluster.resources import Kind, Obj
 from devcluster.views import dump, metadata_only, table, typed
@@ -14,7 +17,7 @@ def one(
     request: web.Request, kind: Kind, obj: Obj, code: int = 200, warnings: list[str] | None = None
 ) -> web.Response:
     accept = request.headers.get("Accept", "")
-    headers = {"Warning": ", ".join(f'299 - "{w}"'.replace('"', "'") for w in warnings)} if warnings else {}
+    headers = CIMultiDict(("Warning", f"299 - {json.dumps(w)}") for w in warnings or ())
     if "as=Table" in accept:
         return as_json(
             table(kind, [obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")}), code, headers
@@ -24,9 +27,9 @@ def one(
     return as_json(typed(kind, obj), code, headers)
 
 
-def as_json(body: Any, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def as_json(body: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     return json_answer(dump(body), code, headers)
 
 
-def json_answer(body: bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def json_answer(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     return web.Response(body=body, status=code, content_type="application/json", headers=headers)

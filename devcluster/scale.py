@@ -1,7 +1,8 @@
 """The scale subresource: a workload's replicas and nothing else."""
 
-from devcluster.resources import Obj
+from devcluster.resources import Kind, Obj
 
+SCALE = Kind("autoscaling", "v1", "Scale", "scales")
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 

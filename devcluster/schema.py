@@ -1,79 +1,147 @@
-"""How lists and maps merge: which lists are keyed, which are sets, which values are one piece (x-kubernetes-*)."""
+"""What the kinds' fields are, and how they merge: types.json, read a type at a time when it is first asked for.
+
+A line of types.json is a type, a field its type in Go's notation (`*` where it is a pointer, `v1.PullPolicy:string`
+where Go gives a plain type a name) and then words: its number in protobuf (`2.6` through an embedded struct); `in=` the
+embedded struct; `always` there, however empty; `required`; `map=` keys, `set`, `atomic`, `granular` as server-side
+apply merges it; `merge` (`=` key), `retainKeys`, `replace` as strategic patches do; `default=`.
+"""
 
 import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-LIST_KEYS: dict[str, tuple[str, ...]] = {
-    "conditions": ("type",),
-    "containers": ("name",),
-    "env": ("name",),
-    "ephemeralContainers": ("name",),
-    "hostAliases": ("ip",),
-    "imagePullSecrets": ("name",),
-    "initContainers": ("name",),
-    "ownerReferences": ("uid",),
-    "podIPs": ("ip",),
-    "hostIPs": ("ip",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-    "volumeDevices": ("devicePath",),
-    "volumeMounts": ("mountPath",),
-    "volumes": ("name",),
-    "secrets": ("name",),
-}
-SETS = frozenset({"finalizers"})
-ATOMIC_MAPS = frozenset(
-    {
-        "configMapKeyRef",
-        "fieldRef",
-        "involvedObject",
-        "nodeSelector",
-        "persistentVolumeClaimRef",
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "resourceFieldRef",
-        "scaleTargetRef",
-        "secretKeyRef",
-        "secretRef",
-        "selector",
-        "nodePublishSecretRef",
-        "ownerReferences[]",
+from devcluster.resources import Kind, Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What may stand in one place."""
+
+    go: str
+    """Go's name of its type, as refusals show it."""
+    shape: str
+    """`struct`, `list`, `map`, `any` (one piece), `deduced` (a kind that is not described) or a scalar's name."""
+    struct: str = ""
+    item: "Field | None" = None
+    pointer: bool = False
+    always: bool = False
+    required: bool = False
+    numbers: tuple[int, ...] = ()
+    embedded: str = ""
+    keys: tuple[str, ...] = ()
+    is_set: bool = False
+    atomic: bool = False
+    merges: bool = False
+    merge_key: str = ""
+    retains_keys: bool = False
+    default: str = ""
+
+    @property
+    def fields(self) -> "dict[str, Field]":
+        return _fields(self.struct) if self.struct else {}
+
+    def child(self, name: str) -> "Field | None":
+        """The field or the map's member of that name; None where a struct has no such field."""
+        return self if self.shape == "deduced" else self.fields.get(name, self.item)
+
+
+DEDUCED = Field("interface {}", "deduced")
+_OTHER = "other"
+"""The type of kinds that are not described: of theirs only the metadata is known."""
+_ANY = ("any", "RawExtension", "FieldsV1", "JSON")
+
+
+@cache
+def _types() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("types.json").read_text())
+    return found | {_OTHER: {"metadata": "meta.v1.ObjectMeta always"}}
+
+
+@cache
+def _fields(struct: str) -> dict[str, Field]:
+    return {k: _field(v) for k, v in _types()[struct].items() if k != "."}
+
+
+def _field(text: str) -> Field:
+    kind, *words = text.split(" ")
+    facts: dict[str, Any] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name[0].isdigit():
+            facts["numbers"] = tuple(int(n) for n in name.split("."))
+        elif name in ("always", "required", "atomic"):
+            facts[name] = True
+        elif name == "granular":
+            facts["atomic"] = False
+        else:
+            facts |= _merging(name, value)
+    if kind.startswith("*"):
+        facts["pointer"] = True
+    return _typed(kind.lstrip("*"), facts)
+
+
+def _merging(name: str, value: str) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {
+        "in": {"embedded": value},
+        "default": {"default": value},
+        "map": {"keys": tuple(value.split(","))},
+        "set": {"is_set": True},
+        "merge": {"merges": True, "merge_key": value},
+        "retainKeys": {"retains_keys": True},
     }
-)
-"""Maps that one manager owns whole; a child of theirs is nobody's alone. `name[]` is an item of a keyed list."""
-
-SKELETON: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
-"""What every object has, however empty: nobody owns these members themselves."""
-
-_TEMPLATE: dict[str, Any] = {"metadata": {}, "spec": {"containers": []}}
-SKELETONS: dict[str, Any] = {
-    "Pod": {"spec": {"containers": []}},
-    "Deployment": {"spec": {"strategy": {}, "template": _TEMPLATE}},
-    "StatefulSet": {"spec": {"updateStrategy": {}, "template": _TEMPLATE}},
-    "ReplicaSet": {"spec": {"template": _TEMPLATE}},
-    "DaemonSet": {"spec": {"updateStrategy": {}, "template": _TEMPLATE}},
-    "Job": {"spec": {"template": _TEMPLATE}},
-    "PersistentVolumeClaim": {"spec": {"resources": {}}},
-    "Service": {"status": {"loadBalancer": {}}},
-    "Event": {"source": {}, "involvedObject": {}, "eventTime": None, "reportingInstance": ""},
-    "Node": {"status": {"nodeInfo": {}, "daemonEndpoints": {"kubeletEndpoint": {}}}},
-}
+    return found.get(name, {})
 
 
-def list_keys(parent: str, items: list[Any]) -> tuple[str, ...]:
-    """The keys of a keyed list, or () where the list is a set or one piece."""
-    if parent == "ports":
-        in_container = any(isinstance(i, dict) and "containerPort" in i for i in items)
-        return ("containerPort", "protocol") if in_container else ("port", "protocol")
-    keys = LIST_KEYS.get(parent, ())
-    return keys if all(isinstance(i, dict) for i in items) else ()
+def _typed(text: str, facts: dict[str, Any]) -> Field:
+    named, _, kind = text.rpartition(":")
+    item = None
+    if kind.startswith("[]"):
+        item, shape = _typed(kind[2:], {}), "list"
+        go = f"[]{item.go}"
+    elif kind.startswith("map[string]"):
+        item, shape = _typed(kind.removeprefix("map[string]"), {}), "map"
+        go = "v1.ResourceList" if kind.endswith("Quantity") else f"map[string]{item.go}"
+    elif kind in _ANY:
+        go, shape = kind, "any"
+    elif "." in kind:
+        facts = {"atomic": "." in _types()[kind]} | facts | {"struct": kind}
+        go, shape = kind.partition(".")[2], "struct"
+    else:
+        go, shape = {"bytes": "[]uint8"}.get(kind, kind), kind
+    return Field(named or go, shape, item=item, **facts)
 
 
-def item_key(keys: tuple[str, ...], item: dict[str, Any]) -> str:
+@cache
+def root(kind: Kind) -> Field:
+    """The whole object of a kind."""
+    struct = f"{kind.group.split('.')[0] or 'core'}.{kind.version}.{kind.kind}"
+    if struct not in _types():
+        return Field(kind.kind, "struct", _OTHER, item=DEDUCED)
+    return Field(f"{kind.version}.{kind.kind}", "struct", struct)
+
+
+def skeleton(field: Field) -> Any:
+    """What is there however empty the object: nobody owns these members themselves."""
+    return _bones(field.struct) if field.struct else EMPTY.get(field.shape, "")
+
+
+@cache
+def _bones(struct: str) -> Obj:
+    return {
+        k: skeleton(f) for k, f in _fields(struct).items() if f.always and k not in ("apiVersion", "kind")
+    }
+
+
+EMPTY: dict[str, Any] = {"list": [], "map": {}, "bool": False, "int32": 0, "int64": 0, "float64": 0}
+EMPTY |= dict.fromkeys(("Time", "MicroTime", "any"))
+"""Go's zero values by shape, where they are not an empty string."""
+
+
+def item_key(field: Field, item: Obj) -> str:
     """A keyed list item as a FieldsV1 path element."""
-    found = {k: item.get(k, "TCP" if k == "protocol" else "") for k in sorted(keys)}
+    assert field.item is not None
+    fields = field.item.fields
+    found = {k: item.get(k, fields[k].default if k in fields else "") for k in sorted(field.keys)}
     return "k:" + json.dumps(found, separators=(",", ":"))
-
-
-def strategic_key(parent: str, items: list[Any]) -> str:
-    """The one key by which a strategic merge patch matches items."""
-    keys = list_keys(parent, items)
-    return keys[0] if keys else ""

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-from typing import Any
 
 from aiohttp import web
 
-from devcluster import discovery, patches, rbac, validation
+from devcluster import bodies, discovery, patches, rbac
 from devcluster.api import Api
 from devcluster.authentication import Authentication
 from devcluster.callfaults import Call, CallFaults, Cut, OpenWatch, break_off
-from devcluster.errors import ApiError, bad_request, invalid, method_not_allowed, required
+from devcluster.errors import ApiError, method_not_allowed
 from devcluster.faults import Faults
+from devcluster.options import check_write
 from devcluster.requests import (
     Query,
     Target,
@@ -25,7 +25,7 @@ from devcluster.requests import (
     verb_of,
     writer_of,
 )
-from devcluster.resources import NAMESPACE, REVIEWS, Kind, Obj
+from devcluster.resources import NAMESPACE, REVIEWS, Obj
 from devcluster.responses import SUCCESS, as_json, json_answer, one
 from devcluster.reviews import Reviews
 from devcluster.subresources import Logs, Subresources
@@ -118,77 +118,44 @@ class Server:
     async def _review(self, request: web.Request, at: Target, query: Query, call: Call) -> web.StreamResponse:
         if call.verb != "create":
             raise method_not_allowed()
-        body = await read_body(request)
-        validation.decode(at.kind, body)
+        body, _ = bodies.written(at, await read_body(request, at.kind), query)
         manager = writer_of(request, at, query).manager
         return as_json(self._reviews.answer(at.kind, at.namespace, body, request["user"], manager), 201)
-
-    def _checked(self, at: Target, body: Any, query: Query) -> list[str]:
-        """Decode; members that the kind does not have are dropped with a warning, or refused where strict."""
-        validation.decode(at.kind, body)
-        unknown = validation.unknown_members(at.kind, body)
-        faults = ", ".join(f'unknown field "{name}"' for name in unknown)
-        if unknown and query.get("fieldValidation") == "Strict":
-            raise bad_request(
-                f'{at.kind.kind} in version "{at.kind.version}" cannot be handled as a {at.kind.kind}:'
-                f" strict decoding error: {faults}"
-            )
-        for name in unknown:
-            del body[name]
-        return (
-            [f'unknown field "{name}"' for name in unknown]
-            if query.get("fieldValidation") != "Ignore"
-            else []
-        )
 
     async def _create(self, request: web.Request, at: Target, query: Query) -> web.Response:
         if at.name:
             raise method_not_allowed()
-        body = await read_body(request)
-        warnings = self._checked(at, body, query)
+        check_write(query, "CreateOptions")
+        body, warnings = bodies.written(at, await read_body(request, at.kind), query)
         namespace = at.namespace or (body["metadata"].get("namespace", "") if at.kind.namespaced else "")
         made = self._api.create(at.kind, namespace, body, writer_of(request, at, query))
         return one(request, at.kind, made, 201, warnings)
 
     async def _replace(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        body = await read_body(request)
-        warnings = self._checked(at, body, query)
+        check_write(query, "UpdateOptions")
+        body, warnings = bodies.written(at, await read_body(request, at.kind), query)
         done = self._api.replace(at.kind, at.namespace, at.name, body, writer_of(request, at, query))
         return one(request, at.kind, done, 200, warnings)
 
     async def _patch(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        if request.content_type in _APPLY:
+        applies = request.content_type in _APPLY
+        check_write(query, "PatchOptions", applies)
+        if applies:
             return await self._apply(request, at, query)
-        patch = patches.BY_CONTENT_TYPE.get(request.content_type)
-        if patch is None:
-            raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-        body = await read_body(request)
+        patches.check_type(request.content_type)
+        patch = await read_body(request)
         warnings: list[str] = []
 
         def change(old: Obj) -> Obj:
-            new = patch(typed(at.kind, old), body)
-            warnings.extend(self._checked(at, new, query))
-            if new["metadata"].get("name") != at.name:
-                given = new["metadata"].get("name")
-                raise bad_request(
-                    f"the name of the object ({given}) does not match the name on the URL ({at.name})"
-                )
-            return dict(new)
+            new, told = bodies.patched(at, request.content_type, patch, typed(at.kind, old), query)
+            warnings.extend(told)
+            return new
 
         done = self._api.update(at.kind, at.namespace, at.name, change, writer_of(request, at, query))
         return one(request, at.kind, done, 200, warnings)
 
     async def _apply(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        if not query.get("fieldManager"):
-            options = Kind("meta.k8s.io", "v1", "PatchOptions", "patchoptions")
-            raise invalid(options, "", [required("fieldManager", "is required for apply patch")])
-        body = await read_body(request, as_yaml=True)
-        validation.decode(at.kind, body)
-        if unknown := validation.unknown_members(at.kind, body):
-            gvk = f"{at.kind.group}/{at.kind.version}, Kind={at.kind.kind}"
-            why = f".{unknown[0]}: field not declared in schema"
-            message = f"failed to create typed patch object (/{at.name}; {gvk}): {why}"
-            raise ApiError(500, "", message)
+        body = bodies.applied(at, await read_body(request, as_yaml=True))
         writer, force = writer_of(request, at, query), query.flag("force")
         done, new = self._api.apply(at.kind, at.namespace, at.name, body, writer, force)
         return one(request, at.kind, done, 201 if new else 200)

@@ -12,7 +12,7 @@ from devcluster.errors import method_not_allowed, no_such_resource
 from devcluster.requests import Query, Target, delete_options, read_body, writer_of
 from devcluster.resources import POD, Obj
 from devcluster.responses import SUCCESS, as_json, one
-from devcluster.scale import scale_of, with_replicas
+from devcluster.scale import SCALE, scale_of, with_replicas
 from devcluster.tokens import Tokens
 
 
@@ -57,15 +57,13 @@ class Subresources:
             return as_json(scale_of(self._api.get(at.kind, at.namespace, at.name)))
         if request.method not in ("PATCH", "PUT"):
             raise method_not_allowed()
-        patch = (
-            patches.BY_CONTENT_TYPE.get(request.content_type, patches.merge_patch)
-            if request.method == "PATCH"
-            else None
-        )
+        if request.method == "PATCH":
+            patches.check_type(request.content_type)
         body = await read_body(request)
+        patch = patches.patcher(SCALE, request.content_type, body) if request.method == "PATCH" else None
 
         def change(old: Obj) -> Obj:
-            wanted = patch(scale_of(old), body) if patch else body
+            wanted = patch(scale_of(old)) if patch else body
             return with_replicas(old, wanted)
 
         done = self._api.update(at.kind, at.namespace, at.name, change, writer_of(request, at, query))

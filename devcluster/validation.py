@@ -1,13 +1,10 @@
 """What the API server refuses, with its words: 400 for what it cannot read, 422 for what makes no sense."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from devcluster import roles
 from devcluster.errors import (
-    ApiError,
     Cause,
-    bad_request,
     duplicate,
     field_not_found,
     forbidden_field,
@@ -26,7 +23,7 @@ from devcluster.names import (
     NOT_A_SUBDOMAIN,
     SUBDOMAIN,
 )
-from devcluster.quantity import MALFORMED, canonical, milli
+from devcluster.quantity import milli
 from devcluster.resources import Kind, Obj
 from devcluster.selectors import match_labels
 
@@ -43,86 +40,6 @@ CLAIM_SPEC_IS_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName"
     " for bound claims"
 )
-
-_MEMBERS: dict[str, frozenset[str]] = {
-    "ConfigMap": frozenset({"data", "binaryData", "immutable"}),
-    "Secret": frozenset({"data", "stringData", "type", "immutable"}),
-    "ServiceAccount": frozenset({"secrets", "imagePullSecrets", "automountServiceAccountToken"}),
-}
-_USUAL = frozenset({"spec", "status"})
-_LOOSE = frozenset(
-    [
-        "Event",
-        "StorageClass",
-        "Role",
-        "RoleBinding",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "RuntimeClass",
-        "PriorityClass",
-    ]
-)
-
-
-def unknown_members(kind: Kind, obj: Obj) -> list[str]:
-    """Top-level members that the kind does not have."""
-    if kind.kind in _LOOSE:
-        return []
-    known = _MEMBERS.get(kind.kind, _USUAL) | {"apiVersion", "kind", "metadata"}
-    return sorted(set(obj) - known)
-
-
-def decode(kind: Kind, obj: Any) -> None:
-    """Refuse what Go could not decode into the kind."""
-    if not isinstance(obj, dict):
-        raise bad_request("the object provided is unrecognized (must be of type Object)")
-    body_kind, body_version = obj.get("kind", kind.kind), obj.get("apiVersion", kind.api_version)
-    if body_kind != kind.kind or body_version not in (kind.api_version, "events.k8s.io/v1"):
-        core = f"core.{kind.kind}" if not kind.group else f"{kind.group.split('.')[0]}.{kind.kind}"
-        group = body_version.rpartition("/")[0].split(".")[0]
-        source = f"{group or 'v1'}.{body_kind}" if not group else f"v1.{body_kind}"
-        raise bad_request(
-            f'{body_kind} in version "{body_version.rpartition("/")[2]}" cannot be handled as a {kind.kind}:'
-            f" converting ({source}) to ({core}): unknown conversion"
-        )
-    if not isinstance(obj.setdefault("metadata", {}), dict):
-        raise _undecodable(
-            kind, "json: cannot unmarshal string into Go struct field .metadata of type v1.ObjectMeta"
-        )
-    _strings(kind, obj["metadata"], ("labels", "annotations"), "ObjectMeta.metadata")
-    if kind.kind in ("ConfigMap", "Secret"):
-        _strings(kind, obj, ("data", "stringData"), kind.kind)
-    try:
-        _quantities(obj.get("spec"))
-    except ValueError as error:
-        raise _undecodable(kind, MALFORMED) from error
-
-
-def _undecodable(kind: Kind, why: str) -> ApiError:
-    return bad_request(f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: {why}')
-
-
-def _strings(kind: Kind, holder: Obj, names: tuple[str, ...], owner: str) -> None:
-    go = {int: "number", float: "number", bool: "bool", dict: "object", list: "array"}
-    for name in names:
-        for value in (holder.get(name) or {}).values():
-            if not isinstance(value, str):
-                what = go.get(type(value), "null")
-                why = f"json: cannot unmarshal {what} into Go struct field {owner}.{name} of type string"
-                raise _undecodable(kind, why)
-
-
-def _quantities(value: Any) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _quantities(item)
-    elif isinstance(value, dict):
-        for key, child in value.items():
-            if key in ("limits", "requests", "hard", "capacity") and isinstance(child, dict):
-                for quantity in child.values():
-                    canonical(quantity)
-            else:
-                _quantities(child)
 
 
 def validate(kind: Kind, new: Obj, old: Obj | None) -> None:

@@ -78,14 +78,6 @@ DIFFERENCES = (
         {"services": {"with its address": _BALANCER, "delete": _BALANCER}},
     ),
     Difference(
-        "Conditions merge alike in every kind; those of a Job are one piece.",
-        {
-            "workloads": {
-                "suspended": ("body.metadata.managedFields[kube-controller-manager Update status].*",)
-            }
-        },
-    ),
-    Difference(
         "Kinds and subresources that Berth does not need are not there, and no storage versions.",
         {
             "discovery": {

@@ -1,0 +1,13 @@
+"""How Go prints what it has decoded from JSON, as some refusals show it."""
+
+from typing import Any
+
+
+def go_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{go_text(value[k])}" for k in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_text, value)) + "]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
