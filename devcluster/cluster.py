@@ -15,7 +15,6 @@ from devcluster.controllers.base import Controller
 from devcluster.controllers.clusterroles import ClusterRoleController, create_defaults
 from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.evictions import TaintEviction
-from devcluster.controllers.deployments import DeploymentController
 from devcluster.controllers.garbage import GarbageCollector
 from devcluster.controllers.jobs import JobController
 from devcluster.controllers.namespaces import NamespaceController

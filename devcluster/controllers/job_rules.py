@@ -177,7 +177,7 @@ class Look:
         self.newly_failed = [p for p in fresh if failed(job, p)]
         self.failed = status.get("failed", 0) + len(counted.get("failed", []))
         self.failed += sum(judge(job, p).counts for p in self.newly_failed)
-        self.succeeded = status.get("succeeded", 0) + len(counted.get("succeeded", []))
+        self.succeeded: int = status.get("succeeded", 0) + len(counted.get("succeeded", []))
         self.succeeded += len(self.newly_succeeded)
         self.done: set[int] = set()
         self.failed_indexes: set[int] = set()
@@ -273,8 +273,8 @@ def _success_by_policy(look: Look) -> Obj | None:
 def is_complete(look: Look) -> bool:
     if any(active(p) for p in look.pods):
         return False
-    completions = look.job["spec"].get("completions")
-    return look.succeeded >= int(1 if completions is None else completions)
+    completions: int = look.job["spec"].get("completions", 1)
+    return look.succeeded >= completions
 
 
 COMPLETIONS_REACHED = "CompletionsReached", "Reached expected number of succeeded pods"
