@@ -10,8 +10,11 @@ import hashlib
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 from django.contrib.auth import authenticate as check_password
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -39,6 +42,12 @@ class Attempt:
     @classmethod
     def of(cls, username: str) -> Attempt:
         return cls(hashlib.sha256(username.casefold().encode()).hexdigest(), audit.client_address.get())
+
+
+def person_of(session_key: str) -> User | None:
+    """Who is signed in in a session, as Django itself would find them: it lives, and the password is the same."""
+    user = get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
+    return user if isinstance(user, User) and user.is_active else None
 
 
 def authenticate(request: HttpRequest | None, username: str, password: str) -> User:

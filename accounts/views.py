@@ -26,6 +26,7 @@ from accounts.errors import Refusal
 from accounts.forms import LanguageForm, SignInForm, SSHKeyForm, TokenForm, show_refusal
 from accounts.models import SSHKey, User
 from accounts.rest.actors import actor_of
+from accounts.signals import access_changed
 
 View = Callable[..., HttpResponse]
 
@@ -55,9 +56,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    if isinstance(request.user, User):
-        signing_in.sign_out(request.user)
+    user = request.user
+    if isinstance(user, User):
+        signing_in.sign_out(user)
     logout(request)
+    if isinstance(user, User):
+        access_changed.send(sender=User, user=user)  # what this session has open ends with it
     return redirect("sign-in")
 
 

@@ -1,4 +1,4 @@
-"""The web process: HTTP by Django, websockets by Channels behind an Origin check."""
+"""The web process: HTTP by Django, websockets by Channels behind an Origin check, workspaces by a door of their own."""
 
 import os
 
@@ -11,11 +11,14 @@ http_application = get_asgi_application()  # loads the apps: what follows import
 
 from portal.body_limit import LimitedBody  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
+from workspaces.gateway.door import Gateway  # noqa: E402
 from workspaces.routing import websocket_urlpatterns  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {
-        "http": LimitedBody(http_application),
-        "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-    }
+application = Gateway(
+    ProtocolTypeRouter(
+        {
+            "http": LimitedBody(http_application),
+            "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        }
+    )
 )

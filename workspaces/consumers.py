@@ -25,6 +25,7 @@ from accounts import tickets, tokens
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import APIToken, Scope, User
+from accounts.sign_in import person_of
 
 from . import access, logs
 from .models import Event, Workspace
@@ -75,7 +76,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                 self._wake.clear()
                 if self._recheck:
                     self._recheck = False
-                    self.actor = await database_sync_to_async(still)(self.actor)
+                    self.actor = await database_sync_to_async(self._still)()
                     await self._join()
         except NotSignedIn as refusal:
             await self.close(TICKET_EXPIRED if refusal.code == "ticket_expired" else NOT_SIGNED_IN)
@@ -84,6 +85,13 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         except Exception:
             logger.exception("a websocket failed; its client comes back")
             await self.close(FAILED)
+
+    def _still(self) -> Actor:
+        """A socket that a browser's session opened ends with that session."""
+        by_session = "token" not in query(self.scope)
+        if by_session and person_of(self.scope["session"].session_key or "") is None:
+            raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
+        return still(self.actor)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Something beside telling, ended with the socket."""

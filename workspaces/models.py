@@ -7,6 +7,7 @@ import uuid
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -210,3 +211,13 @@ class Event(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["workspace", "number"], name="events_numbered_once_per_workspace")
         ]
+
+
+class GatewayPass(models.Model):
+    """A browser's way to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="+")
+    is_ticket = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)

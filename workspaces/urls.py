@@ -12,6 +12,7 @@ urlpatterns = [
     path("workspaces/<uuid:id>/", views.activity, name="workspace"),
     path("workspaces/<uuid:id>/logs/", views.logs, name="workspace-logs"),
     path("workspaces/<uuid:id>/settings/", views.settings, name="workspace-settings"),
+    path("workspaces/<uuid:id>/jupyter/", views.jupyter, name="workspace-jupyter"),
     path("workspaces/<uuid:id>/delete/", views.delete, name="workspace-delete"),
     path("workspaces/<uuid:id>/<str:verb>/", views.act, name="workspace-act"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -28,8 +29,10 @@ from . import access, lifecycle
 from . import launch as launching
 from .estimate import alternatives, estimate, size_of
 from .forms import LaunchForm
+from .gateway import hosts, passes
+from .gateway.door import ENTER
 from .models import Desired, Image, Phase, Workspace
-from .representation import event_json, gpus, number, with_related, workspace_json, workspaces_json
+from .representation import endpoints, event_json, gpus, number, with_related, workspace_json, workspaces_json
 from .suggestions import friendly_name, last_launch, launch_tenants, pool_choices, sample
 from .timeline import start_took, timeline
 
@@ -230,6 +233,24 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
         return redirect("workspace", id=id)
     messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
     return redirect("workspaces")
+
+
+@never_cache
+@login_required
+@require_GET
+def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Into JupyterLab: through the portal where that is set up, else at the workspace's own address."""
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_own(actor, workspace)
+    direct = endpoints(workspace)["jupyter"]
+    if direct is None:
+        return redirect("workspace", id=id)
+    if not hosts.is_on():
+        return redirect(direct)
+    ticket = passes.hand_over(str(request.session.session_key), workspace)
+    asked = {"ticket": ticket, "next": request.GET.get("next", "/lab")}
+    return redirect(f"{hosts.origin_of(id, request.get_host())}{ENTER}?{urlencode(asked)}")
 
 
 def curl_line(request: HttpRequest, workspace: Workspace) -> str:

@@ -89,11 +89,24 @@ def test_a_ready_one_has_two_doors(cast: Cast) -> None:
     ssh_keys.add(cast.bob, "laptop", KEY)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
     text = page.content.decode()
-    link = r'href="http://127\.0\.1\.5:8888/login\?next=%2Flab&amp;token=[^"]+"'
-    assert re.search(link + ' target="_blank" rel="noopener noreferrer"', text)
+    assert f'href="/workspaces/{workspace.pk}/jupyter/" target="_blank" rel="noopener"' in text
+    assert "token=" not in text
     assert f"ssh -o HostKeyAlias=berth-{workspace.pk} jovyan@127.0.1.5" in words(page)
     assert 'href="vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan"' in text
     assert workspace.secret.host_key_fingerprint in text
+
+
+def test_without_the_gateway_the_door_leads_to_its_own_address(cast: Cast, settings: Any) -> None:
+    settings.WORKSPACE_DOMAIN = ""
+    workspace = make_workspace(cast, cast.bob)
+    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/jupyter/")
+    assert re.fullmatch(r"http://127\.0\.1\.5:8888/login\?next=%2Flab&token=.+", answer["Location"])
+
+
+def test_a_door_that_is_not_open_leads_back_to_the_page(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
+    answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/jupyter/")
+    assert answer["Location"] == f"/workspaces/{workspace.pk}/"
 
 
 def test_nobody_else_gets_the_link(cast: Cast) -> None:

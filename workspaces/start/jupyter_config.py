@@ -24,6 +24,8 @@ c.ServerApp.cookie_secret = hashlib.sha256(b"cookies of " + token.encode()).dige
 
 c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")  # noqa: S104 (the container's own network)
 c.ServerApp.port = 8888
+# It is asked by many names: an address of its own, a node's port, the portal's gateway. The token guards them all.
+c.ServerApp.allow_remote_access = True
 c.ServerApp.port_retries = 0
 c.ServerApp.root_dir = os.environ["HOME"]
 c.ServerApp.open_browser = False

@@ -1,0 +1,75 @@
+"""One websocket carried to Jupyter and back, message by message: the next is read when the last was taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+
+from . import upstream
+from .guests import until_shown_out
+from .passes import Guest
+
+log = logging.getLogger(__name__)
+
+LARGEST_MESSAGE_BYTES = 64 * 2**20
+GOING_AWAY, REFUSED_POLICY, TRY_AGAIN_LATER = 1001, 1008, 1013
+
+
+async def carry(
+    scope: dict[str, Any], receive: Any, send: Any, guest: Guest, secret: str, workspace_id: UUID
+) -> None:
+    await receive()  # websocket.connect
+    try:
+        async with upstream.client().ws_connect(
+            upstream.address(scope, guest),
+            protocols=scope.get("subprotocols", ()),
+            headers=upstream.onward(scope["headers"], guest),
+            max_msg_size=LARGEST_MESSAGE_BYTES,
+        ) as jupyter:
+            await send({"type": "websocket.accept", "subprotocol": jupyter.protocol})
+            code = await _between(jupyter, receive, send, until_shown_out(secret, workspace_id, guest))
+            if code is not None:
+                await send({"type": "websocket.close", "code": code})
+    except (aiohttp.ClientError, TimeoutError) as error:
+        log.info("a workspace's Jupyter refuses a websocket: %s", type(error).__name__)
+        await send({"type": "websocket.close", "code": TRY_AGAIN_LATER})
+
+
+async def _between(
+    jupyter: aiohttp.ClientWebSocketResponse, receive: Any, send: Any, shown_out: Any
+) -> int | None:
+    """Carry both ways until one side ends; the code to close the browser's side with, None where it closed itself."""
+    down = asyncio.ensure_future(_to_browser(jupyter, send))
+    up = asyncio.ensure_future(_to_jupyter(jupyter, receive))
+    end = asyncio.ensure_future(shown_out)
+    try:
+        await asyncio.wait({down, up, end}, return_when=asyncio.FIRST_COMPLETED)
+        if end.done():
+            return REFUSED_POLICY
+        return None if up.done() else down.result()
+    finally:
+        for task in (down, up, end):
+            task.cancel()
+        await asyncio.gather(down, up, end, return_exceptions=True)
+
+
+async def _to_browser(jupyter: aiohttp.ClientWebSocketResponse, send: Any) -> int:
+    async for message in jupyter:
+        if message.type == aiohttp.WSMsgType.TEXT:
+            await send({"type": "websocket.send", "text": message.data})
+        elif message.type == aiohttp.WSMsgType.BINARY:
+            await send({"type": "websocket.send", "bytes": message.data})
+    code = jupyter.close_code or GOING_AWAY
+    return GOING_AWAY if code in (1005, 1006, 1015) else code  # those are never sent (RFC 6455, 7.4.1)
+
+
+async def _to_jupyter(jupyter: aiohttp.ClientWebSocketResponse, receive: Any) -> None:
+    while (message := await receive())["type"] == "websocket.receive":
+        if message.get("text") is not None:
+            await jupyter.send_str(message["text"])
+        else:
+            await jupyter.send_bytes(message["bytes"])
