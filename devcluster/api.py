@@ -102,14 +102,11 @@ class Api:
         admission.admit_update(self.store, kind, new, old)
         if kind.generation and writer.subresource != "binding" and _spec(new) != _spec(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if tracked:
-            new["metadata"].pop("managedFields", None)
-            if "managedFields" in old["metadata"]:
-                new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
+        known = _ownership(old, new) if tracked else old
         if new == old:
             return old
         if tracked:
-            apply.track_update(kind, old, new, writer.manager, writer.subresource)
+            apply.track_update(kind, known, new, writer.manager, writer.subresource)
         if writer.dry_run:
             return new
         if _may_go(kind, new):
@@ -240,6 +237,15 @@ class Api:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def _ownership(old: Obj, new: Obj) -> Obj:
+    """The old object as far as its owners go: a writer may name others, `[{}]` forgets all, nothing keeps them."""
+    given = new["metadata"].pop("managedFields", None) or old["metadata"].get("managedFields")
+    managers = {} if given in (None, [{}]) else {"managedFields": given}
+    new["metadata"] |= managers
+    kept = {k: v for k, v in old["metadata"].items() if k != "managedFields"}
+    return {**old, "metadata": kept | managers}
 
 
 def _spec(obj: Obj) -> Obj:
