@@ -7,10 +7,11 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import instance, memory, tls
+from devcluster import instance, memory, storage, tls
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.authentication import Authentication
 from devcluster.callfaults import CallFaults
+from devcluster.controllers.attachments import AttachmentController
 from devcluster.controllers.base import Controller
 from devcluster.controllers.clusterroles import ClusterRoleController, create_defaults
 from devcluster.controllers.deployments import DeploymentController
@@ -20,11 +21,14 @@ from devcluster.controllers.jobs import JobController
 from devcluster.controllers.namespaces import NamespaceController
 from devcluster.controllers.nodes import NodeController
 from devcluster.controllers.podgc import PodGarbageCollector
+from devcluster.controllers.provisioner import Provisioner
 from devcluster.controllers.quotas import QuotaController
 from devcluster.controllers.replicasets import ReplicaSetController
+from devcluster.controllers.resizer import Resizer
 from devcluster.controllers.services import ServiceController
+from devcluster.controllers.snapshots import SnapshotController
 from devcluster.controllers.statefulsets import StatefulSetController
-from devcluster.controllers.volumes import VolumeController, create_classes
+from devcluster.controllers.volumes import VolumeController
 from devcluster.events import expire
 from devcluster.faults import Faults
 from devcluster.fleet import Fleet
@@ -32,6 +36,7 @@ from devcluster.kubelet.agent import Kubelets
 from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.images import Images
+from devcluster.kubelet.mounting import Mounting
 from devcluster.kubelet.played import PlayedRuntime
 from devcluster.kubelet.process import ProcessRuntime
 from devcluster.kubelet.pullfaults import PullFaults
@@ -42,8 +47,10 @@ from devcluster.nodes import NodeFile
 from devcluster.resources import NAMESPACE
 from devcluster.scheduler import Scheduler
 from devcluster.server import Server
+from devcluster.storage import Data, NoData
 from devcluster.store import Store
 from devcluster.tokens import Tokens
+from devcluster.volumefaults import VolumeFaults
 
 log = logging.getLogger("devcluster")
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -65,12 +72,13 @@ class Cluster:
         self.store = Store(options.state / "objects.sqlite")
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
+        data: Data = disks if options.process_pods else NoData()
         self._tokens = Tokens(self.store, options.state)
         self._tls, self._certificate = tls.context(options.state)
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
-        pulls = PullFaults()
+        pulls, volumes = PullFaults(), VolumeFaults()
         fleet = Fleet(options.file)
-        self.faults.offer(*self._calls.switches, *pulls.switches, *fleet.switches)
+        self.faults.offer(*self._calls.switches, *pulls.switches, volumes.switch, *fleet.switches)
         self._runtime: Runtime = (
             ProcessRuntime(options.state, network)
             if options.process_pods
@@ -83,7 +91,7 @@ class Cluster:
             runtime=self._runtime,
             images=images,
             fleet=fleet,
-            disks=disks,
+            mounting=Mounting(api, disks if options.process_pods else None, volumes),
             tokens=self._tokens,
             network=network,
             ready_seconds=options.file.played.ready_seconds,
@@ -92,11 +100,14 @@ class Cluster:
         self._services = ServiceController(
             api, Addresses(*BALANCERS), network.connect if options.process_pods else None
         )
-        grow = disks.grow if options.process_pods else lambda volume, size: True
         self._controllers: list[Controller[object]] = [
             NamespaceController(api, self._certificate),  # type: ignore[list-item]
             GarbageCollector(api),  # type: ignore[list-item]
-            VolumeController(api, grow, disks.discard),  # type: ignore[list-item]
+            VolumeController(api),  # type: ignore[list-item]
+            Provisioner(api, data, volumes),  # type: ignore[list-item]
+            Resizer(api, data, volumes),  # type: ignore[list-item]
+            SnapshotController(api, data, volumes),  # type: ignore[list-item]
+            AttachmentController(api, volumes, options.file.detach_seconds),  # type: ignore[list-item]
             QuotaController(api),  # type: ignore[list-item]
             ClusterRoleController(api),  # type: ignore[list-item]
             StatefulSetController(api),  # type: ignore[list-item]
@@ -152,7 +163,7 @@ class Cluster:
             if self.store.get(NAMESPACE, "", name) is None:
                 self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
         self._reports.start()
-        create_classes(self.api)
+        storage.furnish(self.api)
         create_defaults(self.api)
 
     async def _expire_events(self) -> None:

@@ -40,6 +40,7 @@ lifecycle:                # how long the control plane waits, by default as Kube
   startup_seconds: 60     # a Node for which no kubelet ever spoke
   orphan_seconds: 40      # pods of a Node that was deleted
 faults: []                # on from the start; see docs/devcluster.md
+detach_seconds: 360       # after which a node that does not answer has lost its volumes
 ```
 """
 
@@ -103,6 +104,7 @@ class NodeFile:
     cards: dict[str, dict[str, str]] = field(default_factory=dict)
     """What one GPU of a node announces, by the node's name."""
     faults: list[Obj] = field(default_factory=list)
+    detach_seconds: float = 360.0
 
 
 def read(path: Path | None) -> NodeFile:
@@ -113,6 +115,7 @@ def read(path: Path | None) -> NodeFile:
     cards = {
         name: gpu_resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
     }
+    detach_seconds = float(data.get("detach_seconds", NodeFile.detach_seconds))
     return NodeFile(
         nodes=[node_object(name, entry) for name, entry in entries],
         images=table,
@@ -120,6 +123,7 @@ def read(path: Path | None) -> NodeFile:
         lifecycle=Lifecycle(**data.get("lifecycle", {})),
         cards=cards,
         faults=data.get("faults") or [],
+        detach_seconds=detach_seconds,
     )
 
 

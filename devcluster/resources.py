@@ -128,6 +128,44 @@ JOB = Kind("batch", "v1", "Job", "jobs", subresources=("status",), in_all=True, 
 STORAGE_CLASS = Kind(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)
 )
+CSI_DRIVER = Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
+VOLUME_ATTACHMENT = Kind(
+    "storage.k8s.io",
+    "v1",
+    "VolumeAttachment",
+    "volumeattachments",
+    namespaced=False,
+    subresources=("status",),
+)
+_SNAPSHOTS = "snapshot.storage.k8s.io"
+SNAPSHOT = Kind(
+    _SNAPSHOTS,
+    "v1",
+    "VolumeSnapshot",
+    "volumesnapshots",
+    short=("vs",),
+    subresources=("status",),
+    generation=True,
+)
+SNAPSHOT_CONTENT = Kind(
+    _SNAPSHOTS,
+    "v1",
+    "VolumeSnapshotContent",
+    "volumesnapshotcontents",
+    namespaced=False,
+    short=("vsc", "vscs"),
+    subresources=("status",),
+    generation=True,
+)
+SNAPSHOT_CLASS = Kind(
+    _SNAPSHOTS,
+    "v1",
+    "VolumeSnapshotClass",
+    "volumesnapshotclasses",
+    namespaced=False,
+    short=("vsclass", "vsclasses"),
+    generation=True,
+)
 _RBAC = "rbac.authorization.k8s.io"
 ROLE = Kind(_RBAC, "v1", "Role", "roles")
 ROLE_BINDING = Kind(_RBAC, "v1", "RoleBinding", "rolebindings")
@@ -154,8 +192,11 @@ KINDS: tuple[Kind, ...] = (
     STATEFUL_SET,
     JOB,
     STORAGE_CLASS,
-    Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
-    Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False),
+    CSI_DRIVER,
+    VOLUME_ATTACHMENT,
+    SNAPSHOT,
+    SNAPSHOT_CONTENT,
+    SNAPSHOT_CLASS,
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True),
     Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), generation=True),
     Kind(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from devcluster.api import Api, Writer
 from devcluster.clock import now
 from devcluster.controllers.base import Controller
-from devcluster.controllers.volumes import SELECTED_NODE, claims_of
 from devcluster.events import Recorder
 from devcluster.fitting import preference, selector_fits, term_fits, tolerated
 from devcluster.qos import requests
 from devcluster.quantity import milli
 from devcluster.resources import NODE, POD, PV, PVC, STORAGE_CLASS, Obj
+from devcluster.storage import SELECTED_NODE, claims_of
 from devcluster.store import Change
 
 Key = tuple[str, str]

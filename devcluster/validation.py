@@ -278,11 +278,8 @@ def _claim_change(new: Obj, old: Obj) -> Iterator[Cause]:
     if fixed(new, bound) != fixed(old, bound):
         yield forbidden_field("spec", CLAIM_SPEC_IS_FIXED)
         return
-    size, had = (
-        new["spec"]["resources"]["requests"]["storage"],
-        old["status"].get("capacity", {}).get("storage"),
-    )
-    if had and milli(size) < milli(had):
+    size, before = (milli(o["spec"]["resources"]["requests"]["storage"]) for o in (new, old))
+    if size < before and size <= milli(old["status"].get("capacity", {}).get("storage", "0")):
         yield forbidden_field("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from devcluster.api import Api
 from devcluster.fleet import Fleet
 from devcluster.kubelet.config import Lookup
-from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.logs import PodLogs
+from devcluster.kubelet.mounting import Mounting
 from devcluster.kubelet.podtokens import PodTokens
 from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
@@ -29,18 +29,17 @@ class Host:
         fleet: Fleet,
         runtime: Runtime,
         images: Images,
-        disks: Disks,
+        mounting: Mounting,
         tokens: Tokens,
         network: PodNetwork,
         ready_seconds: float,
     ):
         self._api, self._state, self._fleet = api, state, fleet
         self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
-        self._disks, self._tokens = disks, tokens
+        self.mounting, self._tokens = mounting, tokens
         self.logs = PodLogs(state / "logs", self._over)
         self.network = network
         self._taken: set[str] = set()
-        self._mounting = asyncio.Lock()
         self._addresses_of: dict[str, str] = {}
 
     def _over(self, pod: Obj) -> bool:
@@ -62,10 +61,6 @@ class Host:
         folder, scratch = self._state / "run" / uid, self._state / "scratch" / uid
         return PodVolumes(pod, folder, scratch, lookup, owner, PodTokens(self._tokens, pod))
 
-    async def mount_disk(self, volume: str, size: str, pod_uid: str) -> Path:
-        async with self._mounting:
-            return await asyncio.to_thread(self._disks.mount, volume, size, pod_uid)
-
     def reachable(self, pod: Obj) -> bool:
         return self._fleet.speaks(pod["spec"]["nodeName"])
 
@@ -80,7 +75,7 @@ class Host:
         found = self._api.store.get(POD, meta["namespace"], meta["name"])
         if found is not None and found["metadata"]["uid"] == uid:
             return
-        self._disks.release(uid)
+        self.mounting.forget(uid)
         self.network.leave(uid)
         self._taken.discard(self._addresses_of.pop(uid, ""))
         for part in ("run", "scratch", "logs"):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-from pathlib import Path
 
 from devcluster.api import Api
 from devcluster.errors import ApiError
@@ -14,7 +13,8 @@ from devcluster.kubelet.runtime import ContainerPlan
 from devcluster.kubelet.status import pod_status
 from devcluster.kubelet.volumes import NotReady, PodVolumes
 from devcluster.nodes import KUBELET, Image
-from devcluster.resources import POD, PVC, Kind, Obj
+from devcluster.resources import POD, Kind, Obj
+from devcluster.storage import claims_of
 
 log = logging.getLogger("devcluster")
 RENEW_SECONDS = 5.0
@@ -71,9 +71,7 @@ class PodWorker:
     async def _live(self) -> None:
         self._address = self._host.take_address(self._pod)
         self._lives = [self._life(spec) for spec in self._pod["spec"]["containers"]]
-        if self._host.runtime.real:
-            self._dirty.set()
-            self._volumes = await self._set_up_volumes()
+        self._volumes = await self._set_up_volumes()
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(self._renew()) if self._volumes else None
             await asyncio.gather(*(life.run() for life in self._lives))
@@ -117,27 +115,20 @@ class PodWorker:
     def _lookup(self, kind: Kind, name: str) -> Obj | None:
         return self._api.store.get(kind, self._namespace, name)
 
-    async def _set_up_volumes(self) -> PodVolumes:
-        volumes = self._host.volumes(self._pod, self._lookup)
+    async def _set_up_volumes(self) -> PodVolumes | None:
+        volumes = self._host.volumes(self._pod, self._lookup) if self._host.runtime.real else None
+        if volumes or claims_of(self._pod):
+            self._dirty.set()
         while True:
             try:
-                volumes.write(self._address)
-                for claim in volumes.claims():
-                    volumes.disks[claim] = await self._mount_disk(claim)
+                disks = await self._host.mounting.mount(self._pod)
+                if volumes:
+                    volumes.disks = disks
+                    volumes.write(self._address)
                 return volumes
             except NotReady as error:
                 self._events.event(POD, self._pod, "Warning", "FailedMount", str(error))
             await asyncio.sleep(1.0)
-
-    async def _mount_disk(self, claim_name: str) -> Path:
-        claim = self._lookup(PVC, claim_name)
-        if claim is None or claim["status"].get("phase") != "Bound":
-            raise NotReady(f'Unable to attach or mount volumes: claim "{claim_name}" is not bound')
-        try:
-            size = claim["status"]["capacity"]["storage"]
-            return await self._host.mount_disk(claim["spec"]["volumeName"], size, self.uid)
-        except OSError as error:
-            raise NotReady(f'MountVolume.MountDevice failed for volume "{claim_name}" : {error}') from error
 
     async def _renew(self) -> None:
         while True:

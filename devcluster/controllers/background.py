@@ -1,0 +1,24 @@
+"""Steps that take long, beside a controller's loop: begun once, asked for until they are done."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
+
+
+class Background:
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+
+    def done(
+        self, key: Hashable, begin: Callable[[], Coroutine[Any, Any, None]], wake: Callable[[], None]
+    ) -> bool:
+        """Whether it is done, as one learns once; raises what it raised. `wake` is called when it is worth asking."""
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.ensure_future(begin())
+            task.add_done_callback(lambda _: wake())
+        if not task.done():
+            return False
+        del self._tasks[key]
+        task.result()
+        return True

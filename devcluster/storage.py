@@ -1,0 +1,138 @@
+"""The storage that the cluster offers: two drivers, a class of each, and what a volume or a pod says of them.
+
+`local-fast` is a disk of one node, made when its first pod has a node: nothing to attach, no snapshots, no clones.
+`net-shared` is reached from every node, made at once, attached to the nodes that use it (to one at a time unless its
+mode allows many), with snapshots and clones. A class of one's own may name either driver, with these parameters:
+
+- `expansion: offline`   growth waits until the volume's pod was stopped and started
+- `maxSize: 10Gi`        no volume is made or grown beyond it
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from devcluster.admission import DEFAULT_CLASS
+from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.resources import CSI_DRIVER, SNAPSHOT_CLASS, STORAGE_CLASS, Kind, Obj
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+FIRST_USE = "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True)
+class Driver:
+    name: str
+    attached: bool
+    """A VolumeAttachment comes before a mount."""
+    copies: bool
+    """Snapshots, and volumes made from snapshots or other volumes."""
+    grows_on_node: bool
+    """A larger volume needs its file system grown, by the node of a pod that has it."""
+    storage_class: str
+    binding: str
+
+    @property
+    def external_name(self) -> str:
+        return self.name.replace(".", "-")
+
+
+LOCAL = Driver("local.devcluster.local", False, False, True, "local-fast", FIRST_USE)
+NET = Driver("net.devcluster.local", True, True, False, "net-shared", "Immediate")
+DRIVERS = {driver.name: driver for driver in (LOCAL, NET)}
+
+
+class Data(Protocol):
+    """Where the bytes of volumes and snapshots are, by the handles that the drivers gave them."""
+
+    async def copy(self, source: str, target: str) -> None:
+        """As `source` is at one moment."""
+
+    async def grow(self, handle: str, size: str) -> bool:
+        """False where that has to wait until no pod has it mounted."""
+        ...
+
+    async def discard(self, handle: str) -> None:
+        """For good."""
+
+
+class NoData:
+    """Played pods keep none."""
+
+    async def copy(self, source: str, target: str) -> None:
+        pass
+
+    async def grow(self, handle: str, size: str) -> bool:
+        return True
+
+    async def discard(self, handle: str) -> None:
+        pass
+
+
+class DriverError(Exception):
+    """A driver's refusal, in the words of gRPC: code and description."""
+
+    def __init__(self, code: str, description: str):
+        super().__init__(f"rpc error: code = {code} desc = {description}")
+        self.code = code
+
+
+def furnish(api: Api) -> None:
+    """The drivers and classes of a fresh cluster."""
+    for driver in DRIVERS.values():
+        spec: Obj = {"attachRequired": driver.attached, "podInfoOnMount": False, "storageCapacity": False}
+        spec |= {"volumeLifecycleModes": ["Persistent"], "fsGroupPolicy": "File"}
+        _make(api, CSI_DRIVER, {"metadata": {"name": driver.name}, "spec": spec})
+        annotations = {DEFAULT_CLASS: "true"} if driver is LOCAL else {}
+        body: Obj = {"metadata": {"name": driver.storage_class, "annotations": annotations}}
+        body |= {
+            "provisioner": driver.name,
+            "volumeBindingMode": driver.binding,
+            "allowVolumeExpansion": True,
+        }
+        _make(api, STORAGE_CLASS, body)
+    annotations = {"snapshot.storage.kubernetes.io/is-default-class": "true"}
+    body = {"metadata": {"name": NET.storage_class, "annotations": annotations}}
+    _make(api, SNAPSHOT_CLASS, body | {"driver": NET.name, "deletionPolicy": "Delete"})
+
+
+def _make(api: Api, kind: Kind, body: Obj) -> None:
+    if api.store.get(kind, "", body["metadata"]["name"]) is None:
+        api.create(kind, "", body, Writer(CONTROLLER))
+
+
+def driver_of(volume: Obj) -> Driver | None:
+    """The driver that made a volume; None for what others made."""
+    return DRIVERS.get((volume["spec"].get("csi") or {}).get("driver", ""))
+
+
+def handle_of(volume: Obj) -> str:
+    """By which its data is found; what others made is known by its own name."""
+    csi = volume["spec"].get("csi") or {}
+    return str(csi.get("volumeHandle") or volume["metadata"]["name"]).replace("/", "_")
+
+
+def size_of(volume: Obj) -> str:
+    return str(volume["spec"]["capacity"]["storage"])
+
+
+def requested(claim: Obj) -> str:
+    return str(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def exclusive(volume: Obj) -> bool:
+    """May be attached to one node at a time only."""
+    return not {"ReadWriteMany", "ReadOnlyMany"} & set(volume["spec"].get("accessModes") or [])
+
+
+def claims_of(pod: Obj) -> list[str]:
+    volumes = pod["spec"].get("volumes") or []
+    return [v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v]
+
+
+def ended(pod: Obj) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def without(values: Iterable[str], value: str) -> list[str]:
+    return [v for v in values if v != value]
