@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db.models import TextChoices
 from django.utils.translation import gettext as _
 
@@ -211,10 +212,26 @@ def nodes(api: Api, cluster: Cluster) -> Iterator[Finding]:
 # --- addresses
 
 
+def _through_the_portal() -> Finding:
+    if settings.WORKSPACE_DOMAIN:
+        domain = f"*.{settings.WORKSPACE_DOMAIN}"
+        return Finding(
+            Level.OK, _("Workspaces are reached through Berth, at %(domain)s.") % {"domain": domain}
+        )
+    return Finding(
+        Level.FAIL,
+        _("Workspaces are to be reached through Berth, which has no domain for them."),
+        _("Set BERTH_WORKSPACE_DOMAIN, and let its DNS entry *.<domain> and your ingress lead to Berth."),
+    )
+
+
 def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
     """Somebody must give addresses to Services. Who does cannot be asked, only seen."""
-    if cluster.exposure != Cluster.Exposure.LOAD_BALANCER:
+    if cluster.exposure == Cluster.Exposure.NODE_PORT:
         yield Finding(Level.OK, _("Workspaces are reached through ports of the nodes."))
+        return
+    if cluster.exposure == Cluster.Exposure.PORTAL:
+        yield _through_the_portal()
         return
     services = [body for body in api.list("Service") if body["spec"].get("type") == "LoadBalancer"]
     waiting = [body for body in services if not body.get("status", {}).get("loadBalancer", {}).get("ingress")]

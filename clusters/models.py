@@ -44,6 +44,7 @@ class Cluster(models.Model):
     class Exposure(models.TextChoices):
         LOAD_BALANCER = "load-balancer", _("an address of its own per workspace (LoadBalancer)")
         NODE_PORT = "node-port", _("a port on every node (NodePort)")
+        PORTAL = "portal", _("through Berth alone (ClusterIP): Jupyter in the browser, no SSH")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)

@@ -100,6 +100,13 @@ def config_map(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
     return _owned(_object(wanted, "v1", "ConfigMap", wanted.name, data=data), owner)
 
 
+SERVICE_TYPES = {
+    Cluster.Exposure.LOAD_BALANCER: "LoadBalancer",
+    Cluster.Exposure.NODE_PORT: "NodePort",
+    Cluster.Exposure.PORTAL: "ClusterIP",
+}
+
+
 def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
     """The way in. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook."""
     cluster, image = wanted.cluster, wanted.workspace.image
@@ -111,7 +118,7 @@ def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
             {"name": "ssh", "port": cluster.ssh_service_port, "targetPort": SSH_PORT, "protocol": "TCP"}
         )
     spec: dict[str, Any] = {
-        "type": "NodePort" if cluster.exposure == Cluster.Exposure.NODE_PORT else "LoadBalancer",
+        "type": SERVICE_TYPES[Cluster.Exposure(cluster.exposure)],
         "publishNotReadyAddresses": True,
         "selector": {labels.WORKSPACE: str(wanted.workspace.pk)},
         "ports": ports,

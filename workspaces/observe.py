@@ -214,6 +214,9 @@ def address(service: Object | None, pod: Object | None) -> tuple[str, dict[str, 
     if service["spec"].get("type") == "NodePort":
         host = pod.get("status", {}).get("hostIP", "") if pod else ""
         return host, {port["name"]: port["nodePort"] for port in ports if host and port.get("nodePort")}
+    if service["spec"].get("type") == "ClusterIP":
+        host = service["spec"].get("clusterIP") or ""
+        return host, {port["name"]: port["port"] for port in ports if host}
     ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or [{}]
     host = ingress[0].get("ip") or ingress[0].get("hostname") or ""
     return host, {port["name"]: port["port"] for port in ports if host}

@@ -11,17 +11,20 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from django.conf import settings
 from django.db.models import QuerySet
+from django.urls import reverse
 
 from accounts.access import Actor
 from accounts.secrets import decrypt
+from clusters.models import Cluster
 from quotas.queries import Queue, queues_of
 
 from . import story
 from .access import is_own
 from .models import STEPS, Event, Phase, Step, Workspace
 
-RELATED = ("tenant", "owner", "image", "pool", "flavor", "secret")
+RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor", "secret")
 Json = dict[str, Any]
 
 
@@ -126,12 +129,15 @@ def endpoints(workspace: Workspace) -> Json:
     if workspace.phase != Phase.READY or not workspace.host:
         return {"jupyter": None, "ssh": None}
     jupyter = ssh = None
-    if workspace.jupyter_port:
+    inside = workspace.pool.cluster.exposure == Cluster.Exposure.PORTAL
+    if inside and settings.WORKSPACE_DOMAIN and workspace.jupyter_port:
+        jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
+    elif workspace.jupyter_port and not inside:
         token = quote(decrypt(workspace.secret.jupyter_token), safe="")
         address = f"http://{_bracketed(workspace.host)}:{workspace.jupyter_port}"
         # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
         jupyter = f"{address}/login?next=%2Flab&token={token}"
-    if workspace.ssh_port:
+    if workspace.ssh_port and not inside:
         ssh = ssh_endpoint(workspace, workspace.host, workspace.ssh_port)
     return {"jupyter": jupyter, "ssh": ssh}
 

@@ -167,6 +167,11 @@ class TestAddresses:
     def test_who_gives_addresses_is_recognised(self, api: Said, level: str) -> None:
         assert levels(said(doctor.addresses, api)) == [level]
 
+    def test_the_portal_needs_a_domain(self, settings: Any) -> None:
+        for domain, level in (("ws.example", "ok"), ("", "fail")):
+            settings.WORKSPACE_DOMAIN = domain
+            assert levels(said(doctor.addresses, Said(), exposure=Cluster.Exposure.PORTAL)) == [level]
+
     def test_node_ports_need_nobody(self) -> None:
         assert levels(said(doctor.addresses, Said(), exposure=Cluster.Exposure.NODE_PORT)) == ["ok"]
 

@@ -163,6 +163,14 @@ def test_node_ports_are_a_setting_of_the_cluster() -> None:
     assert "allocateLoadBalancerNodePorts" not in spec
 
 
+def test_a_cluster_reached_through_the_portal_shows_nothing_outside() -> None:
+    row = workspace()
+    row.pool.cluster.exposure = Cluster.Exposure.PORTAL
+    spec = manifests.service(wanted(row), OWNER)["spec"]
+    assert spec["type"] == "ClusterIP"
+    assert "allocateLoadBalancerNodePorts" not in spec
+
+
 def test_the_uid_has_a_name_inside() -> None:
     data = manifests.config_map(wanted(), OWNER)["data"]
     assert "jovyan:x:1000:1000:jovyan:/home/jovyan:/bin/bash\n" in data["passwd"]

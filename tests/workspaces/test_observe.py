@@ -216,3 +216,10 @@ def test_an_end_is_explained_by_what_the_node_said_of_it() -> None:
 def test_an_end_of_which_the_node_said_nothing_has_its_one_word_alone() -> None:
     found = observed(pods=[pod(phase="Failed", status={"reason": "Deleted"})])
     assert (found.ended, found.end_told) == ("Deleted", None)
+
+
+def test_a_service_inside_the_cluster_has_its_own_address() -> None:
+    inside = service()
+    inside["spec"] |= {"type": "ClusterIP", "clusterIP": "10.96.0.7"}
+    there = observed(pods=[pod(container=RUNNING, conditions=READY)], service=inside)
+    assert (there.host, there.jupyter_port) == ("10.96.0.7", 8888)

@@ -23,6 +23,16 @@ KEYS = {
 CLOSED = {"jupyter": None, "ssh": None}
 
 
+@pytest.mark.parametrize("domain", ["ws.example", ""])
+def test_through_the_portal_alone_the_link_is_the_portals_own(cast: Cast, settings: Any, domain: str) -> None:
+    settings.WORKSPACE_DOMAIN = domain
+    cast.cluster.exposure = cast.cluster.Exposure.PORTAL
+    cast.cluster.save()
+    workspace = make_workspace(cast, cast.bob)
+    link = f"http://testserver/workspaces/{workspace.pk}/jupyter/" if domain else None
+    assert workspace_json(workspace, cast.bob)["endpoints"] == {"jupyter": link, "ssh": None}
+
+
 def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     shown = workspace_json(workspace, cast.bob)
