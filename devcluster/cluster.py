@@ -90,11 +90,12 @@ class Cluster:
             state=options.state,
             runtime=self._runtime,
             images=images,
-            fleet=fleet,
             mounting=Mounting(api, disks if options.process_pods else None, volumes),
+            fleet=fleet,
             tokens=self._tokens,
             network=network,
             ready_seconds=options.file.played.ready_seconds,
+            pauses=options.file.back_off,
         )
         self._kubelets, self._reports = Kubelets(api, host, fleet), Reports(api, fleet, images)
         self._services = ServiceController(
@@ -120,14 +121,13 @@ class Cluster:
             self._services,  # type: ignore[list-item]
             Scheduler(api),  # type: ignore[list-item]
         ]
-        self._logs = host.logs
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
         self._furnish()
         token = instance.token(self._options.state)
         authentication = Authentication(self.store, token, self._tokens)
-        server = Server(self.api, authentication, self.faults, self._calls, self._logs)
+        server = Server(self.api, authentication, self.faults, self._calls, self._kubelets)
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=self._tls)

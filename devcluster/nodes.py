@@ -35,12 +35,16 @@ played:
   start_seconds: 0.2      # from bound to Running
   ready_seconds: 0.2      # from Running to Ready
   stop_seconds: 0.1
+back_off:                 # before a container starts again, or an image is pulled again
+  first_seconds: 10       # then doubled each time
+  most_seconds: 300
+  reset_seconds: 600      # a container that ran this long begins with no pause again
+detach_seconds: 360       # after which a node that does not answer has lost its volumes
 lifecycle:                # how long the control plane waits, by default as Kubernetes does
   grace_seconds: 50       # a kubelet that fell silent: its node is Unknown then
   startup_seconds: 60     # a Node for which no kubelet ever spoke
   orphan_seconds: 40      # pods of a Node that was deleted
 faults: []                # on from the start; see docs/devcluster.md
-detach_seconds: 360       # after which a node that does not answer has lost its volumes
 ```
 """
 
@@ -89,6 +93,15 @@ class Played:
 
 
 @dataclass(frozen=True)
+class Pauses:
+    """How long the kubelets wait before they start a container again, or pull an image again."""
+
+    first_seconds: float = 10.0
+    most_seconds: float = 300.0
+    reset_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
 class Lifecycle:
     grace_seconds: float = 50.0
     startup_seconds: float = 60.0
@@ -100,11 +113,12 @@ class NodeFile:
     nodes: list[Obj]
     images: dict[str, Image] | None
     played: Played = field(default_factory=Played)
+    back_off: Pauses = field(default_factory=Pauses)
+    detach_seconds: float = 360.0
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     cards: dict[str, dict[str, str]] = field(default_factory=dict)
     """What one GPU of a node announces, by the node's name."""
     faults: list[Obj] = field(default_factory=list)
-    detach_seconds: float = 360.0
 
 
 def read(path: Path | None) -> NodeFile:
@@ -115,15 +129,15 @@ def read(path: Path | None) -> NodeFile:
     cards = {
         name: gpu_resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
     }
-    detach_seconds = float(data.get("detach_seconds", NodeFile.detach_seconds))
     return NodeFile(
         nodes=[node_object(name, entry) for name, entry in entries],
         images=table,
         played=Played(**data.get("played", {})),
+        back_off=Pauses(**data.get("back_off", {})),
+        detach_seconds=float(data.get("detach_seconds", NodeFile.detach_seconds)),
         lifecycle=Lifecycle(**data.get("lifecycle", {})),
         cards=cards,
         faults=data.get("faults") or [],
-        detach_seconds=detach_seconds,
     )
 
 

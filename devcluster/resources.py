@@ -53,7 +53,7 @@ POD = _core(
     "Pod",
     "pods",
     "po",
-    subresources=("status", "log", "binding", "eviction"),
+    subresources=("status", "log", "exec", "binding", "eviction"),
     in_all=True,
     generation=True,
     returns_deleted=True,
@@ -266,6 +266,7 @@ def _resource(kind: Kind) -> Iterator[Obj]:
 
 _SUBRESOURCES: dict[str, Obj] = {
     "log": {"kind": "Pod", "verbs": ["get"]},
+    "exec": {"kind": "PodExecOptions", "verbs": ["create", "get"]},
     "binding": {"kind": "Binding", "verbs": ["create"]},
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
     "finalize": {"kind": "Namespace", "verbs": ["update"]},

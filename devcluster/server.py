@@ -28,7 +28,7 @@ from devcluster.requests import (
 from devcluster.resources import NAMESPACE, REVIEWS, Obj
 from devcluster.responses import SUCCESS, as_json, json_answer, one
 from devcluster.reviews import Reviews
-from devcluster.subresources import Logs, Subresources
+from devcluster.subresources import Pods, Subresources
 from devcluster.views import dump, metadata_list, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
 
@@ -39,11 +39,11 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 class Server:
     def __init__(
-        self, api: Api, authentication: Authentication, faults: Faults, calls: CallFaults, logs: Logs
+        self, api: Api, authentication: Authentication, faults: Faults, calls: CallFaults, pods: Pods
     ):
         self._api, self._authentication, self._faults, self._calls = api, authentication, faults, calls
         self._reviews = Reviews(api.store, authentication)
-        self._subresources = Subresources(api, logs, authentication.tokens)
+        self._subresources = Subresources(api, pods, authentication.tokens)
         self.closing = asyncio.Event()
 
     def app(self) -> web.Application:

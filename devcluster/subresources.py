@@ -1,4 +1,4 @@
-"""What hangs below an object: logs, scale, finalize, binding, eviction."""
+"""What hangs below an object: logs, exec, scale, finalize, binding, eviction."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -6,13 +6,15 @@ from typing import Protocol
 
 from aiohttp import web
 
-from devcluster import patches
+from devcluster import patches, rbac
 from devcluster.api import Api
 from devcluster.errors import method_not_allowed, no_such_resource
+from devcluster.rbac import Ask
 from devcluster.requests import Query, Target, delete_options, read_body, writer_of
 from devcluster.resources import POD, Obj
 from devcluster.responses import SUCCESS, as_json, one
 from devcluster.scale import SCALE, scale_of, with_replicas
+from devcluster.streaming import Containers, Exec
 from devcluster.tokens import Tokens
 
 
@@ -21,16 +23,30 @@ class Logs(Protocol):
 
     async def stream(self, pod: Obj, query: Query, write: Callable[[bytes], Awaitable[None]]) -> None: ...
 
-    def check(self, pod: Obj, container: str) -> str: ...
+    def check(self, pod: Obj, query: Query) -> None: ...
+
+
+class Pods(Containers, Protocol):
+    """What a kubelet answers about its pods."""
+
+    @property
+    def logs(self) -> Logs: ...
 
 
 class Subresources:
-    def __init__(self, api: Api, logs: Logs, tokens: Tokens):
-        self._api, self._logs, self._tokens = api, logs, tokens
+    def __init__(self, api: Api, pods: Pods, tokens: Tokens):
+        self._api, self._logs, self._tokens = api, pods.logs, tokens
+        self._exec = Exec(pods)
 
     async def answer(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
         if at.subresource == "log" and request.method == "GET":
             return await self._log(request, at, query)
+        if at.subresource == "exec" and request.method in ("GET", "POST"):
+            # A WebSocket begins with a GET; who may only read may not run anything all the same.
+            rbac.check(
+                self._api.store, request["user"], Ask("create", "", "pods", "exec", at.namespace, at.name)
+            )
+            return await self._exec.answer(request, self._api.get(POD, at.namespace, at.name), query)
         if at.subresource == "scale":
             return await self._scale(request, at, query)
         if at.subresource == "finalize" and request.method == "PUT":
@@ -71,7 +87,7 @@ class Subresources:
 
     async def _log(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
         pod = self._api.get(POD, at.namespace, at.name)
-        self._logs.check(pod, query.get("container", ""))
+        self._logs.check(pod, query)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):

@@ -8,6 +8,8 @@ from devcluster.errors import ApiError
 from devcluster.events import Recorder
 from devcluster.fleet import Fleet, PlayedNode
 from devcluster.kubelet.host import Host
+from devcluster.kubelet.logs import PodLogs
+from devcluster.kubelet.runtime import Container
 from devcluster.kubelet.status import lost
 from devcluster.kubelet.worker import PodWorker
 from devcluster.nodes import KUBELET
@@ -59,9 +61,9 @@ class Kubelets:
                 worker.vanished()
             else:
                 self._host.clear(pod)
-        elif worker and "deletionTimestamp" in pod["metadata"]:
-            worker.deletion(pod)
-        elif worker is None and pod.get("status", {}).get("phase") not in OVER:
+        elif worker:
+            worker.heard(pod)
+        elif pod.get("status", {}).get("phase") not in OVER:
             self._take_up(pod)
 
     def _take_up(self, pod: Obj) -> None:
@@ -71,7 +73,7 @@ class Kubelets:
         uid = pod["metadata"]["uid"]
         worker = self._workers[uid] = PodWorker(self._api, self._host, pod)
         if "deletionTimestamp" in pod["metadata"]:
-            worker.deletion(pod)
+            worker.heard(pod)
         self._on.setdefault(_node(pod), {})[uid] = pod
         self._tasks[uid] = asyncio.ensure_future(self._work(worker, pod))
 
@@ -97,6 +99,15 @@ class Kubelets:
             if self._workers.get(worker.uid) is worker:
                 self._drop(pod)
             self._host.clear(pod)
+
+    @property
+    def logs(self) -> PodLogs:
+        return self._host.logs
+
+    def running(self, pod: Obj, name: str) -> Container | None:
+        """A pod's container of this name, if it runs."""
+        worker = self._workers.get(pod["metadata"]["uid"])
+        return worker.container(name) if worker else None
 
     def _ailing(self, node: PlayedNode) -> None:
         """What ails a node has changed."""

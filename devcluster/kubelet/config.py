@@ -113,7 +113,11 @@ def user(pod: Obj, container: Obj, image: Image) -> tuple[int, int, list[int]]:
     if must_not and not uid:
         meta = pod["metadata"]
         where = f'(pod: "{meta["name"]}_{meta["namespace"]}({meta["uid"]})", container: {container["name"]})'
-        raise CannotRun(CONFIG_ERROR, f"container has runAsNonRoot and image will run as root {where}")
+        asked = own.get("runAsUser", pod_level.get("runAsUser"))
+        breaks = "container has runAsNonRoot and image will run as root"
+        if asked is not None:
+            breaks = "container's runAsUser breaks non-root policy"
+        raise CannotRun(CONFIG_ERROR, f"{breaks} {where}")
     groups = [
         g for g in (pod_level.get("fsGroup"), *(pod_level.get("supplementalGroups") or [])) if g is not None
     ]

@@ -16,6 +16,7 @@ from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import PodVolumes
 from devcluster.network import PodNetwork
+from devcluster.nodes import Pauses
 from devcluster.resources import POD, Obj
 from devcluster.tokens import Tokens
 
@@ -33,21 +34,21 @@ class Host:
         tokens: Tokens,
         network: PodNetwork,
         ready_seconds: float,
+        pauses: Pauses,
     ):
         self._api, self._state, self._fleet = api, state, fleet
-        self.runtime, self.images, self.ready_seconds = runtime, images, ready_seconds
+        self.runtime, self.images = runtime, images
+        self.ready_seconds, self.pauses = ready_seconds, pauses
         self.mounting, self._tokens = mounting, tokens
-        self.logs = PodLogs(state / "logs", self._over)
+        self.logs = PodLogs(state / "logs", self._latest)
         self.network = network
         self._taken: set[str] = set()
         self._addresses_of: dict[str, str] = {}
 
-    def _over(self, pod: Obj) -> bool:
+    def _latest(self, pod: Obj) -> Obj | None:
         meta = pod["metadata"]
         found = self._api.store.get(POD, meta["namespace"], meta["name"])
-        if found is None or found["metadata"]["uid"] != meta["uid"]:
-            return True
-        return found.get("status", {}).get("phase") in ("Failed", "Succeeded")
+        return found if found and found["metadata"]["uid"] == meta["uid"] else None
 
     def take_address(self, pod: Obj) -> str:
         address = self.network.addresses.take(self._taken)

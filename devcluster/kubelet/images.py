@@ -1,6 +1,7 @@
 """Pulling: a reference is in the node file's table and takes its time, or fails as a registry would let it."""
 
 import asyncio
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ class PullError(Exception):
 
 
 class InvalidName(Exception):
-    pass
+    """The text is what the parser says further, with its colon."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,11 @@ class Images:
 
     @staticmethod
     def check(reference: str) -> None:
-        if not _REFERENCE.match(reference):
-            raise InvalidName(reference)
+        if _REFERENCE.match(reference):
+            return
+        name = normalized(reference).rpartition(":")[0].partition("/")[2]
+        lower = _REFERENCE.match(reference.lower())
+        raise InvalidName(f": repository name ({name}) must be lowercase" if lower else "")
 
     def find(self, reference: str) -> Image | None:
         if self._table is None:
@@ -63,11 +67,16 @@ class Images:
             full = normalized(reference)
             raise PullError(
                 f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}": failed to resolve'
-                f' reference "{full}": {full}: not found'
+                f" image: {full}: not found"
             )
         await asyncio.sleep(image.pull_seconds)
         self._present.add((node, reference))
         return Pulled(image, image.pull_seconds)
+
+
+def image_id(reference: str) -> str:
+    """As containerd names an image's configuration."""
+    return f"sha256:{hashlib.sha256(normalized(reference).encode()).hexdigest()}"
 
 
 def normalized(reference: str) -> str:

@@ -1,7 +1,8 @@
 """Container logs: one line each in the container runtimes' format (`TIME STREAM F text`), read back with options."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from devcluster.clock import parse
 from devcluster.errors import bad_request
 from devcluster.resources import Obj
 
+FOLLOW_SECONDS = 0.2
 Write = Callable[[bytes], Awaitable[None]]
 MOST_BYTES, MOST_FILES = 10 * 2**20, 5
 """A log that grows beyond this begins anew; earlier parts stay beside it, and are not shown, as on a real node."""
@@ -42,71 +44,126 @@ class LogWriter:
 
 
 class PodLogs:
-    def __init__(self, folder: Path, gone: Callable[[Obj], bool]):
-        self._folder, self._gone = folder, gone
+    """`latest` gives a pod as it is now, or None once it is gone."""
 
-    def path(self, pod: Obj, container: str, attempt: int) -> Path:
+    def __init__(self, folder: Path, latest: Callable[[Obj], Obj | None]):
+        self._folder, self._latest = folder, latest
+
+    def folder(self, pod: Obj, container: str) -> Path:
         uid: str = pod["metadata"]["uid"]
-        return self._folder / uid / container / f"{attempt}.log"
+        return self._folder / uid / container
 
-    def check(self, pod: Obj, container: str) -> str:
-        """The container meant; refused with the API server's words where it is not clear or has not begun."""
-        names = [c["name"] for c in pod["spec"]["containers"]]
-        name = pod["metadata"]["name"]
-        if not container and len(names) > 1:
-            raise bad_request(f"a container name must be specified for pod {name}, choose one of: {names}")
-        container = container or names[0]
-        if container not in names:
-            raise bad_request(f"container {container} is not valid for pod {name}")
-        for status in pod.get("status", {}).get("containerStatuses", []):
-            waiting = status.get("state", {}).get("waiting")
-            if status["name"] == container and waiting and not status.get("lastState"):
-                why = "is waiting to start: " + (waiting.get("message") or waiting.get("reason", ""))
-                raise bad_request(f'container "{container}" in pod "{name}" {why}')
-        return container
+    def check(self, pod: Obj, query: Mapping[str, str]) -> None:
+        """Refused in the words of the API server and the kubelet where there is nothing to show."""
+        name = chosen(pod, query.get("container", ""))
+        if pod["spec"].get("nodeName"):
+            _attempt(pod, name, _flag(query, "previous"))
 
     async def stream(self, pod: Obj, query: Mapping[str, str], write: Write) -> None:
-        container = self.check(pod, query.get("container", ""))
-        attempt = _restarts(pod, container) - (1 if query.get("previous") in ("true", "1") else 0)
-        path = self.path(pod, container, attempt)
-        since = _since(query)
-        stamps = query.get("timestamps") in ("true", "1")
-        lines = (
-            path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-        )  # progress bars hold carriage returns
-        tail = int(query["tailLines"]) if query.get("tailLines") else len(lines)
-        for line in lines[max(len(lines) - tail, 0) :]:
-            if shown := _shown(line, since, stamps):
-                await write(shown)
-        if query.get("follow") in ("true", "1"):
-            await self._follow(pod, path, stamps, write)
+        if not pod["spec"].get("nodeName"):
+            return
+        left = int(query["limitBytes"]) if query.get("limitBytes") else None
+        async for text in self._texts(pod, query):
+            await write(text[:left])
+            if left is not None:
+                left -= len(text)
+                if left <= 0:
+                    return
 
-    async def _follow(self, pod: Obj, path: Path, stamps: bool, write: Write) -> None:
-        at = path.stat().st_size if path.exists() else 0
-        rest = b""
+    async def _texts(self, pod: Obj, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        name = chosen(pod, query.get("container", ""))
+        attempt = _attempt(pod, name, _flag(query, "previous"))
+        reader = _Reader(self.folder(pod, name) / f"{attempt}.log")
+        since, stamps = _since(query), _flag(query, "timestamps")
+        lines = reader.lines()
+        if tail := query.get("tailLines"):
+            lines = lines[max(len(lines) - int(tail), 0) :]
         while True:
-            over = self._gone(pod)
-            if path.exists():
-                if path.stat().st_size < at:
-                    at = 0
-                with path.open("rb") as file:
-                    file.seek(at)
-                    rest += file.read()
-                    at = file.tell()
-            *lines, rest = rest.split(b"\n")
             for line in lines:
-                if shown := _shown(line, None, stamps):
-                    await write(shown)
-            if over:
+                if shown := _shown(line, since, stamps):
+                    yield shown
+            if not _flag(query, "follow"):
                 return
-            await asyncio.sleep(0.2)
+            over = not self._runs(pod, name, attempt)
+            lines = reader.lines()
+            if over and not lines:
+                return
+            if not lines:
+                await asyncio.sleep(FOLLOW_SECONDS)
+
+    def _runs(self, pod: Obj, name: str, attempt: int) -> bool:
+        """A log is followed until its container ends, even if that starts again."""
+        found = self._latest(pod)
+        status = _status(found, name) if found else {}
+        return "running" in status.get("state", {}) and status.get("restartCount", 0) == attempt
 
 
-def _restarts(pod: Obj, container: str) -> int:
-    for status in pod.get("status", {}).get("containerStatuses", []):
-        if status["name"] == container:
-            return int(status.get("restartCount", 0))
-    return 0
+class _Reader:
+    """What is added to a log from one call to the next, over its rotation too."""
+
+    def __init__(self, path: Path):
+        self._path, self._rest = path, b""
+        self._file = path.open("rb") if path.exists() else None
+
+    def lines(self) -> list[bytes]:
+        if self._file:
+            self._rest += self._file.read()
+        if self._path.exists() and not self._is_current():
+            self._file = self._path.open("rb")
+            self._rest += self._file.read()
+        *lines, self._rest = self._rest.split(b"\n")  # not by splitlines: progress bars hold carriage returns
+        return lines
+
+    def _is_current(self) -> bool:
+        return self._file is not None and os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
+
+
+def chosen(pod: Obj, name: str) -> str:
+    """The container that a request means."""
+    spec, pod_name = pod["spec"], pod["metadata"]["name"]
+    names = [c["name"] for c in [*(spec.get("initContainers") or []), *spec["containers"]]]
+    if not name and len(spec["containers"]) > 1:
+        listed = " ".join(names)
+        raise bad_request(f"a container name must be specified for pod {pod_name}, choose one of: [{listed}]")
+    name = name or spec["containers"][0]["name"]
+    if name not in names:
+        raise bad_request(f"container {name} is not valid for pod {pod_name}")
+    return name
+
+
+def _status(pod: Obj, name: str) -> Obj:
+    status = pod.get("status", {})
+    for found in [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]:
+        if found["name"] == name:
+            return dict(found)
+    return {}
+
+
+def _attempt(pod: Obj, name: str, previous: bool) -> int:
+    """Which start of the container is meant; refused where it has none."""
+    status, where = _status(pod, name), f'container "{name}" in pod "{pod["metadata"]["name"]}"'
+    state, ended = status.get("state", {}), bool(status.get("lastState", {}).get("terminated"))
+    if not status:
+        raise bad_request(f"{where} is not available")
+    restarts = int(status.get("restartCount", 0))
+    if previous:
+        if not ended:
+            raise bad_request(f"previous terminated {where} not found")
+        return restarts if "waiting" in state else restarts - 1
+    if "waiting" in state and not ended:
+        reason = state["waiting"].get("reason", "")
+        raise bad_request(f"{where} is waiting to start: {_WAITING.get(reason, reason)}")
+    return restarts
+
+
+_WAITING = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name, "") in ("true", "1")
 
 
 def _since(query: Mapping[str, str]) -> datetime | None:
@@ -116,8 +173,14 @@ def _since(query: Mapping[str, str]) -> datetime | None:
 
 
 def _shown(line: bytes, since: datetime | None, stamps: bool) -> bytes:
-    stamp, _, rest = line.partition(b" ")
-    text = rest.split(b" ", 2)[-1]
+    stamp, _, tag, text = line.split(b" ", 3)
     if since and parse(stamp.decode()[:26] + "Z") < since:
         return b""
-    return (stamp + b" " if stamps else b"") + text + b"\n"
+    return (stamp + b" " if stamps else b"") + text + (b"" if tag == b"P" else b"\n")
+
+
+def last_words(path: Path, most_lines: int = 80, most_bytes: int = 2048) -> str:
+    """How a log ends: what a failed container leaves as its message."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    text = b"".join(_shown(line, None, stamps=False) for line in lines[-most_lines:])
+    return text[-most_bytes:].decode(errors="replace")

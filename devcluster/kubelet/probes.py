@@ -1,12 +1,14 @@
-"""Startup, readiness and liveness probes, and what each result changes."""
+"""Startup, readiness and liveness probes: when each is asked, and what its answers change."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from devcluster.network import Connect
+from devcluster.kubelet.actions import Errored, Failed, Place, act
 from devcluster.resources import Obj
+
+Tell = Callable[[str], None]
+"""One answer that is not good, in words."""
 
 
 @dataclass
@@ -18,32 +20,21 @@ class Gate:
 
 
 class Prober:
-    """Runs one container's probes for as long as it lives.
+    """Runs one container's probes for as long as it lives; `changed` is called when its gate changes."""
 
-    `changed` is called when it becomes (un)started or (un)ready, `unhealthy` with each failure's words.
-    """
-
-    def __init__(
-        self,
-        container: Obj,
-        address: str,
-        connect: Connect,
-        changed: Callable[[], None],
-        unhealthy: Callable[[str], None],
-    ):
-        self._container, self._address, self._connect = container, address, connect
-        self._changed, self._unhealthy = changed, unhealthy
-        probes = {k: container.get(f"{k}Probe") for k in ("startup", "readiness", "liveness")}
-        self._probes = {k: v for k, v in probes.items() if v}
+    def __init__(self, place: Place, changed: Callable[[], None], unhealthy: Tell):
+        self._place, self._changed, self._unhealthy = place, changed, unhealthy
+        found = {kind: place.spec.get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness")}
+        self._probes: dict[str, Obj] = {kind: probe for kind, probe in found.items() if probe}
         self.gate = Gate(
             started="startup" not in self._probes, ready=not self._probes.keys() & {"startup", "readiness"}
         )
 
-    async def run(self) -> str | None:
-        """Returns the name of the probe that calls for a restart; otherwise runs for ever."""
+    async def run(self) -> tuple[str, Obj]:
+        """Returns the probe that calls for a restart and its name; otherwise runs for ever."""
         if probe := self._probes.get("startup"):
-            if not await self._until(probe, "Startup"):
-                return "startup"
+            if not await self._starts(probe):
+                return "startup", probe
             self.gate.started = True
             self.gate.ready = "readiness" not in self._probes
             self._changed()
@@ -52,33 +43,29 @@ class Prober:
         try:
             if liveness := self._probes.get("liveness"):
                 await self._liveness(liveness)
-                return "liveness"
+                return "liveness", liveness
             await asyncio.Event().wait()
+            raise AssertionError
         finally:
             if watching:
                 watching.cancel()
-        return None
 
-    async def _until(self, probe: Obj, word: str) -> bool:
+    async def _starts(self, probe: Obj) -> bool:
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         failures = 0
-        while failures < probe["failureThreshold"]:
-            why = await self._probe(probe)
-            if why is None:
+        while True:
+            if await self._ask(probe, "Startup"):
                 return True
             failures += 1
-            self._unhealthy(f"{word} probe failed: {why}")
+            if failures >= probe["failureThreshold"]:
+                return False
             await asyncio.sleep(probe["periodSeconds"])
-        return False
 
     async def _readiness(self, probe: Obj) -> None:
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         good = bad = 0
         while True:
-            why = await self._probe(probe)
-            good, bad = (good + 1, 0) if why is None else (0, bad + 1)
-            if why is not None:
-                self._unhealthy(f"Readiness probe failed: {why}")
+            good, bad = (good + 1, 0) if await self._ask(probe, "Readiness") else (0, bad + 1)
             ready = self.gate.ready
             if good >= probe["successThreshold"]:
                 ready = True
@@ -92,67 +79,18 @@ class Prober:
     async def _liveness(self, probe: Obj) -> None:
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         failures = 0
-        while failures < probe["failureThreshold"]:
-            why = await self._probe(probe)
-            failures = 0 if why is None else failures + 1
-            if why is not None:
-                self._unhealthy(f"Liveness probe failed: {why}")
+        while True:
+            failures = 0 if await self._ask(probe, "Liveness") else failures + 1
+            if failures >= probe["failureThreshold"]:
+                return
             await asyncio.sleep(probe["periodSeconds"])
 
-    async def _probe(self, probe: Obj) -> str | None:
-        """None where it succeeds, else why not."""
+    async def _ask(self, probe: Obj, word: str) -> bool:
         try:
-            async with asyncio.timeout(probe["timeoutSeconds"]):
-                if http := probe.get("httpGet"):
-                    return await _http(
-                        self._connect, http.get("host") or self._address, self._port(http["port"]), http
-                    )
-                if tcp := probe.get("tcpSocket"):
-                    return await _tcp(
-                        self._connect, tcp.get("host") or self._address, self._port(tcp["port"])
-                    )
-        except TimeoutError:
-            return "context deadline exceeded"
-        return "exec and grpc probes are not supported here"
-
-    def _port(self, port: int | str) -> int:
-        if isinstance(port, int) or port.isdigit():
-            return int(port)
-        for entry in self._container.get("ports", []):
-            if entry.get("name") == port:
-                return int(entry["containerPort"])
-        return 0
-
-
-async def _tcp(connect: Connect, host: str, port: int) -> str | None:
-    try:
-        _, writer = await connect(host, port)
-    except OSError as error:
-        return f"dial tcp {host}:{port}: connect: {os.strerror(error.errno or 0).lower()}"
-    writer.close()
-    return None
-
-
-async def _http(connect: Connect, host: str, port: int, http: Obj) -> str | None:
-    url = f"http://{host}:{port}{http['path']}"
-    try:
-        reader, writer = await connect(host, port)
-    except OSError:
-        return f'Get "{url}": dial tcp {host}:{port}: connect: connection refused'
-    try:
-        headers = {
-            "Host": f"{host}:{port}",
-            "User-Agent": "kube-probe/1.36",
-            "Accept": "*/*",
-            "Connection": "close",
-        }
-        headers |= {h["name"]: h["value"] for h in http.get("httpHeaders") or []}
-        lines = "".join(f"{k}: {v}\r\n" for k, v in headers.items())
-        writer.write(f"GET {http['path']} HTTP/1.1\r\n{lines}\r\n".encode())
-        status_line = await reader.readline()
-        code = int(status_line.split()[1])
-    except (OSError, IndexError, ValueError):
-        return f'Get "{url}": EOF'
-    finally:
-        writer.close()
-    return None if 200 <= code < 400 else f"HTTP probe failed with statuscode: {code}"
+            await act(self._place, probe, probe["timeoutSeconds"])
+            return True
+        except Failed as error:
+            self._unhealthy(f"{word} probe failed: {error}")
+        except Errored as error:
+            self._unhealthy(f"{word} probe errored and resulted in unknown state: {error}")
+        return False

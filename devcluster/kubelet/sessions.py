@@ -22,7 +22,11 @@ DRAIN_SECONDS = 1.0
 
 
 class CannotExecute(Exception):
-    """The command did not begin; the message says why."""
+    """The command did not begin; the message says why, in the words of container runtimes."""
+
+    @classmethod
+    def because(cls, told: str) -> "CannotExecute":
+        return cls(f"OCI runtime exec failed: exec failed: {told}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Session:
             text += part
         told: dict[str, Any] = json.loads(text)
         if "failed" in told:
-            raise CannotExecute(not_found(told["failed"]))
+            raise _not_started(told["failed"])
         return int(told["exit"])
 
     async def use_pipes(self, stdout: int, stderr: int, stdin: int | None) -> None:
@@ -149,7 +153,7 @@ class Control:
 
     async def execute(self, wish: Wish) -> Session:
         if not wish.command:
-            raise CannotExecute("args must not be empty")
+            raise CannotExecute.because("args must not be empty")
         fate, theirs = socket.socketpair()
         fate.setblocking(False)
         number = next(self._numbers)
@@ -184,7 +188,11 @@ async def _terminal(fate: socket.socket) -> int:
     text, rights, _, _ = fate.recvmsg(4096, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
     for _, _, content in rights:
         return int(array.array("i", content)[0])
-    raise CannotExecute(not_found(json.loads(text)["failed"]) if text else "the container has ended")
+    raise _not_started(json.loads(text)["failed"]) if text else CannotExecute("the container has ended")
+
+
+def _not_started(told: str) -> CannotExecute:
+    return CannotExecute.because(f"unable to start container process: {not_found(told)}")
 
 
 def not_found(told: str) -> str:

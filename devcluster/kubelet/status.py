@@ -1,6 +1,6 @@
 """A pod's status from the state of its containers, as the kubelet writes it. Pure but for the clock."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from devcluster.clock import now
 from devcluster.resources import Obj
@@ -8,19 +8,35 @@ from devcluster.resources import Obj
 NODE_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
 
-@dataclass
+UNLOCATED = "The container could not be located when the pod was terminated"
+NEVER = "1970-01-01T00:00:00Z"
+
+
 class ContainerState:
-    name: str
-    image: str
-    state: Obj = field(default_factory=lambda: {"waiting": {"reason": "ContainerCreating"}})
-    last_state: Obj = field(default_factory=dict)
-    ready: bool = False
-    started: bool = False
-    restarts: int = 0
-    image_id: str = ""
-    container_id: str = ""
-    ended: bool = False
-    """It will not be started again."""
+    """`spec` is the container's; `sidecar` and `init` say which kind of container it is."""
+
+    def __init__(self, spec: Obj, waiting_for: str = "ContainerCreating", *, init: bool = False):
+        self.name, self.image = spec["name"], spec["image"]
+        self.init = init
+        self.sidecar = init and spec.get("restartPolicy") == "Always"
+        self.state: Obj = {"waiting": {"reason": waiting_for}}
+        self.last_state: Obj = {}
+        self.ready = self.started = False
+        self.restarts = 0
+        self.image_id = self.container_id = ""
+        self.ended = False
+        """It will not be started again."""
+        self._resources: Obj = spec.get("resources") or {}
+        self._began = NEVER
+
+    @property
+    def initialized(self) -> bool:
+        return self.started if self.sidecar else self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int | None:
+        code: int | None = self.state.get("terminated", {}).get("exitCode")
+        return code
 
     @property
     def status(self) -> Obj:
@@ -33,7 +49,12 @@ class ContainerState:
         status |= {"restartCount": self.restarts, "image": self.image, "imageID": self.image_id}
         if self.container_id:
             status["containerID"] = self.container_id
-        return status | {"started": self.started}
+        status["started"] = self.started
+        if self.container_id:
+            if requests := self._resources.get("requests"):
+                status["allocatedResources"] = requests
+            status["resources"] = {k: v for k, v in self._resources.items() if k != "claims"}
+        return status
 
     def wait(self, reason: str, message: str = "") -> None:
         if "terminated" in self.state:
@@ -41,61 +62,131 @@ class ContainerState:
         self.state = {"waiting": {"reason": reason} | ({"message": message} if message else {})}
         self.ready = self.started = False
 
-    def run(self, container_id: str) -> None:
-        self.state = {"running": {"startedAt": now()}}
-        self.container_id = container_id
+    def create(self, container_id: str, image: str, image_id: str) -> None:
+        self.container_id, self.image, self.image_id, self._began = container_id, image, image_id, now()
+
+    def run(self) -> None:
+        if "terminated" in self.state:
+            self.last_state = self.state
+        self.state = {"running": {"startedAt": self._began}}
 
     def end(self, code: int, reason: str, message: str = "") -> None:
-        started = self.state.get("running", {}).get("startedAt", now())
+        started = NEVER if reason == "StartError" else self._began
         terminated: Obj = {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now()}
         if message:
             terminated["message"] = message
         if self.container_id:
             terminated["containerID"] = self.container_id
+        if "terminated" in self.state:
+            self.last_state = self.state
         self.state = {"terminated": terminated}
-        self.ready = self.started = False
+        self.started = False
+        self.ready = self.init and not self.sidecar and code == 0
+
+    def give_up(self, *, known: bool) -> None:
+        """The pod is over: how it ended last is how it ended; what should have run and did not is unknown."""
+        self.ended = True
+        if "waiting" in self.state and self.last_state:
+            self.state, self.last_state = self.last_state, {}
+        elif "terminated" not in self.state and known:
+            unknown: Obj = {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": UNLOCATED}
+            self.state = {"terminated": unknown | {"startedAt": None, "finishedAt": None}}
+        self.ready = self.ready and self.init
+        self.started = False
 
 
-def phase(states: list[ContainerState], stopping: bool) -> str:
-    if stopping or all(s.ended for s in states):
-        codes = [s.state.get("terminated", {}).get("exitCode", 137) for s in states]
-        return "Failed" if any(codes) else "Succeeded"
-    never_ran = any("waiting" in s.state and not s.last_state for s in states)
+@dataclass(frozen=True)
+class Outcome:
+    """Why a pod ended that did not end by itself."""
+
+    reason: str
+    message: str
+
+
+def phase(inits: list[ContainerState], mains: list[ContainerState], stopping: bool) -> str:
+    failed_init = any(s.ended and not s.initialized for s in inits if not s.sidecar)
+    if stopping or failed_init or all(s.ended for s in mains):
+        codes = [s.exit_code for s in (*(s for s in inits if not s.sidecar), *mains)]
+        return "Succeeded" if all(code == 0 for code in codes) else "Failed"
+    never_ran = any("waiting" in s.state and not s.last_state for s in mains)
     return "Pending" if never_ran else "Running"
 
 
 def pod_status(
-    pod: Obj, states: list[ContainerState], address: str, *, ended: bool = False, extra: Obj | None = None
+    pod: Obj,
+    states: list[ContainerState],
+    address: str,
+    *,
+    ended: bool = False,
+    outcome: Outcome | None = None,
 ) -> Obj:
-    """The whole status; `ended` when no container will run again."""
-    old = pod.get("status", {})
+    """The whole status; `ended` when no container will run again, `address` once the pod has one."""
+    old, spec = pod.get("status", {}), pod["spec"]
     generation = pod["metadata"].get("generation", 1)
-    current = phase(states, ended)
+    inits, mains = [s for s in states if s.init], [s for s in states if not s.init]
+    current = "Failed" if outcome else phase(inits, mains, ended)
     final = current in ("Failed", "Succeeded")
-    waiting = [s.name for s in states if not s.ready]
-    unready: Obj = {}
-    if final:
-        unready = {"reason": "PodCompleted" if current == "Succeeded" else "PodFailed"}
-    elif waiting:
-        names = " ".join(waiting)
-        unready = {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
-    running = any("running" in s.state for s in states)
+    containers_ready = _containers_ready(inits, mains, current)
     wanted = [
         ("PodReadyToStartContainers", bool(address) and not final, {}),
-        ("Initialized", True, {"reason": "PodCompleted"} if current == "Succeeded" else {}),
-        ("Ready", running and not waiting, unready),
-        ("ContainersReady", running and not waiting, unready),
+        ("Initialized", *_initialized(inits, mains, current)),
+        ("Ready", *_ready(spec, old, containers_ready)),
+        ("ContainersReady", *containers_ready),
     ]
+    own = {kind for kind, _, _ in wanted}
     conditions = [_condition(old, generation, *w) for w in wanted]
-    conditions += [c for c in old.get("conditions", []) if c["type"] == "PodScheduled"]
+    conditions += [c for c in old.get("conditions", []) if c["type"] not in own]
     status: Obj = {"observedGeneration": generation, "phase": current, "conditions": conditions}
+    if outcome:
+        status |= {"reason": outcome.reason, "message": outcome.message}
     status |= {"hostIP": "127.0.0.1", "hostIPs": [{"ip": "127.0.0.1"}]}
     if address:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     status["startTime"] = old.get("startTime", now())
-    status["containerStatuses"] = [s.status for s in states]
+    if inits:
+        status["initContainerStatuses"] = [s.status for s in inits]
+    status["containerStatuses"] = [s.status for s in mains]
     status["qosClass"] = old.get("qosClass", "BestEffort")
-    return status | (extra or {})
+    return status
+
+
+Verdict = tuple[bool, Obj]
+"""Whether a condition holds, and its reason and message."""
+
+
+def _containers_ready(inits: list[ContainerState], mains: list[ContainerState], current: str) -> Verdict:
+    if current in ("Failed", "Succeeded"):
+        return False, {"reason": "PodCompleted" if current == "Succeeded" else "PodFailed"}
+    waiting = [s.name for s in (*inits, *mains) if not s.ready and (s.sidecar or not s.init)]
+    if not waiting:
+        return True, {}
+    message = f"containers with unready status: [{' '.join(waiting)}]"
+    return False, {"reason": "ContainersNotReady", "message": message}
+
+
+def _ready(spec: Obj, old: Obj, containers_ready: Verdict) -> Verdict:
+    if not containers_ready[0]:
+        return containers_ready
+    given = {c["type"]: c["status"] for c in old.get("conditions", [])}
+    missing = []
+    for gate in (g["conditionType"] for g in spec.get("readinessGates") or []):
+        if gate not in given:
+            missing.append(f'corresponding condition of pod readiness gate "{gate}" does not exist.')
+        elif given[gate] != "True":
+            missing.append(f'the status of pod readiness gate "{gate}" is not "True", but {given[gate]}')
+    if not missing:
+        return True, {}
+    return False, {"reason": "ReadinessGatesNotReady", "message": ", ".join(missing)}
+
+
+def _initialized(inits: list[ContainerState], mains: list[ContainerState], current: str) -> Verdict:
+    if current == "Succeeded":
+        return True, {"reason": "PodCompleted"}
+    incomplete = [s.name for s in inits if not s.initialized]
+    if not incomplete or any(s.container_id for s in mains):
+        return True, {}
+    message = f"containers with incomplete status: [{' '.join(incomplete)}]"
+    return False, {"reason": "ContainersNotInitialized", "message": message}
 
 
 def _condition(old: Obj, generation: int, kind: str, held: bool, why: Obj) -> Obj:
@@ -109,17 +200,8 @@ def _condition(old: Obj, generation: int, kind: str, held: bool, why: Obj) -> Ob
 def lost(pod: Obj) -> Obj:
     """The status of a pod whose processes went with its node: over, and provably so."""
     old = pod.get("status", {})
-    states = []
-    for status in old.get("containerStatuses", []):
-        running = status.get("state", {}).get("running", {})
-        ended = {
-            "exitCode": 137,
-            "reason": "Error",
-            "startedAt": running.get("startedAt", now()),
-            "finishedAt": now(),
-        }
-        state = status["state"] if "terminated" in status.get("state", {}) else {"terminated": ended}
-        states.append(status | {"state": state, "ready": False, "started": False})
+    lists = ("initContainerStatuses", "containerStatuses")
+    states = {part: [_killed(status) for status in old[part]] for part in lists if part in old}
     conditions = []
     for condition in old.get("conditions", []):
         if condition["type"] in ("Ready", "ContainersReady", "PodReadyToStartContainers"):
@@ -135,5 +217,14 @@ def lost(pod: Obj) -> Obj:
     }
     conditions.append(disrupted | {"lastProbeTime": None, "lastTransitionTime": now()})
     ending = {"phase": "Failed", "reason": "Terminated", "message": NODE_SHUTDOWN}
-    final: Obj = old | ending | {"conditions": conditions, "containerStatuses": states}
+    final: Obj = old | ending | {"conditions": conditions} | states
     return final
+
+
+def _killed(status: Obj) -> Obj:
+    """A container's status once its machine has gone."""
+    if "terminated" in status.get("state", {}):
+        return status
+    started = status.get("state", {}).get("running", {}).get("startedAt", now())
+    ended = {"exitCode": 137, "reason": "Error", "startedAt": started, "finishedAt": now()}
+    return status | {"state": {"terminated": ended}, "ready": False, "started": False}

@@ -7,18 +7,21 @@ import logging
 from devcluster.api import Api
 from devcluster.errors import ApiError
 from devcluster.events import Recorder
-from devcluster.kubelet.containers import ContainerLife, make_plan
+from devcluster.kubelet.containers import ContainerLife, Surroundings
 from devcluster.kubelet.host import Host
-from devcluster.kubelet.runtime import ContainerPlan
-from devcluster.kubelet.status import pod_status
+from devcluster.kubelet.plans import Planner
+from devcluster.kubelet.runtime import Container
+from devcluster.kubelet.status import ContainerState, Outcome, pod_status
 from devcluster.kubelet.volumes import NotReady, PodVolumes
-from devcluster.nodes import KUBELET, Image
+from devcluster.nodes import KUBELET
 from devcluster.resources import POD, Kind, Obj
 from devcluster.storage import claims_of
 
 log = logging.getLogger("devcluster")
 RENEW_SECONDS = 5.0
 """How often what was written from Secrets and ConfigMaps is compared with them."""
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 8.0
+DEADLINE = Outcome("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
 class PodWorker:
@@ -27,114 +30,178 @@ class PodWorker:
         meta = pod["metadata"]
         self._namespace, self._name, self.uid = meta["namespace"], meta["name"], meta["uid"]
         self._events = Recorder(api, KUBELET, pod["spec"]["nodeName"], KUBELET)
-        self._lives: list[ContainerLife] = []
+        spec = pod["spec"]
+        waiting_for = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
+        self._init_specs: list[Obj] = spec.get("initContainers") or []
+        inits = [ContainerState(s, waiting_for, init=True) for s in self._init_specs]
+        mains = [ContainerState(s, waiting_for) for s in spec["containers"]]
+        self._states = [*inits, *mains]
+        self._inits: list[ContainerLife] = []
+        self._mains: list[ContainerLife] = []
+        self._sidecars: dict[ContainerLife, asyncio.Task[None]] = {}
         self._volumes: PodVolumes | None = None
         self._address = ""
+        self._sandboxed = False
+        self._gates: list[Obj] = []
         self._dirty = asyncio.Event()
         self._stop_asked = asyncio.Event()
         self._ended = False
+        self._outcome: Outcome | None = None
 
-    def deletion(self, pod: Obj) -> None:
-        """The pod has a deletionTimestamp now, or a shorter grace than before."""
-        self._pod = pod
-        if self._stop_asked.is_set() and not pod["metadata"].get("deletionGracePeriodSeconds"):
-            self.vanished()
-        self._stop_asked.set()
+    def heard(self, pod: Obj) -> None:
+        """The object has changed: it may be going, sooner than before, or a readiness gate has opened."""
+        if "deletionTimestamp" in pod["metadata"]:
+            self._pod = pod
+            if self._stop_asked.is_set() and not pod["metadata"].get("deletionGracePeriodSeconds"):
+                self.vanished()
+            self._stop_asked.set()
+        elif gates := pod["spec"].get("readinessGates"):
+            kinds = {g["conditionType"] for g in gates}
+            given = [c for c in pod["status"].get("conditions", []) if c["type"] in kinds]
+            if given != self._gates:
+                self._gates = given
+                self._dirty.set()
 
     def vanished(self) -> None:
         """The object is gone by force: its processes end at once all the same."""
         self._stop_asked.set()
-        for life in self._lives:
+        for life in (*self._inits, *self._mains):
             life.hurry()
+
+    def container(self, name: str) -> Container | None:
+        """The one of this name, if it runs."""
+        lives = (*self._inits, *self._mains)
+        return next((life.container for life in lives if life.state.name == name), None)
 
     def refresh(self) -> None:
         """Tell its status again: nobody heard it for a while."""
         self._dirty.set()
 
     async def run(self) -> None:
-        living = asyncio.ensure_future(self._live())
         asked = asyncio.ensure_future(self._stop_asked.wait())
         writing = asyncio.ensure_future(self._write_statuses())
+        living = asyncio.ensure_future(self._live())
         try:
-            await asyncio.wait([living, asked], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([living, asked], timeout=self._deadline(), return_when=asyncio.FIRST_COMPLETED)
             if living.done() and living.exception():
                 log.error("pod %s/%s", self._namespace, self._name, exc_info=living.exception())
+            if not living.done() and not asked.done():
+                await self._exceed(living)
             await asked
-            living.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await living
+            await _cancelled(living)
             await self._terminate()
         finally:
             for task in (living, asked, writing):
                 task.cancel()
 
+    def _deadline(self) -> float | None:
+        seconds: float | None = self._pod["spec"].get("activeDeadlineSeconds")
+        return seconds
+
+    async def _exceed(self, living: "asyncio.Future[None]") -> None:
+        self._events.event(POD, self._pod, "Normal", DEADLINE.reason, DEADLINE.message)
+        await _cancelled(living)
+        await self._stop_containers(self._pod["spec"]["terminationGracePeriodSeconds"])
+        self._outcome = DEADLINE
+        self._finish()
+
     async def _live(self) -> None:
-        self._address = self._host.take_address(self._pod)
-        self._lives = [self._life(spec) for spec in self._pod["spec"]["containers"]]
-        self._volumes = await self._set_up_volumes()
+        await self._set_up()
+        self._make_lives()
         async with asyncio.TaskGroup() as group:
             renewing = group.create_task(self._renew()) if self._volumes else None
-            await asyncio.gather(*(life.run() for life in self._lives))
+            if await self._initialize(group):
+                await asyncio.gather(*(life.run() for life in self._mains))
+            await self._stop_sidecars(self._pod["spec"]["terminationGracePeriodSeconds"])
             if renewing:
                 renewing.cancel()
-        self._ended = True
-        self._write_status()
+        self._finish()
 
-    def _life(self, spec: Obj) -> ContainerLife:
-        path = f"spec.containers{{{spec['name']}}}"
+    def _make_lives(self) -> None:
+        around = Surroundings(
+            pod=self._pod,
+            address=self._address,
+            runtime=self._host.runtime,
+            images=self._host.images,
+            pauses=self._host.pauses,
+            ready_seconds=self._host.ready_seconds,
+            connect=self._host.network.connect,
+            changed=self._dirty.set,
+        )
+        specs = [*self._init_specs, *self._pod["spec"]["containers"]]
+        lives = [self._life(spec, state, around) for spec, state in zip(specs, self._states, strict=True)]
+        self._inits = [life for life in lives if life.state.init]
+        self._mains = [life for life in lives if not life.state.init]
+
+    async def _initialize(self, group: asyncio.TaskGroup) -> bool:
+        """One after the other; a sidecar only has to start. False where one failed for good."""
+        for life in self._inits:
+            if life.state.sidecar:
+                self._sidecars[life] = group.create_task(life.run())
+                await life.began.wait()
+            else:
+                await life.run()
+                if not life.state.initialized:
+                    return False
+        return True
+
+    async def _stop_sidecars(self, grace_seconds: float) -> None:
+        """The last that began ends first."""
+        for life, running in reversed(self._sidecars.items()):
+            await _cancelled(running)
+            await life.stop(grace_seconds)
+
+    def _life(self, spec: Obj, state: ContainerState, around: Surroundings) -> ContainerLife:
+        path = f"spec.{'initContainers' if state.init else 'containers'}{{{spec['name']}}}"
 
         def tell(level: str, reason: str, message: str) -> None:
             self._events.event(POD, self._pod, level, reason, message, path)
 
-        def plan(image: Image, attempt: int) -> ContainerPlan:
-            mounts = self._volumes.mounts(spec) if self._volumes else []
-            log_path = self._host.logs.path(self._pod, spec["name"], attempt)
-            return make_plan(
-                pod=self._pod,
-                spec=spec,
-                image=image,
-                address=self._address,
-                lookup=self._lookup,
-                mounts=mounts,
-                log=log_path,
-            )
-
-        return ContainerLife(
+        planner = Planner(
             pod=self._pod,
             spec=spec,
-            runtime=self._host.runtime,
-            images=self._host.images,
             address=self._address,
-            connect=self._host.network.connect,
-            plan=plan,
-            tell=tell,
-            changed=self._dirty.set,
-            ready_seconds=self._host.ready_seconds,
+            lookup=self._lookup,
+            volumes=self._volumes,
+            logs=self._host.logs.folder(self._pod, spec["name"]),
         )
+        return ContainerLife(spec, state, around, planner, tell)
 
     def _lookup(self, kind: Kind, name: str) -> Obj | None:
         return self._api.store.get(kind, self._namespace, name)
 
-    async def _set_up_volumes(self) -> PodVolumes | None:
+    async def _set_up(self) -> None:
+        """The pod's address and volumes; what fails is told and tried again."""
+        self._address = self._host.take_address(self._pod)
         volumes = self._host.volumes(self._pod, self._lookup) if self._host.runtime.real else None
         if volumes or claims_of(self._pod):
             self._dirty.set()
-        while True:
+        pause = FIRST_RETRY_SECONDS
+        while not self._sandboxed:
             try:
-                disks = await self._host.mounting.mount(self._pod)
-                if volumes:
-                    volumes.disks = disks
-                    volumes.write(self._address)
-                return volumes
+                await self._mount(volumes)
+                self._sandboxed = True
             except NotReady as error:
                 self._events.event(POD, self._pod, "Warning", "FailedMount", str(error))
-            await asyncio.sleep(1.0)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+        self._volumes = volumes
+
+    async def _mount(self, volumes: PodVolumes | None) -> None:
+        disks = await self._host.mounting.mount(self._pod)
+        if volumes is None:
+            return
+        volumes.disks = disks
+        try:
+            volumes.write(self._address)
+        except OSError as error:
+            raise NotReady(f"MountVolume.SetUp failed: {error}") from error
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             if self._volumes:
-                with contextlib.suppress(NotReady):
+                with contextlib.suppress(NotReady, OSError):
                     self._volumes.write(self._address)
 
     async def _write_statuses(self) -> None:
@@ -149,25 +216,37 @@ class PodWorker:
         pod = self._api.store.get(POD, self._namespace, self._name)
         if pod is None or pod["metadata"]["uid"] != self.uid or not self._host.reachable(pod):
             return
-        states = [life.state for life in self._lives]
-        status = pod_status(pod, states, self._address, ended=self._ended)
+        address = self._address if self._sandboxed else ""
+        status = pod_status(pod, self._states, address, ended=self._ended, outcome=self._outcome)
         with contextlib.suppress(ApiError):
             self._api.set_status(POD, pod, status, KUBELET)
+
+    def _finish(self) -> None:
+        """No container will run again."""
+        self._ended = True
+        initialized = all(s.initialized or s.ended for s in self._states if s.init)
+        for state in self._states:
+            state.give_up(known=initialized)
+        self._write_status()
+
+    async def _stop_containers(self, grace_seconds: float) -> None:
+        began = asyncio.get_running_loop().time()
+        ordinary = [life for life in self._inits if not life.state.sidecar]
+        await asyncio.gather(*(life.stop(grace_seconds) for life in (*ordinary, *self._mains)))
+        left = max(grace_seconds - (asyncio.get_running_loop().time() - began), 0)
+        await self._stop_sidecars(left)
 
     async def _terminate(self) -> None:
         grace = self._pod["metadata"].get("deletionGracePeriodSeconds", 30)
         await self._host.until_reachable(self._pod)
-        await asyncio.gather(*(life.stop(grace) for life in self._lives))
-        self._ended = True
-        for life in self._lives:
-            life.state.ended = True
-            if "terminated" not in life.state.state:
-                life.state.end(
-                    137,
-                    "ContainerStatusUnknown",
-                    "The container could not be located when the pod was deleted",
-                )
+        await self._stop_containers(grace)
         await self._host.runtime.forget(self._pod)
         await self._host.until_reachable(self._pod)
-        self._write_status()
+        self._finish()
         self._api.try_delete(POD, self._pod, grace_seconds=0)
+
+
+async def _cancelled(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await task

@@ -22,6 +22,9 @@ _KUBELET = (
     "body.status.conditions[PodReadyToStartContainers]",
     "body.status.containerStatuses[main].imageID",
     "body.status.containerStatuses[main].containerID",
+    "body.status.containerStatuses[main].image",
+    "body.status.containerStatuses[main].resources",
+    "body.status.containerStatuses[main].allocatedResources",
     "body.status.observedGeneration",
     "body.status.hostIPs",
 )
@@ -44,7 +47,7 @@ _RESOURCES = (
     "componentstatuses",
     "endpoints",
     "nodes/proxy",
-    *(f"pods/{name}" for name in ("attach", "ephemeralcontainers", "exec", "portforward", "proxy", "resize")),
+    *(f"pods/{name}" for name in ("attach", "ephemeralcontainers", "portforward", "proxy", "resize")),
     "podtemplates",
     "replicationcontrollers*",
     "services/proxy",

@@ -1,0 +1,99 @@
+"""What one start of a container takes, from its pod's spec and all that it refers to."""
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from devcluster.kubelet import config
+from devcluster.kubelet.logs import last_words
+from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, Mount
+from devcluster.kubelet.users import host_uid
+from devcluster.kubelet.volumes import NotReady, PodVolumes
+from devcluster.nodes import Image
+from devcluster.quantity import whole
+from devcluster.resources import Obj
+
+MOST_MESSAGE_BYTES = 4096
+
+
+class Planner:
+    """Plans the starts of one container, and reads what it leaves as its last message."""
+
+    def __init__(
+        self,
+        *,
+        pod: Obj,
+        spec: Obj,
+        address: str,
+        lookup: config.Lookup,
+        volumes: PodVolumes | None,
+        logs: Path,
+    ):
+        self._pod, self._spec, self._address, self._lookup = pod, spec, address, lookup
+        self._volumes, self._logs = volumes, logs
+
+    def plan(self, image: Image, attempt: int) -> ContainerPlan:
+        """CannotRun where configuration or machine do not allow it."""
+        try:
+            plan = make_plan(
+                pod=self._pod,
+                spec=self._spec,
+                image=image,
+                address=self._address,
+                lookup=self._lookup,
+                mounts=self._volumes.mounts(self._spec) if self._volumes else [],
+                log=self._logs / f"{attempt}.log",
+            )
+            if self._volumes:
+                plan = replace(plan, mounts=[*plan.mounts, self._message_mount(attempt)])
+            return plan
+        except NotReady as error:
+            raise CannotRun(config.CONFIG_ERROR, str(error)) from error
+        except OSError as error:
+            raise CannotRun("CreateContainerError", f"failed to generate container spec: {error}") from error
+
+    def explained(self, exit_: Exit, attempt: int) -> Exit:
+        """With the message that the container left."""
+        file = self._message_file(attempt)
+        text = ""
+        with contextlib.suppress(OSError), file.open("rb") as source:
+            text = source.read(MOST_MESSAGE_BYTES).decode(errors="replace")
+        falls_back = self._spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if not text and exit_.code and falls_back:
+            text = last_words(self._logs / f"{attempt}.log")
+        return replace(exit_, message=text or exit_.message)
+
+    def _message_file(self, attempt: int) -> Path:
+        return self._logs / f"{attempt}.message"
+
+    def _message_mount(self, attempt: int) -> Mount:
+        file = self._message_file(attempt)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch()
+        file.chmod(0o666)
+        return Mount(self._spec.get("terminationMessagePath") or "/dev/termination-log", file)
+
+
+def make_plan(
+    *, pod: Obj, spec: Obj, image: Image, address: str, lookup: config.Lookup, mounts: list[Mount], log: Path
+) -> ContainerPlan:
+    uid, gid, groups = config.user(pod, spec, image)
+    env = config.environment(pod, spec, address, lookup)
+    meta = pod["metadata"]
+    return ContainerPlan(
+        pod_uid=meta["uid"],
+        name=spec["name"],
+        hostname=pod["spec"].get("hostname") or meta["name"],
+        address=address,
+        image=image,
+        command=config.command(spec, image, env),
+        env=env,
+        working_dir=spec.get("workingDir", ""),
+        uid=uid,
+        gid=gid,
+        groups=groups,
+        host_uid=host_uid(pod),
+        memory_bytes=whole(spec.get("resources", {}).get("limits", {}).get("memory", "0")),
+        log=log,
+        mounts=mounts,
+    )
