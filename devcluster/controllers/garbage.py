@@ -40,7 +40,9 @@ class GarbageCollector(Controller[Key]):
 
     def _owner_key(self, ref: Obj, namespace: str) -> Key | None:
         kind = kind_of(ref["apiVersion"], ref["kind"])
-        return (kind, namespace if kind.namespaced else "", ref["name"], ref["uid"]) if kind else None
+        if kind is None or (kind.namespaced and not namespace):
+            return None
+        return kind, namespace if kind.namespaced else "", ref["name"], ref["uid"]
 
     def _find(self, key: Key) -> Obj | None:
         kind, namespace, name, uid = key
@@ -63,15 +65,16 @@ class GarbageCollector(Controller[Key]):
         refs = obj["metadata"].get("ownerReferences", [])
         owners = [(r, self._owner_key(r, key[1])) for r in refs]
         if not refs or any(k is None for _, k in owners):
-            return
+            return  # an owner of a kind that is not known here may be there
         alive = [(r, o) for r, k in owners if k and (o := self._find(k))]
-        waiting = [r for r, o in alive if _policy(o) == "foregroundDeletion"]
-        if not alive:
-            self.api.try_delete(key[0], obj, propagation="Background")
-        elif len(waiting) == len(alive):
+        staying = [r for r, o in alive if _policy(o) != "foregroundDeletion"]
+        if staying:
+            if len(staying) < len(refs):
+                self._keep_refs(key, staying)
+        elif alive:
             self.api.try_delete(key[0], obj, propagation="Foreground" if self._dependents.get(key[3]) else "")
-        elif len(alive) < len(refs):
-            self._keep_refs(key, [r for r, _ in alive])
+        else:
+            self.api.try_delete(key[0], obj, propagation="Background")
 
     def _keep_refs(self, key: Key, refs: list[Obj]) -> None:
         kind, namespace, name, _ = key

@@ -1,10 +1,13 @@
-"""Namespaces: a default service account in each, and the emptying of those that are being deleted."""
+"""Namespaces: what each is furnished with, and the emptying of those that are being deleted: pods first."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from devcluster.api import CONTROLLER, Api, Writer
+from devcluster.clock import age_seconds
 from devcluster.controllers.base import Controller
-from devcluster.resources import CONFIG_MAP, KINDS, NAMESPACE, POD, PVC, SERVICE_ACCOUNT
+from devcluster.controllers.replicas import condition, going
+from devcluster.resources import CONFIG_MAP, KINDS, NAMESPACE, POD, SERVICE_ACCOUNT, Kind, Obj
 from devcluster.store import Change
 
 ROOT_CA = (
@@ -12,21 +15,45 @@ ROOT_CA = (
     " internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of"
     " Kubernetes clusters."
 )
+NAMESPACED = [k for k in KINDS if k.namespaced]
+QUIET_SECONDS = 5.0
+"""What takes longer than this is told in conditions."""
+AGAIN_SECONDS = 1.0
+AT_ONCE = 100
+"""Objects deleted before others get their turn."""
+WELL = {
+    "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+"""What is told of each condition where nothing is left of it."""
 
 
 class NamespaceController(Controller[str]):
     def __init__(self, api: Api, certificate: str):
         super().__init__(api)
         self._certificate = certificate
+        self._left: Counter[tuple[str, Kind]] = Counter()
+        """How many objects of a kind are in a namespace."""
         # At once rather than from the queue: a client may create a pod right after its namespace.
         api.store.listen(self._furnish)
 
     def keys(self, change: Change) -> Iterable[str]:
-        if change.kind is NAMESPACE and change.type != "DELETED" and _terminating(change):
-            yield change.obj["metadata"]["name"]
-        elif change.type == "DELETED" and (name := change.obj["metadata"].get("namespace")):
-            found = self.api.store.get(NAMESPACE, "", name)
-            if found and "deletionTimestamp" in found["metadata"]:
+        meta = change.obj["metadata"]
+        if change.kind is NAMESPACE and going(change.obj):
+            yield meta["name"]
+        elif name := meta.get("namespace"):
+            self._left[name, change.kind] += {"ADDED": 1, "DELETED": -1}.get(change.type, 0)
+            if change.type == "DELETED" and not self._left[name, change.kind]:
+                del self._left[name, change.kind]
                 yield name
 
     def _furnish(self, change: Change) -> None:
@@ -40,21 +67,60 @@ class NamespaceController(Controller[str]):
 
     async def reconcile(self, key: str) -> float | None:
         namespace = self.api.store.get(NAMESPACE, "", key)
-        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
+        if namespace is None or not going(namespace):
             return None
-        left = 0
-        # Pods first: what they hold on to (claims) can only go after them.
-        for kind in sorted((k for k in KINDS if k.namespaced), key=lambda k: (k is not POD, k is PVC)):
-            for obj in self.api.store.each(kind, key):
-                left += 1
-                if "deletionTimestamp" not in obj["metadata"]:
-                    self.api.try_delete(kind, obj, propagation="Background")
-        if any(self.api.store.each(k, key) for k in KINDS if k.namespaced):
-            return 1.0
-        writer = Writer(CONTROLLER, subresource="finalize")
-        self.api.update(NAMESPACE, "", key, lambda o: o | {"spec": {}}, writer)
-        return None
+        if not self._empty(key, [POD]):
+            self._empty(key, NAMESPACED)
+        left = self._by_kind(key)
+        if not left:
+            writer = Writer(CONTROLLER, subresource="finalize")
+            self.api.update(NAMESPACE, "", key, lambda o: o | {"spec": {}}, writer)
+            return None
+        if age_seconds(namespace["metadata"]["deletionTimestamp"]) >= QUIET_SECONDS:
+            self._tell(namespace, conditions(left))
+        return AGAIN_SECONDS if all(going(o) for found in left.values() for o in found) else 0.0
+
+    def _empty(self, namespace: str, kinds: Iterable[Kind]) -> bool:
+        """Delete some of what is there; whether there was anything."""
+        found = [(k, o) for k in kinds for o in self.api.store.each(k, namespace)]
+        for kind, obj in [(k, o) for k, o in found if not going(o)][:AT_ONCE]:
+            self.api.try_delete(kind, obj, propagation="Background")
+        return bool(found)
+
+    def _by_kind(self, namespace: str) -> dict[Kind, list[Obj]]:
+        return {k: found for k in NAMESPACED if (found := self.api.store.each(k, namespace))}
+
+    def _tell(self, namespace: Obj, wanted: list[Obj]) -> None:
+        old = {c["type"]: c for c in namespace["status"].get("conditions", [])}
+        told = []
+        for new in wanted:
+            before = old.get(new["type"])
+            same = before and before["status"] == new["status"]
+            told.append(
+                new | {"lastTransitionTime": before["lastTransitionTime"]} if before and same else new
+            )
+        self.api.set_status(NAMESPACE, namespace, namespace["status"] | {"conditions": told})
 
 
-def _terminating(change: Change) -> bool:
-    return "deletionTimestamp" in change.obj["metadata"]
+def conditions(left: dict[Kind, list[Obj]]) -> list[Obj]:
+    """Why a namespace is not gone yet."""
+    finalizers = Counter(
+        f for found in left.values() for obj in found for f in obj["metadata"].get("finalizers", [])
+    )
+    remain = sorted(f"{k.plural}.{k.group} has {len(found)} resource instances" for k, found in left.items())
+    held = sorted(f"{name} in {count} resource instances" for name, count in finalizers.items())
+    some = {
+        "NamespaceContentRemaining": (
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(remain)}" if remain else "",
+        ),
+        "NamespaceFinalizersRemaining": (
+            "SomeFinalizersRemain",
+            f"Some content in the namespace has finalizers remaining: {', '.join(held)}" if held else "",
+        ),
+    }
+    told = []
+    for name, well in WELL.items():
+        reason, message = some.get(name, ("", ""))
+        told.append(condition(name, "True", reason, message) if message else condition(name, "False", *well))
+    return told
