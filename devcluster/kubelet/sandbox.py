@@ -342,6 +342,8 @@ def main() -> None:
         mounts = open_mounts(plan, userns)
         enter_root(plan["root"])
         lay_mounts(mounts)
+        for stream in () if plan["rootless"] else (1, 2):
+            os.fchown(stream, plan["host_uid"], -1)  # or /dev/stdout could not be opened
         give_up_rights(plan, userns)
         nothing = os.open("/dev/null", os.O_RDONLY)
         running = start(plan, plan["command"], [nothing, 1, 2])

@@ -109,6 +109,10 @@ def test_inside_one_cannot_become_root_of_a_namespace_of_ones_own(cluster: DevCl
     assert text.splitlines()[-1] == "refused"
 
 
+def test_inside_the_output_can_be_opened_by_its_name(cluster: DevCluster, space: str) -> None:
+    assert output(cluster, space, shell("p", "echo one >/dev/stdout; echo two >/dev/stderr")) == "one\ntwo\n"
+
+
 def test_inside_the_number_of_processes_has_an_end(cluster: DevCluster, space: str) -> None:
     text = output(cluster, space, shell("p", "grep 'Max processes' /proc/self/limits"))
     assert text.split()[2:4] == ["4096", "4096"]
