@@ -108,7 +108,7 @@ class Cluster:
             Provisioner(api, data, volumes),  # type: ignore[list-item]
             Resizer(api, data, volumes),  # type: ignore[list-item]
             SnapshotController(api, data, volumes),  # type: ignore[list-item]
-            AttachmentController(api, volumes, options.file.detach_seconds),  # type: ignore[list-item]
+            AttachmentController(api, volumes, options.file.lifecycle.detach_seconds),  # type: ignore[list-item]
             QuotaController(api),  # type: ignore[list-item]
             ClusterRoleController(api),  # type: ignore[list-item]
             StatefulSetController(api),  # type: ignore[list-item]

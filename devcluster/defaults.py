@@ -201,6 +201,9 @@ def _service_addresses(obj: Obj) -> None:
 def _claim(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
+    if source := spec.get("dataSource") or spec.get("dataSourceRef"):
+        for member in ("dataSource", "dataSourceRef"):
+            spec.setdefault(member, source)
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 

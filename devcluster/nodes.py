@@ -39,11 +39,11 @@ back_off:                 # before a container starts again, or an image is pull
   first_seconds: 10       # then doubled each time
   most_seconds: 300
   reset_seconds: 600      # a container that ran this long begins with no pause again
-detach_seconds: 360       # after which a node that does not answer has lost its volumes
 lifecycle:                # how long the control plane waits, by default as Kubernetes does
   grace_seconds: 50       # a kubelet that fell silent: its node is Unknown then
   startup_seconds: 60     # a Node for which no kubelet ever spoke
   orphan_seconds: 40      # pods of a Node that was deleted
+  detach_seconds: 360     # volumes of a node that does not answer, once their pods are gone
 faults: []                # on from the start; see docs/devcluster.md
 ```
 """
@@ -106,6 +106,7 @@ class Lifecycle:
     grace_seconds: float = 50.0
     startup_seconds: float = 60.0
     orphan_seconds: float = 40.0
+    detach_seconds: float = 360.0
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,6 @@ class NodeFile:
     images: dict[str, Image] | None
     played: Played = field(default_factory=Played)
     back_off: Pauses = field(default_factory=Pauses)
-    detach_seconds: float = 360.0
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     cards: dict[str, dict[str, str]] = field(default_factory=dict)
     """What one GPU of a node announces, by the node's name."""
@@ -134,7 +134,6 @@ def read(path: Path | None) -> NodeFile:
         images=table,
         played=Played(**data.get("played", {})),
         back_off=Pauses(**data.get("back_off", {})),
-        detach_seconds=float(data.get("detach_seconds", NodeFile.detach_seconds)),
         lifecycle=Lifecycle(**data.get("lifecycle", {})),
         cards=cards,
         faults=data.get("faults") or [],
