@@ -19,8 +19,8 @@ How it is built, from the bottom up:
 - `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
 - `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
 - `api` the verbs on objects, whoever asks; `errors` refusals; `events`
-- `server`, `requests`, `responses`, `subresources`, `reviews`, `watching`, `views`, `discovery`, `faults` HTTP;
-  `tables`, `rows`, `podrow`, `printing` what kubectl prints
+- `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`,
+  `faults` HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
 - `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
 - `kubelet/` pods: `worker` one pod, `containers` one container, `played` and `process` the two runtimes
 - `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory; `memory` no long

@@ -22,10 +22,11 @@ class ApiError(Exception):
         super().__init__(message)
         self.code, self.reason, self.message, self.details = code, reason, message, details
         self.headers = headers or {}
+        self.metadata: Obj = {}
 
     @property
     def status(self) -> Obj:
-        body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure"}
         body["message"] = self.message
         if self.reason:
             body["reason"] = self.reason

@@ -1,6 +1,5 @@
 """Reading a request: which object its path names, what its query asks, what its body says."""
 
-import base64
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from devcluster.errors import ApiError, bad_request
 from devcluster.rbac import Ask
 from devcluster.resources import NAMESPACE, Kind, Obj
 from devcluster.selectors import Match, field_selector, label_selector
-from devcluster.store import Stored
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def _named(query: Query) -> str:
 def verb_of(request: web.Request, at: Target, query: Query) -> str:
     if request.method == "GET":
         if at.name:
-            return "watch" if query.flag("watch") and not at.subresource else "get"
+            return "get"
         return "watch" if query.flag("watch") else "list"
     if request.method == "DELETE":
         return "delete" if at.name else "deletecollection"
@@ -108,29 +106,7 @@ def resource_of(at: Target) -> str:
 def match_of(at: Target, query: Query) -> Match:
     by_label = label_selector(query.get("labelSelector", ""))
     by_field = field_selector(at.kind, query.get("fieldSelector", ""))
-    if at.name:
-        return lambda o: o["metadata"]["name"] == at.name and by_label(o) and by_field(o)
     return lambda o: by_label(o) and by_field(o)
-
-
-def page_of(items: list[Stored], query: Query) -> tuple[list[Stored], str]:
-    limit = query.number("limit") or 0
-    after = ""
-    if token := query.get("continue", ""):
-        try:
-            after = json.loads(base64.urlsafe_b64decode(token + "=="))["after"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
-
-    def key(item: Stored) -> str:
-        meta = item.obj["metadata"]
-        return f"{meta.get('namespace', '')}/{meta['name']}"
-
-    items = [item for item in items if key(item) > after] if after else items
-    if not limit or len(items) <= limit:
-        return items, ""
-    page = items[:limit]
-    return page, base64.urlsafe_b64encode(json.dumps({"after": key(page[-1])}).encode()).decode().rstrip("=")
 
 
 def writer_of(request: web.Request, at: Target, query: Query) -> Writer:

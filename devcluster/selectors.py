@@ -1,83 +1,123 @@
 """Label and field selectors: parsed once, matched many times."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from devcluster.errors import bad_request
+from devcluster.errors import ApiError, bad_request
+from devcluster.names import KEY_NAME, LABEL_VALUE, NOT_A_KEY_NAME, NOT_A_LABEL_VALUE
 from devcluster.resources import Kind, Obj
 
 Match = Callable[[Obj], bool]
 
+Labels = Mapping[str, str]
+Test = Callable[[Labels], bool]
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
-_EXPECTED = "in, notin, =, ==, !=, gt, lt"
-
-
-def _labels(obj: Obj) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
+_SPECIAL = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})
+_OPERATORS = "in, notin, =, ==, !=, gt, lt"
 
 
 class _Parser:
+    """Reads a selector as Kubernetes does, so that it refuses what that refuses, in its words."""
+
     def __init__(self, text: str):
-        self.tokens = [t for t in _TOKEN.findall(text) if t]
-        self.at = 0
+        self._tokens = _TOKEN.findall(text)
+        self._at = 0
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+    def requirements(self) -> Iterator[Test]:
+        while word := self._peek():
+            if word in _SPECIAL - {"!"}:
+                raise bad_request(f"found '{word}', expected: !, identifier, or 'end of string'")
+            yield self._requirement()
+            after = self._take()
+            if after not in ("", ","):
+                raise bad_request(f"found '{after}', expected: ',' or 'end of string'")
+            if after and self._peek() in _SPECIAL - {"!"}:
+                raise bad_request(f"found '{self._peek()}', expected: identifier after ','")
 
-    def take(self) -> str:
-        token = self.peek()
-        self.at += 1
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._at += 1
         return token
 
-    def values(self) -> set[str]:
-        if self.take() != "(":
-            raise bad_request("unable to parse requirement: found '', expected: '('")
+    def _requirement(self) -> Test:
+        absent = self._peek() == "!" and bool(self._take())
+        key = self._take()
+        if key in _SPECIAL:
+            raise _unparsable(f"found '{key}', expected: identifier")
+        if not KEY_NAME.fullmatch(key.rpartition("/")[2]):
+            raise _unparsable(f'<nil>: Invalid value: "{key}": {NOT_A_KEY_NAME}')
+        if absent:
+            return lambda labels: key not in labels
+        if self._peek() in ("", ","):
+            return lambda labels: key in labels
+        operator = self._take()
+        if operator in ("in", "notin"):
+            return _within(key, self._values(), operator == "in")
+        if operator not in ("=", "==", "!=", ">", "<"):
+            raise _unparsable(f"found '{operator}', expected: {_OPERATORS}")
+        return _compared(key, operator, self._value(key))
+
+    def _value(self, key: str) -> str:
+        if self._peek() in ("", ","):
+            return ""
+        value = self._take()
+        if value in _SPECIAL:
+            raise _unparsable(f"found '{value}', expected: identifier")
+        why = "must be no more than 63 bytes" if len(value) > 63 else ""
+        if why or not LABEL_VALUE.fullmatch(value):
+            raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {why or NOT_A_LABEL_VALUE}')
+        return value
+
+    def _values(self) -> set[str]:
+        opened = self._take()
+        if opened != "(":
+            raise _unparsable(f"found '{opened}' expected: '('")
         found = set()
-        while (word := self.take()) != ")":
-            if not word:
-                raise bad_request("unable to parse requirement: found '', expected: ',' or ')'")
+        while (word := self._take()) != ")":
+            if word in _SPECIAL - {","}:
+                raise _unparsable(f"found '{word}', expected: ',', ')' or identifier")
             if word != ",":
                 found.add(word)
+                if self._peek() not in (",", ")"):
+                    raise _unparsable(f"found '{self._peek()}', expected: ',' or ')'")
         return found
 
-    def requirement(self) -> Match:
-        if self.peek() == "!":
-            self.take()
-            absent = self.take()
-            return lambda o: absent not in _labels(o)
-        key = self.take()
-        operator = self.peek()
-        if operator in ("", ","):
-            return lambda o: key in _labels(o)
-        self.take()
-        if operator in ("=", "=="):
-            value = "" if self.peek() in (",", "") else self.take()
-            return lambda o: _labels(o).get(key) == value
-        if operator == "!=":
-            value = "" if self.peek() in (",", "") else self.take()
-            return lambda o: _labels(o).get(key) != value
-        if operator == "in":
-            wanted = self.values()
-            return lambda o: _labels(o).get(key) in wanted
-        if operator == "notin":
-            unwanted = self.values()
-            return lambda o: _labels(o).get(key) not in unwanted
-        raise bad_request(f"unable to parse requirement: found '{operator}', expected: {_EXPECTED}")
+
+def _unparsable(why: str) -> ApiError:
+    return bad_request(f"unable to parse requirement: {why}")
+
+
+def _within(key: str, values: set[str], wanted: bool) -> Test:
+    return lambda labels: (labels.get(key) in values) is wanted
+
+
+def _compared(key: str, operator: str, value: str) -> Test:
+    if operator in ("<", ">"):
+        if not _INTEGER.fullmatch(value):
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise _unparsable(f'values[0]: Invalid value: "{value}": {why}')
+        return _numbers(key, operator == ">", int(value))
+    return lambda labels: (labels.get(key) == value) is (operator != "!=")
+
+
+def _numbers(key: str, greater: bool, than: int) -> Test:
+    def test(labels: Labels) -> bool:
+        text = labels.get(key, "")
+        return bool(_INTEGER.fullmatch(text)) and (int(text) > than if greater else int(text) < than)
+
+    return test
+
+
+_INTEGER = re.compile(r"[+-]?\d+")
 
 
 def label_selector(text: str) -> Match:
     """`a=b,c in (d,e),!f` as a predicate."""
-    parser = _Parser(text)
-    requirements: list[Match] = []
-    while parser.peek():
-        requirements.append(parser.requirement())
-        if parser.peek() == ",":
-            parser.take()
-        elif parser.peek():
-            raise bad_request(
-                f"unable to parse requirement: found '{parser.peek()}', expected: ',' or 'end of string'"
-            )
-    return lambda o: all(r(o) for r in requirements)
+    tests = list(_Parser(text).requirements())
+    return lambda o: all(test(o["metadata"].get("labels") or {}) for test in tests)
 
 
 def match_labels(selector: Obj | None, labels: Mapping[str, str]) -> bool:
@@ -152,6 +192,8 @@ def field_selector(kind: Kind, text: str) -> Match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         path, operator, value = match.groups()
         if path not in _ALWAYS + _FIELDS.get(kind.kind, ()):
+            if kind.kind == "Job":
+                raise bad_request(f'field label "{path}" not supported for Job')
             if kind.kind in _FIELDS:
                 raise bad_request(f"field label not supported: {path}")
             raise bad_request(

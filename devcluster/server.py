@@ -11,14 +11,14 @@ from devcluster.authentication import Authentication
 from devcluster.callfaults import Call, CallFaults, Cut, OpenWatch, break_off
 from devcluster.errors import ApiError, method_not_allowed
 from devcluster.faults import Faults
-from devcluster.options import check_write
+from devcluster.listing import check_version, number_of, read_list
+from devcluster.options import check_list, check_write
 from devcluster.requests import (
     Query,
     Target,
     asked,
     delete_options,
     match_of,
-    page_of,
     read_body,
     resource_of,
     target,
@@ -29,7 +29,7 @@ from devcluster.resources import NAMESPACE, REVIEWS, Obj
 from devcluster.responses import SUCCESS, as_json, json_answer, one
 from devcluster.reviews import Reviews
 from devcluster.subresources import Pods, Subresources
-from devcluster.views import dump, metadata_list, object_list, table, typed
+from devcluster.views import metadata_list, object_list, table, typed
 from devcluster.watching import BOOKMARK_SECONDS, Watch
 
 log = logging.getLogger("devcluster")
@@ -102,6 +102,7 @@ class Server:
         if call.verb == "list":
             return self._list(request, at, query)
         if call.verb == "get":
+            check_version(self._api.store, number_of(query))
             return one(request, at.kind, self._api.get(at.kind, at.namespace, at.name))
         if call.verb == "create":
             return await self._create(request, at, query)
@@ -181,13 +182,9 @@ class Server:
         return json_answer(object_list(at.kind, (s.encoded for s in found), meta))
 
     def _list(self, request: web.Request, at: Target, query: Query) -> web.Response:
-        self._check_version(query)
-        match = match_of(at, query)
-        items = [s for s in self._api.store.stored(at.kind, at.namespace) if match(s.obj)]
-        meta: Obj = {"resourceVersion": str(self._api.store.rv)}
-        items, more = page_of(items, query)
-        if more:
-            meta["continue"] = more
+        check_list(query, watches=False)
+        store = self._api.store
+        items, meta = read_list(store, at.kind, at.namespace, match_of(at, query), query)
         accept = request.headers.get("Accept", "")
         if "as=Table" in accept:
             return as_json(table(at.kind, [s.obj for s in items], meta))
@@ -195,32 +192,20 @@ class Server:
             return as_json(metadata_list([s.obj for s in items], meta))
         return json_answer(object_list(at.kind, (s.encoded for s in items), meta))
 
-    def _check_version(self, query: Query) -> None:
-        asked = query.get("resourceVersion", "")
-        if asked.isdigit() and int(asked) > self._api.store.rv:
-            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-            message = f"Timeout: Too large resource version: {asked}, current: {self._api.store.rv}"
-            raise ApiError(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
-
     async def _watch(self, request: web.Request, at: Target, query: Query, call: Call) -> web.StreamResponse:
-        asked = query.get("resourceVersion", "")
-        if asked and not asked.isdigit():
-            parse = f'strconv.ParseUint: parsing "{asked}": invalid syntax'
-            raise ApiError(500, "", f'resourceVersion: Invalid value: "{asked}": {parse}')
-        initial = asked in ("", "0") or query.flag("sendInitialEvents")
+        check_list(query, watches=True)
+        match, since = match_of(at, query), number_of(query)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         opened = self._calls.watching(call)
         as_table = "as=Table" in request.headers.get("Accept", "")
         render = (lambda kind, obj: table(kind, [obj], {})) if as_table else None
         try:
-            with Watch(self._api.store, at.kind, at.namespace, match_of(at, query), render) as watch:
-                first = _first(watch, int(asked or 0), initial)
+            with Watch(self._api.store, at.kind, at.namespace, match, render) as watch:
+                first = watch.first(since, query)
                 await response.prepare(request)
                 await self._calls.audible(opened)
                 for line in first:
                     await response.write(line)
-                if query.flag("sendInitialEvents"):
-                    await response.write(watch.bookmark(initial_events_end=True))
                 await self._follow(response, watch, query, opened)
                 if opened.cut:
                     await response.write(b'{"type":"MODIF')
@@ -274,11 +259,3 @@ def call_of(request: web.Request, at: Target, query: Query) -> Call:
         path=request.path,
         user_agent=request.headers.get("User-Agent", ""),
     )
-
-
-def _first(watch: Watch, rv: int, initial: bool) -> list[bytes]:
-    """A watch from a forgotten version opens, and says ERROR in its stream."""
-    try:
-        return list(watch.first(rv, initial))
-    except ApiError as error:
-        return [dump({"type": "ERROR", "object": error.status})]

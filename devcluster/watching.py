@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
+from devcluster.errors import ApiError
+from devcluster.listing import check_version
+from devcluster.requests import Query
 from devcluster.resources import Kind, Obj
 from devcluster.selectors import Match
 from devcluster.store import Change, Store, encode
@@ -42,14 +45,28 @@ class Watch:
     def _here(self, obj: Obj) -> bool:
         return not self._namespace or obj["metadata"].get("namespace") == self._namespace
 
-    def first(self, rv: int, initial: bool) -> Iterator[bytes]:
-        """What is there now (as ADDED), or what happened since `rv`."""
-        if initial:
-            for obj, encoded in self._store.stored(self._kind, self._namespace):
-                if self._match(obj):
-                    yield self._line("ADDED", obj, encoded)
-            return
-        for change in self._store.since(rv):
+    def first(self, rv: int, query: Query) -> list[bytes]:
+        """What is there now, as ADDED, or what happened since `rv`; a version that will not do is an ERROR."""
+        streams_list = query.flag("sendInitialEvents")
+        try:
+            if streams_list:
+                check_version(self._store, rv)
+            lines = list(
+                self._present() if streams_list or (not rv and not _declines(query)) else self._since(rv)
+            )
+        except ApiError as error:
+            return [dump({"type": "ERROR", "object": error.status})]
+        if streams_list and query.flag("allowWatchBookmarks"):
+            lines.append(self.bookmark(initial_events_end=True))
+        return lines
+
+    def _present(self) -> Iterator[bytes]:
+        for obj, encoded in self._store.stored(self._kind, self._namespace):
+            if self._match(obj):
+                yield self._line("ADDED", obj, encoded)
+
+    def _since(self, rv: int) -> Iterator[bytes]:
+        for change in self._store.since(rv or self._store.rv):
             if change.kind is self._kind and self._here(change.obj) and (line := self._seen(change)):
                 yield line
 
@@ -80,3 +97,8 @@ class Watch:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
         obj = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
         return dump({"type": "BOOKMARK", "object": obj})
+
+
+def _declines(query: Query) -> bool:
+    """Whether the client says that it does not want what is there already."""
+    return "sendInitialEvents" in query and not query.flag("sendInitialEvents")

@@ -143,20 +143,8 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "The words of Go's JSON decoder.",
-        {"reading": {"a broken continue": ("body.message",)}},
-    ),
-    Difference(
         "Columns of tables are not described.",
         {"reading": {"as a table": ("body.columnDefinitions[*].description",)}},
-    ),
-    Difference(
-        "Lists show what is there now, whichever resourceVersion they ask for.",
-        {
-            "reading": {
-                "list exactly at a compacted resourceVersion": ("body.items[c*]", "body.items[kube-*]")
-            }
-        },
     ),
 )
 
