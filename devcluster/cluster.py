@@ -15,6 +15,7 @@ from devcluster.controllers.attachments import AttachmentController
 from devcluster.controllers.base import Controller
 from devcluster.controllers.clusterroles import ClusterRoleController, create_defaults
 from devcluster.controllers.deployments import DeploymentController
+from devcluster.controllers.disruptions import DisruptionController
 from devcluster.controllers.evictions import TaintEviction
 from devcluster.controllers.garbage import GarbageCollector
 from devcluster.controllers.jobs import JobController
@@ -115,6 +116,7 @@ class Cluster:
             ReplicaSetController(api),  # type: ignore[list-item]
             DeploymentController(api),  # type: ignore[list-item]
             JobController(api),  # type: ignore[list-item]
+            DisruptionController(api),  # type: ignore[list-item]
             NodeController(api, fleet, options.file.lifecycle),  # type: ignore[list-item]
             TaintEviction(api),  # type: ignore[list-item]
             PodGarbageCollector(api, options.file.lifecycle),  # type: ignore[list-item]

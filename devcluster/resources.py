@@ -125,6 +125,15 @@ DAEMON_SET = Kind(
     generation=True,
 )
 JOB = Kind("batch", "v1", "Job", "jobs", subresources=("status",), in_all=True, generation=True)
+POD_DISRUPTION_BUDGET = Kind(
+    "policy",
+    "v1",
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    short=("pdb",),
+    subresources=("status",),
+    generation=True,
+)
 STORAGE_CLASS = Kind(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)
 )
@@ -199,15 +208,7 @@ KINDS: tuple[Kind, ...] = (
     SNAPSHOT_CLASS,
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",), generation=True),
     Kind("networking.k8s.io", "v1", "Ingress", "ingresses", short=("ing",), generation=True),
-    Kind(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        short=("pdb",),
-        subresources=("status",),
-        generation=True,
-    ),
+    POD_DISRUPTION_BUDGET,
     LEASE,
     ROLE,
     ROLE_BINDING,

@@ -9,6 +9,7 @@ from aiohttp import web
 from devcluster import patches, rbac
 from devcluster.api import Api
 from devcluster.errors import method_not_allowed, no_such_resource
+from devcluster.eviction import evict
 from devcluster.rbac import Ask
 from devcluster.requests import Query, Target, delete_options, read_body, writer_of
 from devcluster.resources import POD, Obj
@@ -64,7 +65,7 @@ class Subresources:
             return as_json(SUCCESS | {"code": 201}, 201)
         if at.subresource == "eviction" and request.method == "POST":
             options = delete_options((await read_body(request)).get("deleteOptions") or {}, query)
-            self._api.delete(POD, at.namespace, at.name, options)
+            evict(self._api, at.namespace, at.name, options, writer_of(request, at, query).manager)
             return as_json(SUCCESS | {"code": 201}, 201)
         raise no_such_resource()
 
