@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from devcluster import roles
+from devcluster import roles, volumepaths
 from devcluster.errors import (
     Cause,
     duplicate,
@@ -75,9 +75,14 @@ def _labels(field: str, labels: Obj | None) -> Iterator[Cause]:
 
 
 def _config(obj: Obj) -> Iterator[Cause]:
-    for key in obj.get("data") or {}:
+    for key in (*(obj.get("data") or {}), *(obj.get("binaryData") or {})):
+        part = "data" if key in (obj.get("data") or {}) else "binaryData"
         if not KEY.fullmatch(key):
-            yield invalid_value(f"data[{key}]", key, NOT_A_KEY)
+            yield invalid_value(f"{part}[{key}]", key, NOT_A_KEY)
+        if key in (".", ".."):
+            yield invalid_value(f"{part}[{key}]", key, f"must not be '{key}'")
+        elif key.startswith(".."):
+            yield invalid_value(f"{part}[{key}]", key, "must not start with '..'")
 
 
 def _config_change(new: Obj, old: Obj) -> Iterator[Cause]:
@@ -93,10 +98,15 @@ def _pod(obj: Obj) -> Iterator[Cause]:
 
 
 def pod_spec(spec: Obj, at: str, limits_are_requests: bool = False) -> Iterator[Cause]:
-    volumes = [v.get("name", "") for v in spec.get("volumes", [])]
-    for n, name in enumerate(volumes):
-        if name in volumes[:n]:
-            yield duplicate(f"{at}.volumes[{n}].name", name)
+    volumes: list[str] = []
+    for n, volume in enumerate(spec.get("volumes", [])):
+        name = volume.get("name", "")
+        causes = list(volumepaths.volume(volume, f"{at}.volumes[{n}]"))
+        if name in volumes:
+            causes.append(duplicate(f"{at}.volumes[{n}].name", name))
+        if not causes:
+            volumes.append(name)
+        yield from causes
     if not spec.get("containers"):
         yield required(f"{at}.containers")
     names: set[str] = set()
@@ -148,6 +158,7 @@ def _mounts(container: Obj, at: str, volumes: list[str]) -> Iterator[Cause]:
         if path in paths:
             yield invalid_value(f"{at}.volumeMounts[{n}].mountPath", path, "must be unique")
         paths.add(path)
+        yield from volumepaths.inside(mount.get("subPath", ""), f"{at}.volumeMounts.subPath")
 
 
 def _resources(resources: Obj, at: str) -> Iterator[Cause]:

@@ -23,6 +23,7 @@ from typing import Any
 CLONE_NEWNET = 0x40000000
 MTU = 65520
 BRIDGE = "pods"
+METADATA = "169.254.0.0/16"  # where a cloud hands its machines their own credentials
 HOME = "/proc/self/ns/net"
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -84,6 +85,7 @@ class Hub:
             f"addr add {address}/{self._bits} dev eth0",
             "link set eth0 up",
             f"route add default via {self._router}",
+            f"route add unreachable {METADATA}",
         )
 
     def _return(self) -> None:

@@ -56,6 +56,7 @@ class OwnNetwork:
         self.addresses = Addresses(*PODS)
         self._hub = hub
         self._namespaces: dict[str, int] = {}
+        self._joining = asyncio.Lock()
         self._uplink: asyncio.Task[None] | None = None
 
     @classmethod
@@ -83,8 +84,9 @@ class OwnNetwork:
         return await asyncio.open_connection(sock=link)
 
     async def join(self, pod_uid: str, address: str) -> list[str]:
-        if pod_uid not in self._namespaces:
-            self._namespaces[pod_uid] = await self._hub.ask_for(do="pod", address=address)
+        async with self._joining:  # a pod's containers start together
+            if pod_uid not in self._namespaces:
+                self._namespaces[pod_uid] = await self._hub.ask_for(do="pod", address=address)
         entered = [f"--net=/proc/{os.getpid()}/fd/{self._namespaces[pod_uid]}"]
         return ["nsenter", *self._hub.user, *entered]
 
@@ -140,7 +142,7 @@ class OwnNetwork:
                     up.set_result(None)
             assert process.stderr is not None
             said = (await process.stderr.read()).decode(errors="replace").strip()
-            raise OSError(said.rpartition("\n")[2] or f"exit {await process.wait()}")
+            raise OSError(f"{said.rpartition(chr(10))[2]} (exit {await process.wait()})")
         finally:
             os.close(heard)
             with contextlib.suppress(ProcessLookupError):

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import json
 import os
+import platform
 import shutil
 import socket
 import sys
 from pathlib import Path
 
 from devcluster import instance
-from devcluster.kubelet import rootfs
+from devcluster.kubelet import rootfs, seccomp
 from devcluster.kubelet.cgroups import MemoryGroup, MemoryGroups, resident_bytes
 from devcluster.kubelet.logs import LogWriter
 from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, container_id
@@ -209,6 +210,7 @@ class ProcessRuntime:
             "links": rootfs.links(),
             "files": rootfs.files(plan, self._network.nameserver),
             "mounts": rootfs.mounts(plan, scratch, *inside),
+            "refused_calls": seccomp.program(platform.machine()).hex(),
             "command": plan.command,
             "env": rootfs.environment(plan),
             "cwd": plan.working_dir or "/",
@@ -265,5 +267,8 @@ def _own(folder: Path, uid: int, gid: int) -> None:
     """As fsGroupChangePolicy OnRootMismatch: only when the top is another's."""
     if folder.stat().st_uid == uid:
         return
-    for path in [*folder.rglob("*"), folder]:
-        os.chown(path, uid, gid, follow_symlinks=False)
+    # By descriptors: a pod that has the disk may lay links while this goes on.
+    for _, folders, files, at in os.fwalk(folder):
+        for name in (*folders, *files):
+            os.chown(name, uid, gid, dir_fd=at, follow_symlinks=False)
+    os.chown(folder, uid, gid)

@@ -88,9 +88,10 @@ def _below(path: Path, folders: list[Path]) -> bool:
 
 
 def _bind(
-    source: Path | str, target: Path | str, read_only: bool = True, translate: bool = False
+    source: Path | str, target: Path | str, read_only: bool = True, translate: bool = False, sub: str = ""
 ) -> dict[str, Any]:
-    return {"source": str(source), "target": str(target), "read_only": read_only, "translate": translate}
+    how = {"read_only": read_only, "translate": translate, "sub": sub}
+    return {"source": str(source), "target": str(target), **how}
 
 
 def _memory(target: str, size_bytes: int, uid: int, gid: int, mode: str) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def _wanted(mount: Mount, uid: int, gid: int) -> dict[str, Any]:
     target = os.path.normpath(mount.target)
     if mount.source is None:
         return _memory(target, mount.size_bytes, uid, gid, "1777")
-    return _bind(mount.source, target, mount.read_only, translate=mount.disk)
+    return _bind(mount.source, target, mount.read_only, mount.disk, mount.sub)
 
 
 def _image(image: Image) -> list[dict[str, Any]]:

@@ -30,10 +30,13 @@ class Mount:
 
     target: str
     source: Path | None
+    """What a pod may not write to on the way there."""
     read_only: bool = False
     size_bytes: int = 0
     disk: bool = False
     """A volume whose files keep the image's uid on disk, whichever pod mounts it."""
+    sub: str = ""
+    """Where below `source`; pods may write to all of that, so that it is opened with care."""
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,12 @@ ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC, ATTR_IDMAP = 1, 2, 4, 8, 0x00
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
 CLONE_NEWUSER = 0x10000000
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
+SECCOMP_MODE_FILTER = 2
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 MOST_PROCESSES = 4096  # threads count too; a fork bomb ends here
+OUT_OF_MEMORY_SCORE = "500"  # where memory ends, pods go before what they run on
+NO_CORE = 1  # 0 would still feed a program that takes this machine's core dumps
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 Plan = dict[str, Any]
@@ -57,11 +60,32 @@ def mount(source: str, target: str, kind: str, flags: int, options: str) -> None
     check(done, f"mount {kind} on {target}")
 
 
-def opened(source: str, attributes: int, userns: int | None = None) -> int:
+def beneath(source: str, sub: str) -> int:
+    """What lies in a volume, made if it is not there. A pod that has the volume may change it meanwhile: no link is
+    followed."""
+    at = os.open(source, os.O_PATH | os.O_CLOEXEC)
+    for part in filter(None, sub.split("/")):
+        if part == "..":
+            raise OSError(f"subPath {sub} leads out of its volume")
+        with contextlib.suppress(FileExistsError):
+            above = os.fstat(at)
+            os.mkdir(part, dir_fd=at)
+            os.chown(part, above.st_uid, above.st_gid, dir_fd=at, follow_symlinks=False)
+        below = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        os.close(at)
+        at = below
+        if stat.S_ISLNK(os.fstat(at).st_mode):
+            raise OSError(f"subPath {sub} leads over a link")
+    return at
+
+
+def opened(source: str, attributes: int, userns: int | None = None, sub: str = "") -> int:
     """A tree to bind, with attributes; with a user namespace, its files' owners are translated by it."""
     recursive = 0 if userns else AT_RECURSIVE
-    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive
-    tree = check(libc.syscall(SYS_OPEN_TREE, AT_FDCWD, source.encode(), flags), f"open {source}")
+    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | recursive
+    found = beneath(source, sub)
+    tree = check(libc.syscall(SYS_OPEN_TREE, found, b"", flags), f"open {source}")
+    os.close(found)
     if userns:
         attributes |= ATTR_IDMAP
     wanted = struct.pack("QQQQ", attributes, 0, 0, userns or 0)
@@ -131,7 +155,7 @@ def open_mounts(plan: Plan, userns: int | None) -> list[tuple[Plan, int | None]]
         tree = None
         if entry.get("source"):
             flags = ATTR_NOSUID | ATTR_NODEV | (ATTR_RDONLY if entry["read_only"] else 0)
-            tree = opened(entry["source"], flags, userns if entry["translate"] else None)
+            tree = opened(entry["source"], flags, userns if entry["translate"] else None, entry["sub"])
         found.append((entry, tree))
     return found
 
@@ -160,6 +184,7 @@ def enter_root(root: str) -> None:
 
 
 def give_up_rights(plan: Plan, userns: int | None) -> None:
+    Path("/proc/self/oom_score_adj").write_text(OUT_OF_MEMORY_SCORE)
     if userns is not None:
         check(libc.setns(userns, CLONE_NEWUSER), "enter the user namespace")
         os.close(userns)
@@ -178,8 +203,15 @@ def give_up_rights(plan: Plan, userns: int | None) -> None:
     # What runs here may have the same uid: it must not trace this process, which holds the tie to the kubelet.
     check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable")
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (NO_CORE, NO_CORE))
     resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
+    filter_calls(bytes.fromhex(plan["refused_calls"]))
+
+
+def filter_calls(program: bytes) -> None:
+    lines = ctypes.create_string_buffer(program, len(program))
+    told = struct.pack("HP", len(program) // 8, ctypes.addressof(lines))
+    check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, told, 0, 0), "seccomp")
 
 
 def become(plan: Plan, command: list[str], streams: list[int]) -> None:

@@ -133,27 +133,17 @@ class PodVolumes:
         sub = mount.get("subPath", "")
         if claim := volume.get("persistentVolumeClaim"):
             read_only = read_only or bool(claim.get("readOnly"))
-            return Mount(target, _within(self.disks[claim["claimName"]], sub), read_only, disk=True)
+            return Mount(target, self.disks[claim["claimName"]], read_only, disk=True, sub=sub)
         if (empty := volume.get("emptyDir")) is not None:
             size = whole(empty.get("sizeLimit", "0"))
             if empty.get("medium") == "Memory":
                 return Mount(target, None, read_only, size_bytes=size)
-            return Mount(target, _within(self._scratch / volume["name"], sub), read_only)
+            return Mount(target, self._scratch / volume["name"], read_only, sub=sub)
         if host := volume.get("hostPath"):
-            return Mount(target, Path(host["path"]), read_only)
+            return Mount(target, Path(host["path"]), read_only, sub=sub)
         folder = self._folder / volume["name"]
         # A subPath is resolved once: it does not follow later changes, as on a real kubelet.
         return Mount(target, (folder / sub).resolve() if sub else folder, read_only=True)
-
-
-def _within(folder: Path, sub: str) -> Path:
-    if not sub:
-        return folder
-    path = (folder / sub).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise NotReady(f'subPath "{sub}" leads out of its volume')
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _replace(folder: Path, files: dict[str, tuple[bytes, int | None]], mode: int, owner: int | None) -> None:

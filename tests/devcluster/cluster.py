@@ -13,6 +13,8 @@ from tests.kube import Kube, Obj
 
 
 class DevCluster(Kube):
+    program = ("-m", "devcluster")
+
     def __init__(self, folder: Path, *arguments: str, nodes: str | None = None):
         self.state, self.kubeconfig = folder / "state", folder / "kubeconfig"
         self._arguments = [*arguments]
@@ -22,7 +24,7 @@ class DevCluster(Kube):
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "devcluster", "--state-dir", str(self.state)]
+        command = [sys.executable, *self.program, "--state-dir", str(self.state)]
         command += ["--kubeconfig", str(self.kubeconfig), *self._arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

@@ -23,6 +23,8 @@ from tests.kube import Obj
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
 )
+ATTACKS = Path(__file__).with_name("attacks.py")
+SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin") or ""
 MARK = "sleep 4711.25"
 SEARCH = """
 import json, os, socket, sys
@@ -133,6 +135,72 @@ def searched(cluster: DevCluster, space: str, wanted: Obj) -> tuple[Any, Any]:
 
 def _found(text: str) -> Any:
     return json.loads(text.removeprefix("found "))
+
+
+def test_the_kernels_dangerous_parts_are_closed_to_a_pod(cluster: DevCluster, space: str) -> None:
+    """Each attempt comes off for an ordinary user of this machine, where its kernel has the part at all."""
+    body = shell("attacker", "")
+    body["spec"]["containers"][0]["command"] = ["python", "-c", ATTACKS.read_text(), "calls"]
+    in_pod = _found(output(cluster, space, body))
+    somebody = [
+        "setpriv",
+        "--reuid",
+        "54321",
+        "--regid",
+        "54321",
+        "--clear-groups",
+        "/usr/bin/env",
+        "-C",
+        "/",
+    ]
+    command = [*somebody, SYSTEM_PYTHON, "-c", ATTACKS.read_text(), "calls"]
+    outside = _found(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert not any(in_pod.values()), in_pod
+    assert any(outside.values()), outside
+
+
+def test_a_pod_has_no_descriptor_of_others_and_leaves_no_core(cluster: DevCluster, space: str) -> None:
+    text = output(
+        cluster,
+        space,
+        shell("p", "ls /proc/self/fd | wc -l; grep core /proc/self/limits; ls /proc/1/fd 2>&1; true"),
+    )
+    lines = text.splitlines()
+    assert lines[0] == "4"  # three streams, and the folder that is listed
+    assert lines[1].split()[4:6] == ["1", "1"]
+    assert "Permission denied" in lines[2]
+
+
+def test_a_signal_to_everybody_reaches_nobody_else(cluster: DevCluster, space: str) -> None:
+    cluster.create(f"{space}/pods", shell("neighbour", "exec sleep 60"))
+    cluster.until(f"{space}/pods/neighbour", is_ready)
+    cluster.create(f"{space}/pods", shell("attacker", "kill -9 -1"))
+    cluster.until(f"{space}/pods/attacker", lambda o: o["status"]["phase"] in ("Succeeded", "Failed"))
+    assert is_ready(cluster.get(f"{space}/pods/neighbour"))
+    assert cluster.process is not None
+    assert cluster.process.poll() is None
+
+
+def test_a_link_laid_in_a_volume_leads_no_sub_path_out_of_it(
+    cluster: DevCluster, space: str, tmp_path: Path
+) -> None:
+    home = disk(cluster, space, "d")
+    output(cluster, space, shell("first", f"ln -s {tmp_path} ~/way; mkdir ~/in", {"/home/jovyan": home}))
+    for name, sub, goes in (
+        ("second", "in/deeper", True),
+        ("third", "way", False),
+        ("fourth", "way/new", False),
+    ):
+        body = shell(name, "touch /data/f", {"/data": home})
+        body["spec"]["containers"][0]["volumeMounts"][0]["subPath"] = sub
+        if goes:
+            output(cluster, space, body)
+        else:
+            cluster.create(f"{space}/pods", body)
+            cluster.until(
+                f"{space}/events?fieldSelector=reason=Failed", lambda o: "leads over a link" in str(o)
+            )
+    assert list(tmp_path.iterdir()) == []
 
 
 def on_this_machine(mark: str) -> dict[str, str]:
