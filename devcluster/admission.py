@@ -3,7 +3,7 @@
 import random
 import string
 
-from devcluster import podsecurity
+from devcluster import podsecurity, priorities
 from devcluster.errors import forbidden, namespace_terminating, not_found
 from devcluster.quantity import milli
 from devcluster.quota import Totals, check_quota
@@ -97,8 +97,7 @@ def _pod_defaults(store: Store, pod: Obj) -> None:
             tolerations.append(
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             )
-    spec.setdefault("priority", 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    priorities.admit(store, pod)
 
 
 def _token_volume(spec: Obj) -> None:

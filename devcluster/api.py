@@ -20,7 +20,7 @@ from devcluster.errors import (
     not_found,
     precondition,
 )
-from devcluster.qos import qos_class
+from devcluster.qos import first_status
 from devcluster.quota import Totals
 from devcluster.rbac import User
 from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
@@ -73,7 +73,7 @@ class Api:
         defaults.allocate(kind, obj)
         admission.admit_create(self.store, kind, obj)
         if kind is POD:
-            obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+            obj["status"] = first_status(obj["spec"])
         if kind.generation:
             meta["generation"] = 1
         if meta.get("name") and self.store.get(kind, namespace, meta["name"]):

@@ -46,7 +46,7 @@ from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
 from devcluster.resources import NAMESPACE
-from devcluster.scheduler import Scheduler
+from devcluster.scheduler import Scheduler, create_priority_classes
 from devcluster.server import Server
 from devcluster.storage import Data, NoData
 from devcluster.store import Store
@@ -167,6 +167,7 @@ class Cluster:
         self._reports.start()
         storage.furnish(self.api)
         create_defaults(self.api)
+        create_priority_classes(self.api)
 
     async def _expire_events(self) -> None:
         while True:

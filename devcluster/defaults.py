@@ -230,6 +230,10 @@ def _storage_class(obj: Obj) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
+def _priority_class(obj: Obj) -> None:
+    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
 def _secret(obj: Obj) -> None:
     for key, value in obj.pop("stringData", {}).items():
         obj.setdefault("data", {})[key] = base64.b64encode(value.encode()).decode()
@@ -276,6 +280,7 @@ _DEFAULTS: dict[str, Callable[[Obj], None]] = {
     "PersistentVolumeClaim": _claim,
     "PersistentVolume": _volume_object,
     "StorageClass": _storage_class,
+    "PriorityClass": _priority_class,
     "Secret": _secret,
     "Namespace": _namespace,
     "Node": _node,

@@ -1,6 +1,41 @@
 """Does a pod's wish fit a node: selectors, affinity terms, taints. Pure."""
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from devcluster.resources import Obj
+
+
+@dataclass
+class NodeState:
+    """A node, what the pods on it hold in thousandths, and those pods by uid."""
+
+    node: Obj
+    used: Counter[str] = field(default_factory=Counter)
+    pods: dict[str, Obj] = field(default_factory=dict)
+    repelling: dict[str, Obj] = field(default_factory=dict)
+    """Those of the pods that want certain others to stay away."""
+
+    @property
+    def name(self) -> str:
+        return str(self.node["metadata"]["name"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node["metadata"].get("labels") or {}
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        return self.node["status"].get("allocatable") or {}
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why one node does not take the pod; `resolvable` where it could, were other pods gone."""
+
+    reasons: tuple[str, ...]
+    resolvable: bool = False
 
 
 def _int(text: str) -> int | None:
@@ -71,3 +106,21 @@ def tolerated(taint: Obj, spec: Obj) -> bool:
         ):
             return True
     return False
+
+
+def intolerable(node: Obj, spec: Obj, effects: Sequence[str]) -> list[Obj]:
+    """The node's taints of these effects that the pod does not tolerate."""
+    taints = node["spec"].get("taints") or []
+    return [taint for taint in taints if taint["effect"] in effects and not tolerated(taint, spec)]
+
+
+def named_nodes(spec: Obj) -> set[str] | None:
+    """The nodes that required affinity names one by one; None where any term leaves the name open."""
+    required = _node_affinity(spec).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    names: set[str] = set()
+    for term in required.get("nodeSelectorTerms") or []:
+        named = [f for f in term.get("matchFields") or [] if f["operator"] == "In"]
+        if not named:
+            return None
+        names |= set.intersection(*(set(f["values"]) for f in named))
+    return names or None

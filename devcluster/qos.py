@@ -1,5 +1,6 @@
-"""A pod's quality of service class, and what it asks of a node."""
+"""A pod's quality of service class, its status before anybody has looked at it, and what it asks of a node."""
 
+from devcluster.clock import now
 from devcluster.quantity import milli
 from devcluster.resources import Obj
 
@@ -16,6 +17,16 @@ def qos_class(spec: Obj) -> str:
     if not anything:
         return "BestEffort"
     return "Guaranteed" if limits_everywhere else "Burstable"
+
+
+def first_status(spec: Obj) -> Obj:
+    status: Obj = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        gated = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
+        gated |= {"lastTransitionTime": now(), "reason": "SchedulingGated"}
+        gated["message"] = "Scheduling is blocked due to non-empty scheduling gates"
+        status["conditions"] = [gated]
+    return status
 
 
 def requests(spec: Obj) -> dict[str, int]:

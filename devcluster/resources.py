@@ -175,6 +175,9 @@ SNAPSHOT_CLASS = Kind(
     short=("vsclass", "vsclasses"),
     generation=True,
 )
+PRIORITY_CLASS = Kind(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)
+)
 _RBAC = "rbac.authorization.k8s.io"
 ROLE = Kind(_RBAC, "v1", "Role", "roles")
 ROLE_BINDING = Kind(_RBAC, "v1", "RoleBinding", "rolebindings")
@@ -214,7 +217,7 @@ KINDS: tuple[Kind, ...] = (
     ROLE_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
-    Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)),
+    PRIORITY_CLASS,
     Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
 )
 

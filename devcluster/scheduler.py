@@ -1,32 +1,38 @@
 """The scheduler: which node a pod gets, or why none, in the words of kube-scheduler 1.36."""
 
 import socket
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from devcluster.api import Api, Writer
 from devcluster.clock import now
 from devcluster.controllers.base import Controller
+from devcluster.disruption import disrupted
 from devcluster.events import Recorder
-from devcluster.fitting import preference, selector_fits, term_fits, tolerated
+from devcluster.filters import Wishes
+from devcluster.fitting import NodeState, Rejection, term_fits
+from devcluster.preemption import Preemption, explain
+from devcluster.priorities import SYSTEM
 from devcluster.qos import requests
-from devcluster.quantity import milli
-from devcluster.resources import NODE, POD, PV, PVC, STORAGE_CLASS, Obj
+from devcluster.resources import NAMESPACE, NODE, POD, PRIORITY_CLASS, PV, PVC, STORAGE_CLASS, Obj
+from devcluster.spreading import REQUIRED, terms
 from devcluster.storage import SELECTED_NODE, claims_of
 from devcluster.store import Change
 
 Key = tuple[str, str]
 ALL: Key = ("", "")
 """Stands for every pod that waits."""
+ONE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by"
+    " another pod"
+)
 
 
-@dataclass(frozen=True)
-class Rejection:
-    """Why one node does not take the pod; preempting others helps only where they hold what is short."""
-
-    reasons: tuple[str, ...]
-    others_hold_it: bool = False
+def create_priority_classes(api: Api) -> None:
+    """The two that every cluster has."""
+    for name, value in SYSTEM.items():
+        if api.store.get(PRIORITY_CLASS, "", name) is None:
+            body = {"metadata": {"name": name}, "value": value}
+            api.create(PRIORITY_CLASS, "", body, Writer("kube-apiserver"))
 
 
 class Scheduler(Controller[Key]):
@@ -34,9 +40,10 @@ class Scheduler(Controller[Key]):
         super().__init__(api)
         host = f"default-scheduler-{socket.gethostname()}"
         self._events = Recorder(api, "default-scheduler", host, "kube-scheduler")
-        self._used: dict[str, Counter[str]] = {}
-        self._held: dict[str, tuple[str, dict[str, int]]] = {}
-        """What each bound pod holds, by uid: node and amounts."""
+        self._states: dict[str, NodeState] = {}
+        """What is on each node, also of one that is gone."""
+        self._held: dict[str, str] = {}
+        """The node of each bound pod, by uid."""
         self._pending: dict[Key, None] = {}
         self._woken = False
 
@@ -46,7 +53,7 @@ class Scheduler(Controller[Key]):
             self._count(change)
             key = meta["namespace"], meta["name"]
             if change.type != "DELETED" and _wants_node(change.obj):
-                if change.type == "ADDED":
+                if change.old is None or not _wants_node(change.old):
                     self._pending[key] = None
                     yield key
                 return
@@ -60,21 +67,39 @@ class Scheduler(Controller[Key]):
             self.add_later(ALL, 0.05)
 
     def _count(self, change: Change) -> None:
-        """Keep the sums of what bound pods hold."""
-        uid, node = change.obj["metadata"]["uid"], change.obj["spec"].get("nodeName", "")
-        holds = bool(node) and change.type != "DELETED" and not _ended(change.obj)
-        if holds and uid not in self._held:
-            amounts = requests(change.obj["spec"])
-            self._held[uid] = node, amounts
-            self._used.setdefault(node, Counter()).update(amounts)
-        elif not holds and uid in self._held:
-            held_on, amounts = self._held.pop(uid)
-            self._used[held_on].subtract(amounts)
+        """Keep what bound pods hold."""
+        pod, uid, name = change.obj, change.obj["metadata"]["uid"], change.obj["spec"].get("nodeName", "")
+        holds = bool(name) and change.type != "DELETED" and not _ended(pod)
+        if not holds and uid not in self._held:
+            return
+        state = self._state_of(self._held.get(uid) or name)
+        if holds:
+            if uid not in self._held:
+                state.used.update(requests(pod["spec"]))
+            self._held[uid], state.pods[uid] = name, pod
+            if terms(pod, "podAntiAffinity", REQUIRED):
+                state.repelling[uid] = pod
+        else:
+            state.used.subtract(requests(state.pods.pop(uid)["spec"]))
+            state.repelling.pop(uid, None)
+            del self._held[uid]
+
+    def _state_of(self, name: str) -> NodeState:
+        return self._states.setdefault(name, NodeState({"metadata": {"name": name}}))
+
+    def _nodes(self) -> list[NodeState]:
+        """The nodes as they are now."""
+        states = []
+        for node in self.api.store.all(NODE):
+            state = self._state_of(node["metadata"]["name"])
+            state.node = node
+            states.append(state)
+        return states
 
     async def reconcile(self, key: Key) -> float | None:
         if key == ALL:
             self._woken = False
-            for waiting in list(self._pending):
+            for waiting in sorted(self._pending, key=self._urgency):
                 self.add(waiting)
             return None
         pod = self.api.store.get(POD, *key)
@@ -83,28 +108,33 @@ class Scheduler(Controller[Key]):
         self._schedule(pod)
         return None
 
+    def _urgency(self, key: Key) -> int:
+        pod = self.api.store.get(POD, *key)
+        return -pod["spec"].get("priority", 0) if pod else 0
+
     def _schedule(self, pod: Obj) -> None:
-        nodes = list(self.api.store.all(NODE))
+        states = self._nodes()
         if blocked := self._blocked_by_claims(pod):
-            self._refuse(pod, f"0/{len(nodes)} nodes are available: {blocked}. not found")
+            self._refuse(pod, f"0/{len(states)} nodes are available: {blocked}. not found")
             return
-        if not nodes:
+        if not states:
             self._refuse(pod, "no nodes available to schedule pods")
             return
-        rejections: list[Rejection] = []
-        fitting: list[Obj] = []
-        asked = requests(pod["spec"])
-        for node in nodes:
-            rejection = self._rejection(pod, node, asked)
-            if rejection is None:
-                fitting.append(node)
-            else:
-                rejections.append(rejection)
-        if not fitting:
-            self._refuse(pod, explain(len(nodes), rejections))
+
+        def wishes(among: list[NodeState]) -> Wishes:
+            return Wishes(pod, among, lambda state: self._unreachable(pod, state), self._labels_of)
+
+        asked = wishes(states)
+        rejections = {state.name: asked.rejection(state) for state in states}
+        fitting = [state for state in states if rejections[state.name] is None]
+        if fitting:
+            self._place(pod, asked.best(fitting).name)
             return
-        best = max(fitting, key=lambda n: self._score(pod, n, asked))
-        self._place(pod, best["metadata"]["name"])
+        refused = {name: rejection for name, rejection in rejections.items() if rejection}
+        preemption = Preemption(pod, states, refused, wishes)
+        self._refuse(pod, explain(refused.values(), preemption.told))
+        for victim in preemption.victims:
+            self._preempt(pod, victim, preemption.node)
 
     def _claims(self, pod: Obj) -> list[tuple[str, Obj | None]]:
         namespace = pod["metadata"]["namespace"]
@@ -124,37 +154,23 @@ class Scheduler(Controller[Key]):
                 return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
-    def _rejection(self, pod: Obj, node: Obj, asked: dict[str, int]) -> Rejection | None:
-        """The first filter that refuses the node, in kube-scheduler's order."""
-        spec = pod["spec"]
-        if node["spec"].get("unschedulable") and not tolerated(
-            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, spec
-        ):
-            return Rejection(("node(s) were unschedulable",))
-        for taint in node["spec"].get("taints", []):
-            if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerated(taint, spec):
-                return Rejection(
-                    (f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}",)
-                )
-        if not selector_fits(spec, node):
-            return Rejection(("node(s) didn't match Pod's node affinity/selector",))
-        if short := self._short_of(node, asked):
-            return short
-        for _, claim in self._claims(pod):
-            if claim and not self._volume_reaches(claim, node):
+    def _labels_of(self, namespace: str) -> dict[str, str]:
+        found = self.api.store.get(NAMESPACE, "", namespace)
+        return (found["metadata"].get("labels") or {}) if found else {}
+
+    def _unreachable(self, pod: Obj, state: NodeState) -> Rejection | None:
+        """By a volume of the pod."""
+        for name, claim in self._claims(pod):
+            if claim and not self._volume_reaches(claim, state.node):
                 return Rejection(("node(s) didn't match PersistentVolume's node affinity",))
+            if claim and claim["spec"].get("accessModes") == ["ReadWriteOncePod"] and self._in_use(pod, name):
+                return Rejection((ONE_POD,), resolvable=True)
         return None
 
-    def _short_of(self, node: Obj, asked: dict[str, int]) -> Rejection | None:
-        allocatable = node["status"].get("allocatable", {})
-        used = self._used.get(node["metadata"]["name"], Counter())
-        short, never = [], False
-        for name, amount in sorted(asked.items(), key=lambda item: item[0] != "pods"):
-            total = milli(allocatable.get(name, "0"))
-            if amount and amount + used.get(name, 0) > total:
-                short.append("Too many pods" if name == "pods" else f"Insufficient {name}")
-                never = never or amount > total
-        return Rejection(tuple(short), others_hold_it=not never) if short else None
+    def _in_use(self, pod: Obj, claim: str) -> bool:
+        namespace = pod["metadata"]["namespace"]
+        others = (o for o in self.api.store.each(POD, namespace) if o["metadata"]["uid"] in self._held)
+        return any(claim in claims_of(other) for other in others)
 
     def _volume_reaches(self, claim: Obj, node: Obj) -> bool:
         volume = self.api.store.get(PV, "", claim["spec"].get("volumeName") or "")
@@ -163,19 +179,6 @@ class Scheduler(Controller[Key]):
             return selected in (None, node["metadata"]["name"])
         terms = (volume["spec"].get("nodeAffinity") or {}).get("required", {}).get("nodeSelectorTerms")
         return not terms or any(term_fits(t, node) for t in terms)
-
-    def _score(self, pod: Obj, node: Obj, asked: dict[str, int]) -> tuple[float, float]:
-        """Preferred affinity first, then the emptier node."""
-        allocatable = node["status"].get("allocatable", {})
-        used = self._used.get(node["metadata"]["name"], Counter())
-        free = []
-        for name, amount in asked.items():
-            total = milli(allocatable.get(name, "0"))
-            if total:
-                free.append(1 - (used.get(name, 0) + amount) / total)
-        # A node with GPUs is the last choice of a pod that asks for none.
-        spared = -1.0 if any("/" in n for n in allocatable) and not any("/" in n for n in asked) else 0.0
-        return float(preference(pod["spec"], node)), spared + (sum(free) / len(free) if free else 0.0)
 
     def _place(self, pod: Obj, node: str) -> None:
         """Bind, or first have the claims that wait for a node made on this one."""
@@ -215,20 +218,15 @@ class Scheduler(Controller[Key]):
         told = self.api.set_status(POD, pod, status, "kube-scheduler")
         self._events.scheduling(POD, told or pod, "Warning", "FailedScheduling", why, "Scheduling")
 
-
-def explain(nodes: int, rejections: list[Rejection]) -> str:
-    """`0/N nodes are available: …` with counts, and what preemption would do."""
-    counts = Counter(reason for r in rejections for reason in r.reasons)
-    reasons = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
-    helped = Counter(
-        "No preemption victims found for incoming pod"
-        if r.others_hold_it
-        else "Preemption is not helpful for scheduling"
-        for r in rejections
-    )
-    preemption = ", ".join(sorted(f"{n} {reason}" for reason, n in helped.items()))
-    head = f"0/{nodes} nodes are available: "
-    return f"{head}{reasons}. no new claims to deallocate, preemption: {head}{preemption}."
+    def _preempt(self, pod: Obj, victim: Obj, node: str) -> None:
+        """Its end wakes the pod that it makes room for."""
+        if "deletionTimestamp" in victim["metadata"]:
+            return
+        why = "default-scheduler: preempting to accommodate a higher priority pod"
+        self.api.set_status(POD, victim, disrupted(victim, "PreemptionByScheduler", why), "kube-scheduler")
+        message = f"Preempted by pod {pod['metadata']['uid']} on node {node}"
+        self._events.scheduling(POD, victim, "Normal", "Preempted", message, "Preempting")
+        self.api.try_delete(POD, victim)
 
 
 def _wants_node(pod: Obj) -> bool:

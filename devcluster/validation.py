@@ -179,11 +179,22 @@ def _resources(resources: Obj, at: str) -> Iterator[Cause]:
 
 def _pod_change(new: Obj, old: Obj) -> Iterator[Cause]:
     def fixed(spec: Obj) -> Obj:
-        free = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName")
+        free = (
+            "activeDeadlineSeconds",
+            "tolerations",
+            "terminationGracePeriodSeconds",
+            "nodeName",
+            "schedulingGates",
+        )
         kept = {k: v for k, v in spec.items() if k not in free}
         containers = [{k: v for k, v in c.items() if k != "image"} for c in spec["containers"]]
         return kept | {"containers": containers}
 
+    gates = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]
+    for gate in new["spec"].get("schedulingGates") or []:
+        if gate["name"] not in gates:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate['name']}'"
+            yield forbidden_field("spec.schedulingGates", why)
     if fixed(new["spec"]) != fixed(old["spec"]):
         yield forbidden_field("spec", POD_SPEC_IS_FIXED)
 
