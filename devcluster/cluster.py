@@ -77,15 +77,15 @@ class Cluster:
         self._tokens = Tokens(self.store, options.state)
         self._tls, self._certificate = tls.context(options.state)
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
-        pulls, volumes = PullFaults(), VolumeFaults()
         fleet = Fleet(options.file)
+        pulls, volumes = PullFaults(fleet), VolumeFaults()
         self.faults.offer(*self._calls.switches, *pulls.switches, volumes.switch, *fleet.switches)
         self._runtime: Runtime = (
             ProcessRuntime(options.state, network)
             if options.process_pods
             else PlayedRuntime(options.file.played)
         )
-        images = Images(options.file.images, pulls.errors)
+        images = Images(options.file.images, pulls)
         host = Host(
             api=api,
             state=options.state,

@@ -9,8 +9,9 @@ from devcluster.events import Recorder
 from devcluster.fleet import Fleet, PlayedNode
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.logs import PodLogs
+from devcluster.kubelet.pressure import EVICTED, Reclaiming
 from devcluster.kubelet.runtime import Container
-from devcluster.kubelet.status import lost
+from devcluster.kubelet.status import Outcome, lost
 from devcluster.kubelet.worker import PodWorker
 from devcluster.nodes import KUBELET
 from devcluster.resources import POD, Obj
@@ -28,6 +29,7 @@ class Kubelets:
         """The pods that have a worker, by node and uid."""
         self._cutting: dict[str, asyncio.Task[None]] = {}
         self._silent: set[str] = set()
+        self._reclaiming = Reclaiming(api, self._pods_on, self._evict)
         self._stop_listening: Callable[[], None] | None = None
 
     def start(self) -> None:
@@ -86,8 +88,8 @@ class Kubelets:
         return ""
 
     def _reject(self, pod: Obj, why: str) -> None:
-        Recorder(self._api, KUBELET, _node(pod), KUBELET).event(POD, pod, "Warning", "Evicted", why)
-        ended = {"phase": "Failed", "reason": "Evicted", "message": f"Pod was rejected: {why}"}
+        Recorder(self._api, KUBELET, _node(pod), KUBELET).event(POD, pod, "Warning", EVICTED, why)
+        ended = {"phase": "Failed", "reason": EVICTED, "message": f"Pod was rejected: {why}"}
         self._api.set_status(POD, pod, pod["status"] | ended, KUBELET)
 
     async def _work(self, worker: PodWorker, pod: Obj) -> None:
@@ -111,6 +113,7 @@ class Kubelets:
 
     def _ailing(self, node: PlayedNode) -> None:
         """What ails a node has changed."""
+        self._reclaiming.ailing(node)
         was_silent = node.name in self._silent
         if node.stopped:
             self._power_off(node.name)
@@ -119,6 +122,17 @@ class Kubelets:
         elif was_silent and not node.silent:
             self._silent.discard(node.name)
             self._catch_up(node.name)
+
+    def _pods_on(self, node: str) -> list[Obj]:
+        pods = (
+            self._api.store.get(POD, p["metadata"]["namespace"], p["metadata"]["name"])
+            for p in self._on.get(node, {}).values()
+        )
+        return [p for p in pods if p and p.get("status", {}).get("phase") not in OVER]
+
+    def _evict(self, pod: Obj, why: Outcome) -> None:
+        if worker := self._workers.get(pod["metadata"]["uid"]):
+            worker.evict(why)
 
     def _drop(self, pod: Obj) -> None:
         uid = pod["metadata"]["uid"]

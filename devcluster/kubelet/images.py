@@ -5,6 +5,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from devcluster.kubelet.pullfaults import NOT_FOUND, PullFaults, words
 from devcluster.nodes import Image
 from devcluster.resources import Obj
 
@@ -30,21 +31,22 @@ class Pulled:
 
 
 class Images:
-    """`errors` are faults by reference; a table of None knows every reference."""
+    """A table of None knows every reference."""
 
-    def __init__(self, table: dict[str, Image] | None, errors: dict[str, str]):
-        self._table, self._errors = table, errors
-        self._present: set[tuple[str, str]] = set()
+    def __init__(self, table: dict[str, Image] | None, faults: PullFaults):
+        self._table, self._faults = table, faults
+        self._present: dict[str, set[str]] = {}
 
     def present(self, node: str, reference: str) -> bool:
-        return (node, reference) in self._present
+        return reference in self._present.get(node, ())
 
     def on(self, node: str) -> list[Obj]:
         """What the node holds, as its status lists it."""
-        held = sorted(reference for at, reference in self._present if at == node)
-        return [
-            {"names": [normalized(r)], "sizeBytes": (self.find(r) or Image()).size_mib * 2**20} for r in held
-        ]
+        found = []
+        for reference in sorted(self._present.get(node, ())):
+            image = self.find(reference) or Image()
+            found.append({"names": [normalized(reference)], "sizeBytes": image.size_mib * 2**20})
+        return found
 
     @staticmethod
     def check(reference: str) -> None:
@@ -60,18 +62,15 @@ class Images:
         return self._table.get(reference)
 
     async def pull(self, node: str, reference: str) -> Pulled:
-        if error := self._errors.get(reference):
-            raise PullError(error)
+        full = normalized(reference)
+        trouble = self._faults.of(node, reference, full)
         image = self.find(reference)
-        if image is None:
-            full = normalized(reference)
-            raise PullError(
-                f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}": failed to resolve'
-                f" image: {full}: not found"
-            )
-        await asyncio.sleep(image.pull_seconds)
-        self._present.add((node, reference))
-        return Pulled(image, image.pull_seconds)
+        seconds = trouble.seconds + (image.pull_seconds if image else 0)
+        await asyncio.sleep(seconds)
+        if error := trouble.error or ("" if image else words(NOT_FOUND, full)):
+            raise PullError(error)
+        self._present.setdefault(node, set()).add(reference)
+        return Pulled(image or Image(), seconds)
 
 
 def image_id(reference: str) -> str:

@@ -1,24 +1,84 @@
-"""Faults of pulls: refused in a registry's or containerd's words, or slow."""
+"""Faults of pulls: refused in containerd's words, by a word for the usual ones or by a text of one's own, or slow."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from devcluster.errors import bad_request
-from devcluster.faults import Fault, Switch
+from devcluster.faults import Fault, Switch, number
+from devcluster.fleet import Fleet
+
+NOT_FOUND, NO_SPACE = "not-found", "no-space"
+_WORDS = {
+    NOT_FOUND: "rpc error: code = NotFound desc = {failed}: failed to resolve image: {image}: not found",
+    "unauthorized": "{failed}: failed to resolve image: pull access denied, repository does not exist or may require"
+    " authorization: server message: insufficient_scope: authorization failed",
+    "rate-limit": "{failed}: failed to copy: httpReadSeeker: failed open: unexpected status code"
+    " https://{host}/v2/{name}/manifests/{tag}: 429 Too Many Requests - Server message: toomanyrequests: You have"
+    " reached your unauthenticated pull rate limit. https://www.docker.com/increase-rate-limit",
+    NO_SPACE: "{failed}: failed to copy: failed to send write: write"
+    " /var/lib/containerd/io.containerd.content.v1.content/ingest/devcluster/data: no space left on device: unknown",
+    "timeout": '{failed}: failed to resolve image: failed to do request: Head "https://{host}/v2/{name}/manifests/{tag}":'
+    " dial tcp: i/o timeout",
+}
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What a pull meets: so much more time, and then an error unless it is empty."""
+
+    seconds: float = 0
+    error: str = ""
 
 
 class PullFaults:
-    """`errors` are what pulls end with, by reference."""
+    def __init__(self, fleet: Fleet):
+        self._fleet = fleet
+        self._on: list[Fault] = []
+        self.switches = (Switch(("image",), frozenset({"error", "seconds"}), self._begin),)
 
-    def __init__(self) -> None:
-        self.errors: dict[str, str] = {}
-        self.switches = (Switch(("image",), frozenset({"error"}), self._begin),)
+    def of(self, node: str, reference: str, image: str) -> Trouble:
+        """`image` is the reference as containerd spells it."""
+        seconds, error = 0.0, ""
+        for fault in self._on:
+            if fnmatchcase(reference, fault.spec["image"]):
+                fault.hits += 1
+                seconds += fault.spec.get("seconds", 0)
+                error = fault.spec.get("error") or error
+        if not error and self._fleet.presses(node, "disk"):
+            error = NO_SPACE
+        return Trouble(seconds, words(error, image))
 
     def _begin(self, fault: Fault) -> Callable[[], object] | None:
-        reference, error = fault.spec["image"], fault.spec.get("error")
-        if error is None:
-            self.errors.pop(reference, None)
+        spec = fault.spec
+        if not isinstance(spec["image"], str) or not isinstance(spec.get("error") or "", str):
+            raise bad_request(
+                "image is a reference or a pattern, error one of " + ", ".join(_WORDS) + " or a text"
+            )
+        number(spec, "seconds")
+        if not spec.get("error") and not spec.get("seconds"):
+            self._end_all(spec["image"])
             return None
-        if not isinstance(error, str):
-            raise bad_request("error is a text")
-        self.errors[reference] = error
-        return lambda: self.errors.pop(reference, None)
+        self._on.append(fault)
+        return lambda: self._end(fault)
+
+    def _end(self, fault: Fault) -> None:
+        if fault in self._on:
+            self._on.remove(fault)
+
+    def _end_all(self, reference: str) -> None:
+        """No error and no time: pulls of this image work again."""
+        for fault in [f for f in self._on if f.spec["image"] == reference]:
+            fault.released.set()
+            self._on.remove(fault)
+
+
+def words(error: str, image: str) -> str:
+    """The message of an error by its word; other texts stand for themselves."""
+    repository, _, tag = image.rpartition(":")
+    host, _, name = repository.partition("/")
+    host = "registry-1.docker.io" if host == "docker.io" else host
+    failed = f'failed to pull and unpack image "{image}"'
+    return _WORDS.get(error, "{error}").format(
+        error=error, failed=failed, image=image, host=host, name=name, tag=tag
+    )

@@ -97,10 +97,12 @@ class ContainerState:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a pod ended that did not end by itself."""
+    """Why a pod is ended that did not end by itself, and how long its containers get; None: as long as they ask for."""
 
     reason: str
     message: str
+    level: str = "Normal"
+    grace_seconds: float | None = None
 
 
 def phase(inits: list[ContainerState], mains: list[ContainerState], stopping: bool) -> str:

@@ -46,6 +46,8 @@ class PodWorker:
         self._dirty = asyncio.Event()
         self._stop_asked = asyncio.Event()
         self._ended = False
+        self._evicted = asyncio.Event()
+        self._eviction: Outcome | None = None
         self._outcome: Outcome | None = None
 
     def heard(self, pod: Obj) -> None:
@@ -73,36 +75,47 @@ class PodWorker:
         lives = (*self._inits, *self._mains)
         return next((life.container for life in lives if life.state.name == name), None)
 
+    def evict(self, why: Outcome) -> None:
+        """End it now; the object stays, and tells why."""
+        self._eviction = why
+        self._evicted.set()
+
     def refresh(self) -> None:
         """Tell its status again: nobody heard it for a while."""
         self._dirty.set()
 
     async def run(self) -> None:
         asked = asyncio.ensure_future(self._stop_asked.wait())
+        evicted = asyncio.ensure_future(self._evicted.wait())
         writing = asyncio.ensure_future(self._write_statuses())
         living = asyncio.ensure_future(self._live())
         try:
-            await asyncio.wait([living, asked], timeout=self._deadline(), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [living, asked, evicted], timeout=self._deadline(), return_when=asyncio.FIRST_COMPLETED
+            )
             if living.done() and living.exception():
                 log.error("pod %s/%s", self._namespace, self._name, exc_info=living.exception())
             if not living.done() and not asked.done():
-                await self._exceed(living)
+                await self._cut_short(living, self._eviction or DEADLINE)
             await asked
             await _cancelled(living)
             await self._terminate()
         finally:
-            for task in (living, asked, writing):
+            for task in (living, asked, evicted, writing):
                 task.cancel()
 
     def _deadline(self) -> float | None:
         seconds: float | None = self._pod["spec"].get("activeDeadlineSeconds")
         return seconds
 
-    async def _exceed(self, living: "asyncio.Future[None]") -> None:
-        self._events.event(POD, self._pod, "Normal", DEADLINE.reason, DEADLINE.message)
+    async def _cut_short(self, living: "asyncio.Future[None]", why: Outcome) -> None:
+        self._events.event(POD, self._pod, why.level, why.reason, why.message)
         await _cancelled(living)
-        await self._stop_containers(self._pod["spec"]["terminationGracePeriodSeconds"])
-        self._outcome = DEADLINE
+        grace = why.grace_seconds
+        await self._stop_containers(
+            self._pod["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
+        )
+        self._outcome = why
         self._finish()
 
     async def _live(self) -> None:

@@ -222,3 +222,32 @@ def test_nodes_of_others_outlive_a_restart_and_those_of_the_file_are_ready_at_on
         assert cluster.get("/api/v1/nodes/empty")["kind"] == "Node"
     finally:
         cluster.end()
+
+
+def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
+    cluster: DevCluster, space: str
+) -> None:
+    cluster.create(f"{space}/pods", on_node("p"))
+    cluster.until(f"{space}/pods/p", is_ready)
+    full = fault(cluster, pressure="disk")
+    found = cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Failed")
+    assert found["status"]["reason"] == "Evicted"
+    assert found["status"]["message"].startswith(
+        "The node was low on resource: ephemeral-storage. Threshold quantity: "
+    )
+    assert conditions(found)["DisruptionTarget"]["reason"] == "TerminationByKubelet"
+    told = cluster.get(f"{space}/events", fieldSelector="reason=Evicted")["items"]
+    assert [(e["type"], e["message"]) for e in told] == [("Warning", found["status"]["message"])]
+    node = cluster.until(NODE, lambda n: taints(n) == {("disk-pressure", "NoSchedule")})
+    assert conditions(node)["DiskPressure"]["message"] == "kubelet has disk pressure"
+    cluster.create(f"{space}/pods", on_node("late"))
+    late = cluster.until(f"{space}/pods/late", lambda o: o["status"]["phase"] == "Failed")
+    assert late["status"]["message"] == "Pod was rejected: The node had condition: [DiskPressure]. "
+    end(cluster, full)
+    cluster.until(NODE, lambda n: not taints(n))
+    events = cluster.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=gpu-1")[
+        "items"
+    ]
+    assert {"NodeHasDiskPressure", "NodeHasNoDiskPressure", "EvictionThresholdMet"} <= {
+        e["reason"] for e in events
+    }
