@@ -1,5 +1,8 @@
 """Pods that no node takes: the case itself plays their kubelet, so that they start and end as it says, anywhere."""
 
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,9 +12,25 @@ GATE = [{"name": "example.org/no-node"}]
 
 
 def template(image: str, app: str = "", **spec: Any) -> Obj:
+    """Of pods without a node, unless one is named."""
     container = {"name": "main", "image": image}
     labels = {"labels": {"app": app}} if app else {}
-    return {"metadata": labels, "spec": {"schedulingGates": GATE, "containers": [container], **spec}}
+    place = {} if "nodeName" in spec else {"schedulingGates": GATE}
+    return {"metadata": labels, "spec": {**place, "containers": [container], **spec}}
+
+
+@contextmanager
+def own_node(kube: Kube) -> Iterator[str]:
+    """A node without a kubelet: a pod that is deleted there goes only when the case says so."""
+    name = f"played-{uuid.uuid4().hex[:8]}"
+    kube.create("/api/v1/nodes", {"metadata": {"name": name}})
+    yield name
+    kube.call("DELETE", f"/api/v1/nodes/{name}")
+
+
+def remove(kube: Kube, space: str, name: str) -> None:
+    """What the kubelet does once nothing of the pod is left."""
+    kube.call("DELETE", f"{space}/pods/{name}", {"gracePeriodSeconds": 0})
 
 
 def pods(kube: Kube, space: str, **labels: str) -> list[Obj]:

@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_contract.cases.played import conditions, end, events, start, template, until_pods
+from tests.cluster_contract.cases.played import (
+    conditions,
+    end,
+    events,
+    own_node,
+    remove,
+    start,
+    template,
+    until_pods,
+)
 from tests.kube import Kube, Obj
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -17,8 +26,9 @@ class Jobs:
         self.kube, self.space, self._image = kube, space, image
         self.path = space.replace("/api/v1", "/apis/batch/v1") + "/jobs"
 
-    def create(self, name: str = "j", restart: str = "Never", **spec: Any) -> Obj:
-        body = {"template": template(self._image, restartPolicy=restart), **spec}
+    def create(self, name: str = "j", restart: str = "Never", node: str = "", **spec: Any) -> Obj:
+        place = {"nodeName": node} if node else {}
+        body = {"template": template(self._image, restartPolicy=restart, **place), **spec}
         return self.kube.create(self.path, {"metadata": {"name": name}, "spec": body})
 
     def pods(self, count: int, name: str = "j") -> list[Obj]:
@@ -241,14 +251,27 @@ def test_a_finished_job_can_go_by_itself_with_its_pods(jobs: Jobs) -> None:
 
 
 def test_with_replacement_of_failed_pods_only_a_deleted_pod_is_waited_for(jobs: Jobs) -> None:
-    jobs.create(podReplacementPolicy="Failed")
-    (pod,) = jobs.pods(1)
-    jobs.kube.call("DELETE", f"{jobs.space}/pods/{pod['metadata']['name']}")
-    jobs.status(terminating=1, active=None)
-    jobs.end(pod, 143, ago_seconds=60)
-    path, old = f"{jobs.space}/pods", pod["metadata"]["name"]
-    jobs.kube.until(path, lambda o: [p["metadata"]["name"] != old for p in o["items"]] == [True])
-    assert jobs.status(active=1)["failed"] == 1
+    with own_node(jobs.kube) as node:
+        jobs.create(podReplacementPolicy="Failed", node=node)
+        (pod,) = jobs.pods(1)
+        name = pod["metadata"]["name"]
+        jobs.kube.call("DELETE", f"{jobs.space}/pods/{name}")
+        jobs.status(terminating=1, active=None)
+        jobs.pods(1)
+        jobs.end(pod, 143, ago_seconds=60)
+        jobs.status(failed=1, active=1)
+        remove(jobs.kube, jobs.space, name)
+        jobs.status(terminating=0, failed=1, active=1)
+
+
+def test_otherwise_a_deleted_pod_counts_as_failed_while_it_still_goes(jobs: Jobs) -> None:
+    with own_node(jobs.kube) as node:
+        jobs.create(node=node, backoffLimit=0, podReplacementPolicy="TerminatingOrFailed")
+        (pod,) = jobs.pods(1)
+        jobs.kube.call("DELETE", f"{jobs.space}/pods/{pod['metadata']['name']}")
+        assert jobs.until("FailureTarget")["status"]["failed"] == 1
+        remove(jobs.kube, jobs.space, pod["metadata"]["name"])
+        jobs.until("Failed")
 
 
 def test_restarts_in_place_count_towards_the_limit(jobs: Jobs) -> None:

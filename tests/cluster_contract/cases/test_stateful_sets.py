@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_contract.cases.played import conditions, events, start, template
+from tests.cluster_contract.cases.played import conditions, events, own_node, remove, start, template
 from tests.kube import Kube, Obj
 
 CLAIM = {
@@ -102,18 +102,17 @@ def test_numbers_can_begin_elsewhere(ws: StatefulSet) -> None:
     ws.until("ws-5", "ws-6")
 
 
-def test_a_pod_that_will_not_go_has_no_second_of_its_name(ws: StatefulSet) -> None:
-    ws.create()
-    first = ws.until("ws-0")["ws-0"]
-    path = f"{ws.space}/pods/ws-0"
-    ws.kube.call("PATCH", path, {"metadata": {"finalizers": ["example.org/hold"]}}, "merge")
-    ws.kube.call("DELETE", path)
-    ws.version("v1")
-    ws.kube.until(ws.path, lambda o: o["status"]["observedGeneration"] == o["metadata"]["generation"])
-    (only,) = ws.until("ws-0").values()
-    assert only["metadata"]["uid"] == first["metadata"]["uid"]
-    ws.kube.call("PATCH", path, {"metadata": {"finalizers": None}}, "merge")
-    assert ws.until_version("ws-0", "v1")["metadata"]["uid"] != first["metadata"]["uid"]
+def test_a_pod_whose_node_does_not_answer_has_no_second_of_its_name(ws: StatefulSet, image: str) -> None:
+    with own_node(ws.kube) as node:
+        ws.create(template=template(image, "ws", nodeName=node))
+        first = ws.until("ws-0")["ws-0"]
+        ws.kube.call("DELETE", f"{ws.space}/pods/ws-0")
+        ws.version("v1")
+        ws.kube.until(ws.path, lambda o: o["status"]["observedGeneration"] == o["metadata"]["generation"])
+        (only,) = ws.until("ws-0").values()
+        assert only["metadata"]["uid"] == first["metadata"]["uid"]
+        remove(ws.kube, ws.space, "ws-0")
+        assert ws.until_version("ws-0", "v1")["metadata"]["uid"] != first["metadata"]["uid"]
 
 
 def test_an_ended_pod_is_made_anew_under_its_name(ws: StatefulSet) -> None:

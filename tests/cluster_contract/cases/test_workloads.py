@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.cluster_contract.cases.played import conditions, events, pods, start, template, until_pods
+from tests.cluster_contract.cases.played import (
+    conditions,
+    events,
+    own_node,
+    pods,
+    remove,
+    start,
+    template,
+    until_pods,
+)
 from tests.kube import Kube, Obj
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -131,17 +140,17 @@ def test_a_rolling_update_keeps_to_its_surge_and_to_what_may_be_unavailable(web:
     assert _annotations(found)[REVISION] == "2"
 
 
-def test_recreate_makes_nothing_new_before_everything_old_is_gone(web: Deployment) -> None:
-    web.create(strategy={"type": "Recreate"})
-    (old,) = until_pods(web.kube, web.space, 1, app="web")
-    path = f"{web.space}/pods/{old['metadata']['name']}"
-    web.kube.call("PATCH", path, {"metadata": {"finalizers": ["example.org/hold"]}}, "merge")
-    web.version("v1")
-    web.kube.until(path, lambda o: "deletionTimestamp" in o["metadata"])
-    web.status(terminatingReplicas=1, replicas=None)
-    assert set(web.sets(1)) == {"v0"}
-    web.kube.call("PATCH", path, {"metadata": {"finalizers": None}}, "merge")
-    web.sizes(v0=0, v1=1)
+def test_recreate_makes_nothing_new_before_everything_old_is_gone(web: Deployment, image: str) -> None:
+    with own_node(web.kube) as node:
+        web.create(strategy={"type": "Recreate"}, template=template(image, "web", nodeName=node))
+        (old,) = until_pods(web.kube, web.space, 1, app="web")
+        web.version("v1")
+        path = f"{web.space}/pods/{old['metadata']['name']}"
+        web.kube.until(path, lambda o: "deletionTimestamp" in o["metadata"])
+        web.status(terminatingReplicas=1, replicas=None)
+        assert set(web.sets(1)) == {"v0"}
+        remove(web.kube, web.space, old["metadata"]["name"])
+        web.sizes(v0=0, v1=1)
 
 
 def test_a_template_used_before_gets_its_replica_set_back_as_the_latest_revision(web: Deployment) -> None:
