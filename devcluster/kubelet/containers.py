@@ -59,7 +59,7 @@ class ContainerLife:
             self._around.changed()
             if pause := back_off.next(ran_seconds):
                 await self._back_off(pause)
-            self.state.restarts += 1
+            self.state.restart()
 
     async def stop(self, grace_seconds: float) -> None:
         """For good. Whoever calls has seen to it that `run` does not start it again."""

@@ -62,6 +62,12 @@ class ContainerState:
         self.state = {"waiting": {"reason": reason} | ({"message": message} if message else {})}
         self.ready = self.started = False
 
+    def restart(self) -> None:
+        """From the moment that the count says so, how it ended is what was before."""
+        self.restarts += 1
+        if "terminated" in self.state:
+            self.wait("ContainerCreating")
+
     def create(self, container_id: str, image: str, image_id: str) -> None:
         self.container_id, self.image, self.image_id, self._began = container_id, image, image_id, now()
 
