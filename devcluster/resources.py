@@ -9,7 +9,7 @@ Obj = dict[str, Any]
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is there once, and looked up a thousand times a second
 class Kind:
     group: str
     version: str

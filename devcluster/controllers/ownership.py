@@ -29,13 +29,14 @@ def control_by(kind: Kind, owner: Obj) -> Obj:
 
 
 class Controlled:
-    """Objects of one kind by their controller, and by namespace those that nobody controls."""
+    """Objects of one kind by their controller, and those that nobody controls by their labels."""
 
     def __init__(self, store: Store, kind: Kind):
         self._store, self._kind = store, kind
         self._names: dict[tuple[Kind | None, Key], dict[str, None]] = defaultdict(dict)
         for obj in store.each(kind):
-            self._names[self._place(obj)][obj["metadata"]["name"]] = None
+            for place in self._places(obj):
+                self._names[place][obj["metadata"]["name"]] = None
         store.listen(self._heard)
 
     def of(self, kind: Kind, owner: Obj) -> list[Obj]:
@@ -47,26 +48,32 @@ class Controlled:
         """What names an owner of this name as its controller, whether that is still there or not."""
         return self._at((kind, owner), owner[0])
 
-    def orphans(self, namespace: str) -> list[Obj]:
-        return self._at((None, (namespace, "")), namespace)
+    def orphans(self, namespace: str, selector: Obj | None = None) -> list[Obj]:
+        """What nobody controls and this selector may select: found by the first label that it names."""
+        labels = (selector or {}).get("matchLabels") or {}
+        first = next((f"{k}={v}" for k, v in labels.items()), "")
+        return self._at((None, (namespace, first)), namespace)
 
     def _at(self, place: tuple[Kind | None, Key], namespace: str) -> list[Obj]:
         found = (self._store.get(self._kind, namespace, name) for name in self._names.get(place, ()))
         return [obj for obj in found if obj is not None]
 
-    def _place(self, obj: Obj) -> tuple[Kind | None, Key]:
+    def _places(self, obj: Obj) -> set[tuple[Kind | None, Key]]:
         namespace, ref = obj["metadata"].get("namespace", ""), controller_of(obj)
-        kind = kind_of(ref["apiVersion"], ref["kind"]) if ref else None
-        return (kind, (namespace, ref["name"])) if ref else (None, (namespace, ""))
+        if ref:
+            return {(kind_of(ref["apiVersion"], ref["kind"]), (namespace, ref["name"]))}
+        labels = obj["metadata"].get("labels") or {}
+        return {(None, (namespace, label)) for label in ("", *(f"{k}={v}" for k, v in labels.items()))}
 
     def _heard(self, change: Change) -> None:
         if change.kind is not self._kind:
             return
         name = change.obj["metadata"]["name"]
-        now, before = self._place(change.obj), self._place(change.old) if change.old else None
-        if before and (change.type == "DELETED" or before != now):
-            self._names[before].pop(name, None)
-            if not self._names[before]:
-                del self._names[before]
-        if change.type != "DELETED":
-            self._names[now][name] = None
+        before = self._places(change.old) if change.old else set()
+        now = self._places(change.obj) if change.type != "DELETED" else set()
+        for place in before - now:
+            self._names[place].pop(name, None)
+            if not self._names[place]:
+                del self._names[place]
+        for place in now - before:
+            self._names[place][name] = None

@@ -41,7 +41,7 @@ class WorkloadController(Controller[Key]):
                     and kind_of(ref["apiVersion"], ref["kind"]) is self.kind
                 ):
                     yield obj["metadata"]["namespace"], ref["name"]
-            if change.type != "DELETED" and not controller_of(change.obj):
+            if change.type != "DELETED" and not controller_of(change.obj) and _claimable_anew(change):
                 yield from self._interested(change.obj)
 
     def _interested(self, orphan: Obj) -> Iterable[Key]:
@@ -63,7 +63,7 @@ class WorkloadController(Controller[Key]):
                 kept.append(part)
             else:
                 self._refer(part, None)
-        for orphan in self.parts.orphans(workload["metadata"]["namespace"]):
+        for orphan in self.parts.orphans(workload["metadata"]["namespace"], workload["spec"]["selector"]):
             adoptable = active(orphan) if self.part is POD else not going(orphan)
             if adoptable and self.selects(workload, orphan):
                 kept.append(self._refer(orphan, control_by(self.kind, workload)))
@@ -98,6 +98,16 @@ class WorkloadController(Controller[Key]):
         """Its namespace is going: whatever it makes is refused, and nobody needs to hear of it."""
         namespace = self.api.store.get(NAMESPACE, "", workload["metadata"]["namespace"])
         return namespace is None or going(namespace)
+
+
+def _claimable_anew(change: Change) -> bool:
+    """An orphan's status is no reason to look for who may adopt it."""
+    old = change.old
+    return (
+        old is None
+        or controller_of(old) is not None
+        or old["metadata"].get("labels") != change.obj["metadata"].get("labels")
+    )
 
 
 def pod_from(kind: Kind, workload: Obj, template: Obj) -> Obj:
