@@ -342,11 +342,21 @@ CAUSES = (
     ),
     Cause(
         "node_tainted",
-        r"(untolerated taint\S*|had taints?) \{(?P<taint>[^}]*?):?\s*\}|taints that the pod didn't tolerate",
+        r"(untolerated taint\S*|had taints?) \{(?P<taint>[^}]*?):?\s*\}",
         _("%(nodes)s of %(total)s nodes are reserved for something else (%(taint)s)."),
         _("Choose another pool. An admin can let this pool onto reserved nodes by its tolerations."),
         "admin",
         ngettext_lazy("%(nodes)s node is reserved", "%(nodes)s nodes are reserved", "nodes"),
+    ),
+    Cause(
+        "node_reserved",  # which taint is not told: Kubernetes 1.36 and 1.18
+        r"untolerated taint\(s\)|taints that the pod didn't tolerate",
+        _("%(nodes)s of %(total)s nodes are reserved for something else, or not well."),
+        _("Choose another pool. To an admin, kubectl describe nodes shows which taints they have."),
+        "admin",
+        ngettext_lazy(
+            "%(nodes)s node is reserved or not well", "%(nodes)s nodes are reserved or not well", "nodes"
+        ),
     ),
     Cause(
         "gpu_type_mismatch",
