@@ -69,20 +69,25 @@ class Server:
         ask = asked(request.method, path, query)
         user = request["user"] = self._authentication.user(request.headers, ask)
         rbac.check(self._api.store, user, ask)
-        if path in OPEN_PATHS:
-            return as_json(discovery.VERSION) if path == "/version" else web.Response(text="ok")
-        found = target(path)
         if path.startswith("/_faults"):
+            if rbac.MASTERS not in user.groups:
+                raise rbac.refusal(user, ask, "only the admin switches faults")
             return await self._control(request)
-        if found is None:
-            return discovery.answer(path, f"{request.host}")
+        found = target(path)
         call = call_of(request, found, query)
         met = await self._calls.meet(call)
+        return await self._calls.leave(met, request, await self._found(request, found, query, call))
+
+    async def _found(
+        self, request: web.Request, found: Target | None, query: Query, call: Call
+    ) -> web.StreamResponse:
+        if request.path in OPEN_PATHS:
+            return as_json(discovery.VERSION) if request.path == "/version" else web.Response(text="ok")
+        if found is None:
+            return discovery.answer(request.path, f"{request.host}")
         if found.kind in REVIEWS:
-            answer: web.StreamResponse = await self._review(request, found, query, call)
-        else:
-            answer = await self._dispatch(request, found, query, call)
-        return await self._calls.leave(met, request, answer)
+            return await self._review(request, found, query, call)
+        return await self._dispatch(request, found, query, call)
 
     async def _control(self, request: web.Request) -> web.Response:
         if request.method == "POST":
@@ -248,7 +253,10 @@ class Server:
                 task.cancel()
 
 
-def call_of(request: web.Request, at: Target, query: Query) -> Call:
+def call_of(request: web.Request, at: Target | None, query: Query) -> Call:
+    agent = request.headers.get("User-Agent", "")
+    if at is None:
+        return Call(verb="get", method=request.method, path=request.path, user_agent=agent)
     return Call(
         verb=verb_of(request, at, query),
         resource=resource_of(at),
@@ -257,5 +265,5 @@ def call_of(request: web.Request, at: Target, query: Query) -> Call:
         kind=at.kind.kind,
         method=request.method,
         path=request.path,
-        user_agent=request.headers.get("User-Agent", ""),
+        user_agent=agent,
     )
