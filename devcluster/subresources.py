@@ -33,10 +33,13 @@ class Pods(Containers, Protocol):
     @property
     def logs(self) -> Logs: ...
 
+    def reach(self, pod: Obj, what: str) -> None:
+        """Refused where the pod's node does not answer the API server."""
+
 
 class Subresources:
     def __init__(self, api: Api, pods: Pods, tokens: Tokens):
-        self._api, self._logs, self._tokens = api, pods.logs, tokens
+        self._api, self._pods, self._tokens = api, pods, tokens
         self._exec = Exec(pods)
 
     async def answer(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
@@ -47,7 +50,9 @@ class Subresources:
             rbac.check(
                 self._api.store, request["user"], Ask("create", "", "pods", "exec", at.namespace, at.name)
             )
-            return await self._exec.answer(request, self._api.get(POD, at.namespace, at.name), query)
+            pod = self._api.get(POD, at.namespace, at.name)
+            self._pods.reach(pod, "exec")
+            return await self._exec.answer(request, pod, query)
         if at.subresource == "scale":
             return await self._scale(request, at, query)
         if at.subresource == "finalize" and request.method == "PUT":
@@ -88,9 +93,10 @@ class Subresources:
 
     async def _log(self, request: web.Request, at: Target, query: Query) -> web.StreamResponse:
         pod = self._api.get(POD, at.namespace, at.name)
-        self._logs.check(pod, query)
+        self._pods.reach(pod, "containerLogs")
+        self._pods.logs.check(pod, query)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
-            await self._logs.stream(pod, query, response.write)
+            await self._pods.logs.stream(pod, query, response.write)
         return response

@@ -14,7 +14,7 @@ from devcluster.kubelet.runtime import Container
 from devcluster.kubelet.status import Outcome, lost
 from devcluster.kubelet.worker import PodWorker
 from devcluster.nodes import KUBELET
-from devcluster.resources import POD, Obj
+from devcluster.resources import NODE, POD, Obj
 from devcluster.store import Change
 
 OVER = ("Failed", "Succeeded")
@@ -105,6 +105,18 @@ class Kubelets:
     @property
     def logs(self) -> PodLogs:
         return self._host.logs
+
+    def reach(self, pod: Obj, what: str) -> None:
+        """The API server's words where the pod's node does not answer it."""
+        node = self._api.store.get(NODE, "", _node(pod))
+        if not node or self._fleet.speaks(_node(pod)):
+            return
+        addresses = [a["address"] for a in node["status"].get("addresses", []) if a["type"] == "InternalIP"]
+        if not addresses:
+            raise ApiError(500, "", "no preferred addresses found; known addresses: []")
+        meta, endpoint = pod["metadata"], f"{addresses[0]}:10250"
+        where = f"https://{endpoint}/{what}/{meta['namespace']}/{meta['name']}/{pod['spec']['containers'][0]['name']}"
+        raise ApiError(500, "", f'Get "{where}": dial tcp {endpoint}: i/o timeout')
 
     def running(self, pod: Obj, name: str) -> Container | None:
         """A pod's container of this name, if it runs."""

@@ -1,12 +1,14 @@
 """Kubelets that fall silent, come back, run short or break: what becomes of their nodes and of their pods."""
 
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running, stateful_set
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set
 from tests.kube import Obj
 
 NODES = """
@@ -90,6 +92,8 @@ def test_a_node_that_falls_silent_is_unknown_tainted_and_its_pods_unready(
     }
     found = cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
     assert (found["status"]["phase"], conditions(found)["ContainersReady"]["status"]) == ("Running", "True")
+    code, refused = cluster.call("GET", f"{space}/pods/p/log")
+    assert (code, refused["message"][-11:]) == (500, "i/o timeout")
     told = cluster.until(f"{space}/events", lambda o: "NodeNotReady" in str(o))["items"]
     assert [e["message"] for e in told if e["reason"] == "NodeNotReady"] == ["Node is not ready"]
 
@@ -251,3 +255,36 @@ def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
     assert {"NodeHasDiskPressure", "NodeHasNoDiskPressure", "EvictionThresholdMet"} <= {
         e["reason"] for e in events
     }
+
+
+@pytest.mark.skipif(
+    not ROOT or shutil.which("unshare") is None, reason="process pods need root and util-linux"
+)
+def test_processes_outlive_a_cut_cable_and_not_a_power_loss(tmp_path: Path) -> None:
+    nodes = NODES.replace("count: 3", "count: 1").replace("name: gpu", "name: gpu-1")
+    for cluster in running(
+        tmp_path, "--pods", "process", "--image", f"local/venv:1={sys.prefix}", nodes=nodes
+    ):
+        space = cluster.fresh()
+        body = on_node("p", tolerations=FOR_EVER, securityContext={"runAsUser": 1000, "runAsGroup": 1000})
+        ticking = ["sh", "-c", "while :; do echo tick; sleep 0.1; done"]
+        body["spec"]["containers"][0] |= {"image": "local/venv:1", "command": ticking}
+        cluster.create(f"{space}/pods", body)
+        uid = cluster.until(f"{space}/pods/p", is_ready)["metadata"]["uid"]
+        log = next((cluster.state / "logs" / uid).rglob("*.log"))
+        cut = fault(cluster, state="unreachable")
+        cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
+        assert grows(log)
+        end(cluster, cut)
+        found = cluster.until(f"{space}/pods/p", is_ready)
+        assert found["status"]["containerStatuses"][0]["restartCount"] == 0
+        fault(cluster, state="off")
+        cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
+        assert not grows(log)
+        assert cluster.get(f"{space}/pods/p")["status"]["phase"] == "Running"
+
+
+def grows(file: Path) -> bool:
+    before = file.stat().st_size
+    time.sleep(0.6)
+    return file.stat().st_size > before
