@@ -12,7 +12,6 @@ from devcluster.fitting import (
     tolerated,
 )
 from devcluster.qos import requests
-from devcluster.quantity import milli
 from devcluster.resources import Obj
 from devcluster.spreading import NamespaceLabels, Neighbours, Spread
 
@@ -85,20 +84,17 @@ class Wishes:
         return Rejection(("node(s) didn't match Pod's node affinity/selector",))
 
     def _short(self, state: NodeState) -> Rejection | None:
-        short, never = [], False
-        for name, amount in sorted(self._asked.items(), key=lambda item: item[0] != "pods"):
-            total = milli(state.allocatable.get(name, "0"))
-            if amount and amount + state.used.get(name, 0) > total:
-                short.append("Too many pods" if name == "pods" else f"Insufficient {name}")
-                never = never or amount > total
-        return Rejection(tuple(short), resolvable=not never) if short else None
+        offered, used = state.offered, state.used
+        over = [n for n, asked in self._asked.items() if asked and asked + used[n] > offered.get(n, 0)]
+        if not over:
+            return None
+        over.sort(key=lambda name: name != "pods")
+        never = any(self._asked[name] > offered.get(name, 0) for name in over)
+        short = ("Too many pods" if name == "pods" else f"Insufficient {name}" for name in over)
+        return Rejection(tuple(short), resolvable=not never)
 
     def _free_share(self, state: NodeState) -> float:
         """How much of CPU and memory would be left: the emptier node is the better one."""
-        totals = {name: milli(state.allocatable.get(name, "0")) for name in ("cpu", "memory")}
-        left = [
-            1 - (state.used.get(name, 0) + self._asked.get(name, 0)) / total
-            for name, total in totals.items()
-            if total
-        ]
+        totals = ((name, state.offered.get(name, 0)) for name in ("cpu", "memory"))
+        left = [1 - (state.used[n] + self._asked.get(n, 0)) / total for n, total in totals if total]
         return BEST * sum(left) / len(left) if left else 0.0

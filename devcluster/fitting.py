@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from devcluster.quantity import milli
 from devcluster.resources import Obj
 
 
@@ -16,6 +17,8 @@ class NodeState:
     pods: dict[str, Obj] = field(default_factory=dict)
     repelling: dict[str, Obj] = field(default_factory=dict)
     """Those of the pods that want certain others to stay away."""
+    _offered: dict[str, int] = field(default_factory=dict)
+    _read: Obj | None = None
 
     @property
     def name(self) -> str:
@@ -26,8 +29,13 @@ class NodeState:
         return self.node["metadata"].get("labels") or {}
 
     @property
-    def allocatable(self) -> dict[str, str]:
-        return self.node["status"].get("allocatable") or {}
+    def offered(self) -> dict[str, int]:
+        """In thousandths; read anew only where the node has changed."""
+        if self._read is not self.node:
+            allocatable = self.node["status"].get("allocatable") or {}
+            self._offered = {name: milli(value) for name, value in allocatable.items()}
+            self._read = self.node
+        return self._offered
 
 
 @dataclass(frozen=True)
