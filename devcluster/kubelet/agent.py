@@ -181,6 +181,7 @@ class Kubelets:
             task.cancel()
         await self._host.runtime.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._host.scratch.close()
 
 
 def _node(pod: Obj) -> str:

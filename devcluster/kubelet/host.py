@@ -8,6 +8,7 @@ from pathlib import Path
 from devcluster.api import Api
 from devcluster.fleet import Fleet
 from devcluster.kubelet.config import Lookup
+from devcluster.kubelet.ephemeral import Scratch
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.logs import PodLogs
 from devcluster.kubelet.mounting import Mounting
@@ -40,6 +41,7 @@ class Host:
         self.runtime, self.images = runtime, images
         self.ready_seconds, self.pauses = ready_seconds, pauses
         self.mounting, self._tokens = mounting, tokens
+        self.scratch = Scratch(state)
         self.logs = PodLogs(state / "logs", self._latest)
         self.network = network
         self._taken: set[str] = set()
@@ -59,8 +61,8 @@ class Host:
     def volumes(self, pod: Obj, lookup: Lookup) -> PodVolumes:
         uid = pod["metadata"]["uid"]
         owner = host_uid(pod) if os.geteuid() == 0 else None
-        folder, scratch = self._state / "run" / uid, self._state / "scratch" / uid
-        return PodVolumes(pod, folder, scratch, lookup, owner, PodTokens(self._tokens, pod))
+        folder = self._state / "run" / uid
+        return PodVolumes(pod, folder, self.scratch.folder(uid), lookup, owner, PodTokens(self._tokens, pod))
 
     def reachable(self, pod: Obj) -> bool:
         return self._fleet.speaks(pod["spec"]["nodeName"])
@@ -69,6 +71,11 @@ class Host:
         while not self.reachable(pod):  # noqa: ASYNC110  (nodes go silent in tests only)
             await asyncio.sleep(0.2)
 
+    def give_back(self, pod_uid: str) -> None:
+        """What a pod holds of this machine, once nothing of it runs."""
+        self.mounting.forget(pod_uid)
+        self.scratch.remove(pod_uid)
+
     def clear(self, pod: Obj) -> None:
         """Remove what was written for a pod, once the pod is gone."""
         meta = pod["metadata"]
@@ -76,8 +83,8 @@ class Host:
         found = self._api.store.get(POD, meta["namespace"], meta["name"])
         if found is not None and found["metadata"]["uid"] == uid:
             return
-        self.mounting.forget(uid)
+        self.give_back(uid)
         self.network.leave(uid)
         self._taken.discard(self._addresses_of.pop(uid, ""))
-        for part in ("run", "scratch", "logs"):
+        for part in ("run", "logs"):
             shutil.rmtree(self._state / part / uid, ignore_errors=True)

@@ -179,6 +179,13 @@ def _shown(line: bytes, since: datetime | None, stamps: bool) -> bytes:
     return (stamp + b" " if stamps else b"") + text + (b"" if tag == b"P" else b"\n")
 
 
+def forget_before(folder: Path, attempt: int) -> None:
+    """Of the starts of a container, the last that ended is remembered, as on a real node."""
+    for path in folder.glob("*.log*"):
+        if int(path.name.split(".", 1)[0]) < attempt:
+            path.unlink(missing_ok=True)
+
+
 def last_words(path: Path, most_lines: int = 80, most_bytes: int = 2048) -> str:
     """How a log ends: what a failed container leaves as its message."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []

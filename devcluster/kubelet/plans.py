@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from devcluster.kubelet import config
-from devcluster.kubelet.logs import last_words
+from devcluster.kubelet.logs import forget_before, last_words
 from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, Mount
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import NotReady, PodVolumes
@@ -34,6 +34,7 @@ class Planner:
 
     def plan(self, image: Image, attempt: int) -> ContainerPlan:
         """CannotRun where configuration or machine do not allow it."""
+        forget_before(self._logs, attempt - 1)
         try:
             plan = make_plan(
                 pod=self._pod,
@@ -45,7 +46,7 @@ class Planner:
                 log=self._logs / f"{attempt}.log",
             )
             if self._volumes:
-                plan = replace(plan, mounts=[*plan.mounts, self._message_mount(attempt)])
+                plan = replace(plan, mounts=[*plan.mounts, self._message_mount(self._volumes, attempt)])
             return plan
         except NotReady as error:
             raise CannotRun(config.CONFIG_ERROR, str(error)) from error
@@ -54,20 +55,18 @@ class Planner:
 
     def explained(self, exit_: Exit, attempt: int) -> Exit:
         """With the message that the container left."""
-        file = self._message_file(attempt)
         text = ""
-        with contextlib.suppress(OSError), file.open("rb") as source:
-            text = source.read(MOST_MESSAGE_BYTES).decode(errors="replace")
+        if self._volumes:
+            file = self._volumes.message_file(self._spec["name"], attempt)
+            with contextlib.suppress(OSError), file.open("rb") as source:
+                text = source.read(MOST_MESSAGE_BYTES).decode(errors="replace")
         falls_back = self._spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         if not text and exit_.code and falls_back:
             text = last_words(self._logs / f"{attempt}.log")
         return replace(exit_, message=text or exit_.message)
 
-    def _message_file(self, attempt: int) -> Path:
-        return self._logs / f"{attempt}.message"
-
-    def _message_mount(self, attempt: int) -> Mount:
-        file = self._message_file(attempt)
+    def _message_mount(self, volumes: PodVolumes, attempt: int) -> Mount:
+        file = volumes.message_file(self._spec["name"], attempt)
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch()
         file.chmod(0o666)

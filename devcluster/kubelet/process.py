@@ -175,10 +175,14 @@ class ProcessRuntime:
     def _host_uid(self, plan: ContainerPlan) -> int:
         return os.geteuid() if self._rootless else plan.host_uid
 
+    def _scratch(self, plan: ContainerPlan) -> Path:
+        return self._state / "scratch" / plan.pod_uid / ".container" / plan.name
+
     def _prepare(self, plan: ContainerPlan) -> int:
         """Folders of the pod's own, owned by its uid; disks owned by the image's user."""
         uid = self._host_uid(plan)
-        scratch = self._state / "scratch" / plan.pod_uid / ".container"
+        scratch = self._scratch(plan)
+        shutil.rmtree(scratch, ignore_errors=True)  # what a container wrote goes with it
         for name, mode in (("tmp", 0o1777), ("home", 0o755)):
             path = scratch / name
             path.mkdir(parents=True, exist_ok=True)
@@ -192,7 +196,6 @@ class ProcessRuntime:
         return uid
 
     def _instructions(self, plan: ContainerPlan, uid: int, memory: MemoryGroup | None) -> Obj:
-        scratch = self._state / "scratch" / plan.pod_uid / ".container"
         extra = [g for g in dict.fromkeys(plan.groups) if g != plan.gid]
         gid_map = [(plan.gid, uid), *((g, uid + n * _GROUP_STEP) for n, g in enumerate(extra, 1))]
         inside = (plan.uid, plan.gid) if self._rootless else (uid, uid)
@@ -209,7 +212,7 @@ class ProcessRuntime:
             "folders": rootfs.FOLDERS,
             "links": rootfs.links(),
             "files": rootfs.files(plan, self._network.nameserver),
-            "mounts": rootfs.mounts(plan, scratch, *inside),
+            "mounts": rootfs.mounts(plan, self._scratch(plan), *inside),
             "refused_calls": seccomp.program(platform.machine()).hex(),
             "command": plan.command,
             "env": rootfs.environment(plan),
@@ -227,7 +230,6 @@ class ProcessRuntime:
         for container in self._running.pop(pod["metadata"]["uid"], []):
             container.kill()
             await container.wait()
-        shutil.rmtree(self._state / "scratch" / pod["metadata"]["uid"] / ".container", ignore_errors=True)
         self._remember()
 
     async def close(self) -> None:

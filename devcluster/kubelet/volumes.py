@@ -44,6 +44,10 @@ class PodVolumes:
     def _volumes(self) -> list[Obj]:
         return self._pod["spec"].get("volumes") or []
 
+    def message_file(self, container: str, attempt: int) -> Path:
+        """What a container leaves as its last words: written by it, so it counts as its own."""
+        return self._scratch / ".container" / f"{container}.{attempt}.message"
+
     def write(self, address: str) -> None:
         """Write or renew all that comes from the API."""
         for volume in self._volumes():
@@ -135,8 +139,8 @@ class PodVolumes:
             read_only = read_only or bool(claim.get("readOnly"))
             return Mount(target, self.disks[claim["claimName"]], read_only, disk=True, sub=sub)
         if (empty := volume.get("emptyDir")) is not None:
-            size = whole(empty.get("sizeLimit", "0"))
             if empty.get("medium") == "Memory":
+                size = whole(empty.get("sizeLimit", "0")) or self._memory_bytes()
                 return Mount(target, None, read_only, size_bytes=size)
             return Mount(target, self._scratch / volume["name"], read_only, sub=sub)
         if host := volume.get("hostPath"):
@@ -144,6 +148,13 @@ class PodVolumes:
         folder = self._folder / volume["name"]
         # A subPath is resolved once: it does not follow later changes, as on a real kubelet.
         return Mount(target, (folder / sub).resolve() if sub else folder, read_only=True)
+
+    def _memory_bytes(self) -> int:
+        """What the pod's containers may have together; 0 where one of them has no limit."""
+        limits = [
+            c.get("resources", {}).get("limits", {}).get("memory") for c in self._pod["spec"]["containers"]
+        ]
+        return sum(map(whole, limits)) if all(limits) else 0
 
 
 def _replace(folder: Path, files: dict[str, tuple[bytes, int | None]], mode: int, owner: int | None) -> None:

@@ -7,6 +7,7 @@ import logging
 from devcluster.api import Api
 from devcluster.errors import ApiError
 from devcluster.events import Recorder
+from devcluster.kubelet import ephemeral
 from devcluster.kubelet.containers import ContainerLife, Surroundings
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.plans import Planner
@@ -116,19 +117,20 @@ class PodWorker:
             self._pod["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
         )
         self._outcome = why
-        self._finish()
+        await self._finish()
 
     async def _live(self) -> None:
         await self._set_up()
         self._make_lives()
         async with asyncio.TaskGroup() as group:
-            renewing = group.create_task(self._renew()) if self._volumes else None
+            minding = [self._renew(), self._measure()] if self._volumes else []
+            tasks = [group.create_task(task) for task in minding]
             if await self._initialize(group):
                 await asyncio.gather(*(life.run() for life in self._mains))
             await self._stop_sidecars(self._pod["spec"]["terminationGracePeriodSeconds"])
-            if renewing:
-                renewing.cancel()
-        self._finish()
+            for task in tasks:
+                task.cancel()
+        await self._finish()
 
     def _make_lives(self) -> None:
         around = Surroundings(
@@ -206,6 +208,7 @@ class PodWorker:
             return
         volumes.disks = disks
         try:
+            await self._host.scratch.make(self._pod)
             volumes.write(self._address)
         except OSError as error:
             raise NotReady(f"MountVolume.SetUp failed: {error}") from error
@@ -216,6 +219,13 @@ class PodWorker:
             if self._volumes:
                 with contextlib.suppress(NotReady, OSError):
                     self._volumes.write(self._address)
+
+    async def _measure(self) -> None:
+        """Hold what it writes beside its volumes against its limits."""
+        while True:
+            await asyncio.sleep(ephemeral.LOOK_SECONDS)
+            if why := await self._host.scratch.excess(self._pod):
+                self.evict(Outcome("Evicted", why, level="Warning", grace_seconds=0))
 
     async def _write_statuses(self) -> None:
         """Fold changes that come together into one write."""
@@ -234,13 +244,15 @@ class PodWorker:
         with contextlib.suppress(ApiError):
             self._api.set_status(POD, pod, status, KUBELET)
 
-    def _finish(self) -> None:
+    async def _finish(self) -> None:
         """No container will run again."""
         self._ended = True
         initialized = all(s.initialized or s.ended for s in self._states if s.init)
         for state in self._states:
             state.give_up(known=initialized)
         self._write_status()
+        await self._host.runtime.forget(self._pod)
+        self._host.give_back(self.uid)
 
     async def _stop_containers(self, grace_seconds: float) -> None:
         began = asyncio.get_running_loop().time()
@@ -255,7 +267,7 @@ class PodWorker:
         await self._stop_containers(grace)
         await self._host.runtime.forget(self._pod)
         await self._host.until_reachable(self._pod)
-        self._finish()
+        await self._finish()
         self._api.try_delete(POD, self._pod, grace_seconds=0)
 
 

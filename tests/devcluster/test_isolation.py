@@ -243,10 +243,10 @@ def test_a_pod_finds_no_disk_secret_or_process_of_another(
     claim = cluster.get(f"{space}/persistentvolumeclaims/hers")
     volume = claim["spec"]["volumeName"]
     secret = cluster.state / "run" / uid / "v1" / "key"
-    scratch = cluster.state / "scratch" / uid / ".container" / "tmp" / "draft"
+    scratch = cluster.state / "scratch" / uid / ".container" / "main" / "tmp" / "draft"
     disks = [str(p) for p in cluster.state.rglob(f"*{volume}*") if p.is_file() or p.is_dir()]
     assert disks
-    files = [str(secret), str(scratch.parent), *disks]
+    files = [str(secret), str(scratch.parent), f"{cluster.state}/scratch/{uid}.img", *disks]
     wanted = {"files": files, "processes": [MARK, "-m devcluster"], "mounts": [volume]}
     in_pod, outside = searched(cluster, space, wanted)
     assert in_pod == {"read": [], "exist": [], "reached": [], "processes": [], "mounts": []}
