@@ -14,7 +14,8 @@ files stay, processes go. Started again on the same DIR it goes on, also after S
 How it is built, from the bottom up:
 
 - `store` objects in memory and SQLite, numbered changes; `resources` kinds; `names`, `selectors`, `quantity`
-- `schema` the types of all kinds (`types.json`, made by `typesfile`); `decoding`, `bodies`, `options` reading requests
+- `schema` the types of all kinds (`types.json`, made by `typesfile`); `decoding`, `protobuf`, `bodies`,
+  `options` reading requests
 - `fields`, `apply`, `patches` who owns which field; server-side apply and the other patches
 - `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
 - `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
@@ -33,7 +34,6 @@ size, id-mapped, mounted in a mount namespace that goes with devcluster. Without
 without a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 fail. A disk grows
 while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
 
-What it does not do: NetworkPolicies are stored, not enforced; protobuf bodies
-(some imperative `kubectl create` commands) are refused, use `-f`; Jobs, Deployments and DaemonSets are stored only; no
+What it does not do: NetworkPolicies are stored, not enforced; Jobs, Deployments and DaemonSets are stored only; no
 exec, attach or port-forward; no exec or grpc probes, init containers or sidecars.
 """

@@ -5,6 +5,7 @@ from typing import Any
 from devcluster import decoding, fields, patches, resources
 from devcluster.decoding import Unreadable
 from devcluster.errors import ApiError, bad_request
+from devcluster.metadata import same_namespace
 from devcluster.requests import Query, Target
 from devcluster.resources import Kind, Obj
 from devcluster.schema import root
@@ -38,6 +39,7 @@ def patched(at: Target, content_type: str, patch: Any, old: Obj, query: Query) -
         new, warnings = _read(at.kind, made, query)
     except Unreadable as error:
         raise patches.unreadable(content_type, patch, made, error) from error
+    same_namespace(new["metadata"], at.namespace)
     _same_name(new, at.name)
     return new, warnings
 

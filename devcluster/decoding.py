@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from devcluster.quantity import canonical
+from devcluster.quantity import MALFORMED, canonical
 from devcluster.resources import Kind, Obj
 from devcluster.schema import Field, root, skeleton
 from devcluster.store import clone
@@ -193,6 +193,8 @@ def _time(value: str, shape: str) -> None:
 
 
 def _quantity(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise Unreadable(MALFORMED)
     try:
         return canonical(value)
     except ValueError as error:

@@ -4,7 +4,7 @@ import random
 import uuid
 
 from devcluster.clock import now
-from devcluster.errors import bad_request, forbidden_field, invalid, modified
+from devcluster.errors import bad_request, forbidden_field, invalid, invalid_value, modified
 from devcluster.resources import Kind, Obj
 from devcluster.store import clone
 
@@ -55,6 +55,9 @@ def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
     meta, had = new.setdefault("metadata", {}), old["metadata"]
     if meta.get("resourceVersion") not in (None, "", had["resourceVersion"]):
         raise modified(kind, had["name"])
+    if meta.get("uid") not in (None, "", had["uid"]):
+        fault = invalid_value("metadata.uid", meta["uid"], "field is immutable")
+        raise invalid(kind, had["name"], [fault, fault])
     if subresource == "status":
         kept = clone({k: v for k, v in old.items() if k != "status"})
         if annotations := meta.get("annotations"):  # a status may come with annotations

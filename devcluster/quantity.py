@@ -39,23 +39,24 @@ def whole(text: str | int | float) -> int:
 
 
 def show(amount: int, like: str = "") -> str:
-    """Thousandths as a canonical quantity; binary suffixes where `like` (a sample) has one."""
+    """Thousandths as a canonical quantity, in the notation of `like` (a sample): 1Ki, 1e3 or 1k."""
+    exponent = "e" if "e" in like else "E" if "E" in like and not like.endswith(("E", "Ei")) else ""
     if amount % 1000:
-        return f"{amount}m"
-    units = amount // 1000
-    if like.endswith("i") and units:
-        for power, suffix in ((6, "Ei"), (5, "Pi"), (4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
-            if units % 1024**power == 0:
-                return f"{units // 1024**power}{suffix}"
-    return str(units)
+        return f"{amount}{exponent}-3" if exponent else f"{amount}m"
+    units, power, base = amount // 1000, 0, 1024 if like.endswith("i") else 1000
+    while units and units % base == 0 and power < len(_POWERS):
+        units, power = units // base, power + 1
+    if not power:
+        return str(units)
+    if exponent:
+        return f"{units}{exponent}{power * 3}"
+    return f"{units}{_POWERS[power - 1].upper()}i" if base == 1024 else f"{units}{_POWERS[power - 1]}"
 
 
+_POWERS = "kMGTPE"
+
+
+@lru_cache(maxsize=4096)
 def canonical(text: str | int | float) -> str:
-    """How the API server writes the same quantity (1000m is 1, 0.5 is 500m)."""
-    raw = str(text)
-    match = _FORM.match(raw)
-    if match is None:
-        raise ValueError(MALFORMED)
-    if match.group(3) and "." not in raw and match.group(3) not in ("m", "n", "u"):
-        return raw
-    return show(milli(raw), raw)
+    """How the API server writes the same quantity (1000m is 1, 0.5 is 500m, 1024Mi is 1Gi)."""
+    return show(milli(text), str(text))

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from devcluster import resources
+from devcluster import protobuf, resources
 from devcluster.api import DeleteOptions, Writer
 from devcluster.decoding import members, no_json
 from devcluster.errors import ApiError, bad_request
@@ -143,8 +143,10 @@ async def read_body(
             return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
         except yaml.YAMLError as error:
             raise bad_request(f"error decoding YAML: {error}") from error
+    if content_type == protobuf.CONTENT_TYPE:
+        return protobuf.decode(raw)
     if not content_type.endswith("json"):
-        told = "accepted media types include: application/json, application/yaml"
+        told = f"accepted media types include: application/json, application/yaml, {protobuf.CONTENT_TYPE}"
         message = f"the body of the request was in an unknown format - {told}"
         raise ApiError(415, "UnsupportedMediaType", message)
     try:

@@ -114,12 +114,17 @@ def _typed(text: str, facts: dict[str, Any]) -> Field:
 
 
 @cache
+def described(api_version: str, kind: str) -> Field | None:
+    """The whole object of a kind, if types.json knows it."""
+    group, _, version = api_version.rpartition("/")
+    struct = f"{group.split('.')[0] or 'core'}.{version}.{kind}"
+    return Field(f"{version}.{kind}", "struct", struct) if struct in _types() else None
+
+
+@cache
 def root(kind: Kind) -> Field:
-    """The whole object of a kind."""
-    struct = f"{kind.group.split('.')[0] or 'core'}.{kind.version}.{kind.kind}"
-    if struct not in _types():
-        return Field(kind.kind, "struct", _OTHER, item=DEDUCED)
-    return Field(f"{kind.version}.{kind.kind}", "struct", struct)
+    """The whole object of a kind that is served."""
+    return described(kind.api_version, kind.kind) or Field(kind.kind, "struct", _OTHER, item=DEDUCED)
 
 
 def skeleton(field: Field) -> Any:

@@ -51,7 +51,7 @@ class Kube:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, **query: Any
     ) -> Any:
         url = self.url + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"Content-Type": "application/json", "User-Agent": self.agent}
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
