@@ -87,7 +87,9 @@ class Scheduler(Controller[Key]):
             del self._held[uid]
 
     def _state_of(self, name: str) -> NodeState:
-        return self._states.setdefault(name, NodeState({"metadata": {"name": name}}))
+        if name not in self._states:
+            self._states[name] = NodeState({"metadata": {"name": name}})
+        return self._states[name]
 
     def _nodes(self) -> list[NodeState]:
         """The nodes as they are now."""
