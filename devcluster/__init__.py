@@ -21,9 +21,11 @@ How it is built, from the bottom up:
 - `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
 - `api` the verbs on objects, whoever asks; `errors` refusals; `events`
 - `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`,
-  `faults` HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
+  HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
+- `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
-- `kubelet/` pods: `worker` one pod, `containers` one container, `played` and `process` the two runtimes
+- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
+  container, `played` and `process` the two runtimes
 - `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory; `memory` no long
   pauses of Python's garbage collector
 

@@ -1,8 +1,7 @@
-"""What a kubelet says of its node: conditions, addresses, what it is and what it holds. Pure but for the machine's own
-description."""
+"""What a kubelet says of its node: conditions, addresses, what it is and what it holds. Pure."""
 
 import platform
-from pathlib import Path
+import uuid
 
 from devcluster.fleet import NOT_READY, PlayedNode
 from devcluster.resources import Obj
@@ -70,7 +69,7 @@ def status(node: PlayedNode, old: Obj, images: list[Obj], at: str) -> Obj:
         "conditions": conditions(node, old.get("conditions", []), at),
         "addresses": addresses,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": _INFO,
+        "nodeInfo": _info(node.name),
         **({"images": images[:LONGEST_IMAGES]} if images else {}),
     }
 
@@ -80,22 +79,17 @@ def without_heartbeat(found: Obj) -> Obj:
     return found | {"conditions": beats}
 
 
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return ""
-
-
-_INFO: Obj = {
-    "machineID": _text("/etc/machine-id"),
-    "systemUUID": _text("/etc/machine-id"),
-    "bootID": _text("/proc/sys/kernel/random/boot_id"),
-    "kernelVersion": platform.release(),
-    "osImage": "devcluster",
-    "containerRuntimeVersion": "devcluster://1",
-    "kubeletVersion": "v1.36.2",
-    "kubeProxyVersion": "",
-    "operatingSystem": "linux",
-    "architecture": "amd64",
-}
+def _info(name: str) -> Obj:
+    machine, boot = uuid.uuid5(uuid.NAMESPACE_DNS, name), uuid.uuid5(uuid.NAMESPACE_DNS, f"boot.{name}")
+    return {
+        "machineID": machine.hex,
+        "systemUUID": str(machine),
+        "bootID": str(boot),
+        "kernelVersion": platform.release(),
+        "osImage": "devcluster",
+        "containerRuntimeVersion": "devcluster://1",
+        "kubeletVersion": "v1.36.2",
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }
