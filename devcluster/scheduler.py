@@ -9,14 +9,15 @@ from devcluster.controllers.base import Controller
 from devcluster.disruption import disrupted
 from devcluster.events import Recorder
 from devcluster.filters import Wishes
-from devcluster.fitting import NodeState, Rejection, term_fits
+from devcluster.fitting import NodeState, Rejection
 from devcluster.preemption import Preemption, explain
 from devcluster.priorities import SYSTEM
 from devcluster.qos import requests
 from devcluster.resources import NAMESPACE, NODE, POD, PRIORITY_CLASS, PV, PVC, STORAGE_CLASS, Obj
 from devcluster.spreading import REQUIRED, terms
-from devcluster.storage import SELECTED_NODE, claims_of
+from devcluster.storage import claims_of
 from devcluster.store import Change
+from devcluster.volumebinding import VolumeBinding
 
 Key = tuple[str, str]
 ALL: Key = ("", "")
@@ -44,6 +45,7 @@ class Scheduler(Controller[Key]):
         """What is on each node, also of one that is gone."""
         self._held: dict[str, str] = {}
         """The node of each bound pod, by uid."""
+        self._volumes = VolumeBinding(api)
         self._pending: dict[Key, None] = {}
         self._woken = False
         self._first = 0
@@ -64,6 +66,8 @@ class Scheduler(Controller[Key]):
                 return
         elif change.kind not in (NODE, PVC, PV, STORAGE_CLASS):
             return
+        elif change.kind is PV:
+            self._volumes.note(change)
         if self._pending and not self._woken:
             self._woken = True
             self.add_later(ALL, 0.05)
@@ -118,7 +122,7 @@ class Scheduler(Controller[Key]):
 
     def _schedule(self, pod: Obj) -> None:
         states = self._nodes()
-        if blocked := self._blocked_by_claims(pod):
+        if blocked := self._volumes.blocked(pod):
             self._refuse(pod, f"0/{len(states)} nodes are available: {blocked}. not found")
             return
         if not states:
@@ -140,30 +144,12 @@ class Scheduler(Controller[Key]):
                 break
         self._first = (self._first + len(fitting) + len(refused)) % len(states)
         if fitting:
-            self._place(pod, asked.best(fitting).name)
+            self._place(pod, asked.best(fitting).node)
             return
         preemption = Preemption(pod, states, refused, wishes)
         self._refuse(pod, explain(refused.values(), preemption.told))
         for victim in preemption.victims:
             self._preempt(pod, victim, preemption.node)
-
-    def _claims(self, pod: Obj) -> list[tuple[str, Obj | None]]:
-        namespace = pod["metadata"]["namespace"]
-        return [(name, self.api.store.get(PVC, namespace, name)) for name in claims_of(pod)]
-
-    def _waits_for_node(self, claim: Obj) -> bool:
-        found = self.api.store.get(STORAGE_CLASS, "", claim["spec"].get("storageClassName") or "")
-        return found is not None and found["volumeBindingMode"] == "WaitForFirstConsumer"
-
-    def _blocked_by_claims(self, pod: Obj) -> str:
-        for name, claim in self._claims(pod):
-            if claim is None:
-                return f'persistentvolumeclaim "{name}" not found'
-            if "deletionTimestamp" in claim["metadata"]:
-                return f'persistentvolumeclaim "{name}" is being deleted'
-            if claim["status"].get("phase") != "Bound" and not self._waits_for_node(claim):
-                return "pod has unbound immediate PersistentVolumeClaims"
-        return ""
 
     def _labels_of(self, namespace: str) -> dict[str, str]:
         found = self.api.store.get(NAMESPACE, "", namespace)
@@ -171,9 +157,9 @@ class Scheduler(Controller[Key]):
 
     def _unreachable(self, pod: Obj, state: NodeState) -> Rejection | None:
         """By a volume of the pod."""
-        for name, claim in self._claims(pod):
-            if claim and not self._volume_reaches(claim, state.node):
-                return Rejection(("node(s) didn't match PersistentVolume's node affinity",))
+        if why := self._volumes.unreachable(pod, state.node):
+            return Rejection((why,))
+        for name, claim in self._volumes.claims(pod):
             if claim and claim["spec"].get("accessModes") == ["ReadWriteOncePod"] and self._in_use(pod, name):
                 return Rejection((ONE_POD,), resolvable=True)
         return None
@@ -183,33 +169,14 @@ class Scheduler(Controller[Key]):
         others = (o for o in self.api.store.each(POD, namespace) if o["metadata"]["uid"] in self._held)
         return any(claim in claims_of(other) for other in others)
 
-    def _volume_reaches(self, claim: Obj, node: Obj) -> bool:
-        volume = self.api.store.get(PV, "", claim["spec"].get("volumeName") or "")
-        if volume is None:
-            selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
-            return selected in (None, node["metadata"]["name"])
-        terms = (volume["spec"].get("nodeAffinity") or {}).get("required", {}).get("nodeSelectorTerms")
-        return not terms or any(term_fits(t, node) for t in terms)
-
-    def _place(self, pod: Obj, node: str) -> None:
-        """Bind, or first have the claims that wait for a node made on this one."""
-        waiting = [c for _, c in self._claims(pod) if c and c["status"].get("phase") != "Bound"]
-        for claim in waiting:
-            self._select(claim, node)
-        if waiting:
+    def _place(self, pod: Obj, node: Obj) -> None:
+        """Bind, or first have the claims that wait for a node get their volumes on this one."""
+        if not self._volumes.bind(pod, node):
             return  # their binding wakes the pod again
-        meta = pod["metadata"]
-        bound = self.api.bind(pod, node)
-        message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
+        meta, name = pod["metadata"], node["metadata"]["name"]
+        bound = self.api.bind(pod, name)
+        message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {name}"
         self._events.scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
-
-    def _select(self, claim: Obj, node: str) -> None:
-        def annotate(obj: Obj) -> Obj:
-            obj["metadata"].setdefault("annotations", {})[SELECTED_NODE] = node
-            return obj
-
-        meta = claim["metadata"]
-        self.api.update(PVC, meta["namespace"], meta["name"], annotate, Writer("kube-scheduler"))
 
     def _refuse(self, pod: Obj, why: str) -> None:
         """The condition and the event carry the same words; repeats are not told again."""

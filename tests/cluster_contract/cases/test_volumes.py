@@ -45,7 +45,7 @@ def storage_class(kube: Kube, kind: str) -> Iterator[Make]:
     """Makes a class and gives its name."""
 
     def make(**fields: Any) -> str:
-        kube.create(CLASSES, {"metadata": {"name": kind}, "provisioner": "nobody.example.com", **fields})
+        kube.create(CLASSES, {"metadata": {"name": kind}, "provisioner": "nobody.example.com"} | fields)
         return kind
 
     yield make
@@ -223,6 +223,46 @@ def test_a_volume_made_by_hand_fills_a_waiting_claim(kube: Kube, space: str, kin
     told(kube, space, "ProvisioningFailed", "c")
     made = volume()
     assert bound(kube, path)["spec"]["volumeName"] == made
+
+
+# --- a class whose volumes an admin makes, on certain nodes
+
+
+def by_hand(storage_class: Make) -> str:
+    return storage_class(provisioner="kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
+
+
+def on(node: str) -> Obj:
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+
+
+def test_a_pod_goes_where_a_volume_for_its_claim_is(
+    kube: Kube, space: str, image: str, storage_class: Make, volume: Make
+) -> None:
+    name = by_hand(storage_class)
+    nodes = [n["metadata"]["name"] for n in kube.get("/api/v1/nodes")["items"]]
+    volume("1Gi", nodeAffinity=on("nowhere"))
+    there = volume("2Gi", nodeAffinity=on(nodes[-1]))
+    path = claim(kube, space, "c", name)
+    told(kube, space, "WaitForFirstConsumer", "c")
+    pod = user(kube, space, image, "c")
+    assert bound(kube, path)["spec"]["volumeName"] == there
+    found = kube.until(pod, lambda o: bool(o["spec"].get("nodeName")), 30)
+    assert found["spec"]["nodeName"] == nodes[-1]
+    annotations = kube.get(f"{VOLUMES}/{there}")["metadata"]["annotations"]
+    assert annotations["pv.kubernetes.io/bound-by-controller"] == "yes"
+
+
+def test_a_pod_whose_claim_finds_no_volume_anywhere_waits_in_words(
+    kube: Kube, space: str, image: str, storage_class: Make
+) -> None:
+    claim(kube, space, "c", by_hand(storage_class))
+    user(kube, space, image, "c")
+    event = told(kube, space, "FailedScheduling", "user")
+    nodes = len(kube.get("/api/v1/nodes")["items"])
+    why = f"{nodes} node(s) didn't find available persistent volumes to bind"
+    assert event["message"].startswith(f"0/{nodes} nodes are available: {why}. ")
 
 
 # --- growth
