@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test test-slow bench screenshots lint lock check-machine check-browser
+.PHONY: up test test-slow bench screenshots lint lock check-machine check-network check-browser
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
@@ -16,7 +16,7 @@ FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 SSHD := $(STATE)/sshd/.unpacked
 IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
 
-up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,$(IMAGE))
+up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,check-network $(IMAGE))
 	@exec $(BIN)/python -m portal.up
 
 # --- What must be here, and what is installed
@@ -29,6 +29,13 @@ check-machine:
 	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "make: Berth needs Python 3.11 or newer. On Debian or Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: Python's venv is missing. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@command -v setpriv >/dev/null || { echo "make: setpriv is missing. On Debian or Ubuntu: apt install util-linux" >&2; exit 1; }
+
+# The trial's workspaces have a network of their own where slirp4netns is there, and share this machine's where it is not.
+check-network:
+	@command -v slirp4netns >/dev/null && command -v ip >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		echo "Installing slirp4netns, for the workspaces' own network" && apt-get -qq update && \
+		apt-get -qq install -y --no-install-recommends slirp4netns iproute2 >/dev/null; } || \
+		echo "make: workspaces share this machine's network and reach its loopback; to keep them apart: apt install slirp4netns iproute2" >&2
 
 # $(call install,PYTHON,LOCK FILE,OPTIONS): uv is quick; pip knows this machine's own settings, should it need some.
 define install
@@ -73,7 +80,7 @@ $(FRONT_END): | $(RUNTIME)
 
 # --- Checks
 
-test: lint check-browser $(SSHD)
+test: lint check-network check-browser $(SSHD)
 	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
 
 # Settings of a production; nothing connects to that database.
@@ -88,7 +95,7 @@ lint: $(TESTING) $(FRONT_END) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test-slow: $(TESTING) $(FRONT_END) $(IMAGE) $(SSHD) check-browser
+test-slow: $(TESTING) $(FRONT_END) $(IMAGE) $(SSHD) check-network check-browser
 	$(BIN)/pytest -m "slow and not screenshots"
 
 screenshots: $(TESTING) $(FRONT_END) $(IMAGE) check-browser

@@ -6,9 +6,12 @@ nobody may tell which comes next and lie in wait there. Load balancers always ha
 
 import asyncio
 import ipaddress
+import os
 import random
 from collections.abc import Awaitable, Callable, Container
 from typing import Protocol
+
+from devcluster.kubelet.outside import Outside, seen
 
 LOOPBACK_PODS = ("127.16.0.0", 22)
 """127.16.0.0 up to 127.63.255.255, taken as 22 bits and a little more."""
@@ -38,6 +41,7 @@ class PodNetwork(Protocol):
     addresses: Addresses
     nameserver: str | None
     """Where it is not this machine's."""
+    outside: Outside
 
     async def connect(self, address: str, port: int) -> Streams:
         """A connection to a pod."""
@@ -57,6 +61,7 @@ class SharedNetwork:
 
     def __init__(self) -> None:
         self.addresses = Addresses(*LOOPBACK_PODS)
+        self.outside = seen(os.environ)
 
     async def connect(self, address: str, port: int) -> Streams:
         return await asyncio.open_connection(address, port)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 
 from devcluster.network import Connect
@@ -16,8 +17,9 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
-    async def listen(self, address: str, port: int) -> None:
-        self._server = await asyncio.start_server(self._connected, address, port)
+    async def listen(self, at: socket.socket) -> None:
+        """On a socket that is bound; it is the proxy's from now on."""
+        self._server = await asyncio.start_server(self._connected, sock=at)
 
     async def close(self) -> None:
         if self._server:

@@ -1,6 +1,7 @@
 """Services of type LoadBalancer: an address of 127.64.0.0/10 each, and a TCP proxy to the pods behind it."""
 
 import asyncio
+import socket
 from collections.abc import Iterable
 
 from devcluster.api import Api
@@ -64,7 +65,7 @@ class ServiceController(Controller[Key]):
         for port in wanted:
             if port not in proxies:
                 proxy = Proxy(lambda port=port: self._endpoint(key, port), self._connect)  # type: ignore[misc]
-                await proxy.listen(address, port)
+                await proxy.listen(socket.create_server((address, port)))
                 proxies[port] = proxy
 
     def _endpoint(self, key: Key, port: int) -> tuple[str, int] | None:

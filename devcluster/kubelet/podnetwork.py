@@ -18,6 +18,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from devcluster.controllers.proxy import Proxy
+from devcluster.kubelet.outside import seen, through
 from devcluster.network import Addresses, PodNetwork, SharedNetwork, Streams
 
 NETWORK, PREFIX_BITS, MTU = "10.244.0.0/16", 16, 65520
@@ -54,6 +56,8 @@ class OwnNetwork:
 
     def __init__(self, hub: "_Hub"):
         self.addresses = Addresses(*PODS)
+        self.outside = through(GATEWAY, NETWORK, seen(os.environ))
+        self._doors: list[Proxy] = []
         self._hub = hub
         self._namespaces: dict[str, int] = {}
         self._joining = asyncio.Lock()
@@ -72,7 +76,15 @@ class OwnNetwork:
         except (OSError, TimeoutError) as error:
             await network.close()
             raise CannotHave(f"slirp4netns does not start: {error}") from error
+        for port in network.outside.ports:
+            await network._open_door(port)
         return network
+
+    async def _open_door(self, port: int) -> None:
+        """From the gateway to a port of this machine's loopback."""
+        door = Proxy(lambda: ("127.0.0.1", port), asyncio.open_connection)
+        await door.listen(await self._hub.ask_for_socket(do="listen", port=port))
+        self._doors.append(door)
 
     async def connect(self, address: str, port: int) -> Streams:
         link = await self._hub.ask_for_socket(do="dial")
@@ -98,6 +110,7 @@ class OwnNetwork:
         if self._uplink:
             self._uplink.cancel()
             await asyncio.gather(self._uplink, return_exceptions=True)
+        await asyncio.gather(*(door.close() for door in self._doors))
         for pod_uid in list(self._namespaces):
             self.leave(pod_uid)
         await asyncio.to_thread(self._hub.close)

@@ -196,6 +196,7 @@ class ProcessRuntime:
         return uid
 
     def _instructions(self, plan: ContainerPlan, uid: int, memory: MemoryGroup | None) -> Obj:
+        outside = self._network.outside
         extra = [g for g in dict.fromkeys(plan.groups) if g != plan.gid]
         gid_map = [(plan.gid, uid), *((g, uid + n * _GROUP_STEP) for n, g in enumerate(extra, 1))]
         inside = (plan.uid, plan.gid) if self._rootless else (uid, uid)
@@ -211,11 +212,11 @@ class ProcessRuntime:
             "cgroups": [str(memory.procs)] if memory else [],
             "folders": rootfs.FOLDERS,
             "links": rootfs.links(),
-            "files": rootfs.files(plan, self._network.nameserver),
+            "files": rootfs.files(plan, self._network.nameserver) | dict(outside.files),
             "mounts": rootfs.mounts(plan, self._scratch(plan), *inside),
             "refused_calls": seccomp.program(platform.machine()).hex(),
             "command": plan.command,
-            "env": rootfs.environment(plan),
+            "env": dict(outside.environment) | rootfs.environment(plan),
             "cwd": plan.working_dir or "/",
         }
 

@@ -13,7 +13,8 @@ from tests.kube import Kube, Obj
 
 
 class DevCluster(Kube):
-    program = ("-m", "devcluster")
+    command: tuple[str, ...] = (sys.executable,)
+    program: tuple[str, ...] = ("-m", "devcluster")
 
     def __init__(self, folder: Path, *arguments: str, nodes: str | None = None):
         self.state, self.kubeconfig = folder / "state", folder / "kubeconfig"
@@ -24,7 +25,7 @@ class DevCluster(Kube):
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, *self.program, "--state-dir", str(self.state)]
+        command = [*self.command, *self.program, "--state-dir", str(self.state)]
         command += ["--kubeconfig", str(self.kubeconfig), *self._arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

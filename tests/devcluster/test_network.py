@@ -123,6 +123,31 @@ def _own_address() -> str | None:
         return str(link.getsockname()[0])
 
 
+def test_a_proxy_on_this_machines_loopback_serves_pods_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doors: dict[str, str]
+) -> None:
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"fetched {self.path}\n".encode())
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
+        for cluster in running(tmp_path, *arguments, nodes=NODES):
+            fetch = "import urllib.request as u; print(u.urlopen('http://berth.invalid/x').read().decode())"
+            body = shell("p", "")
+            body["spec"]["containers"][0]["command"] = ["python", "-c", fetch]
+            space = cluster.fresh()
+            assert "fetched http://berth.invalid/x" in output(cluster, space, body)
+            beside = {"beside": f"{podnetwork.GATEWAY}:{doors['loopback'].rpartition(':')[2]}"}
+            assert reached_from_a_pod(cluster, space, beside) == {"beside": False}
+        server.shutdown()
+
+
 def test_names_are_resolved_by_this_machines_own_resolver(cluster: DevCluster, space: str) -> None:
     text = output(cluster, space, shell("p", "cat /etc/resolv.conf"))
     assert [line for line in text.splitlines() if line.startswith("nameserver")] == [

@@ -1,0 +1,116 @@
+"""Process pods of a devcluster that an ordinary user started: the same attacks, with no right to build on."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster.kubelet import podnetwork
+from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running
+from tests.devcluster.test_isolation import ATTACKS, SYSTEM_PYTHON
+from tests.devcluster.test_process_pods import NODES, disk, output, shell
+from tests.kube import Obj
+
+UID = 54321
+REPOSITORY = Path(__file__).parents[2]
+AS_SOMEBODY = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups"]
+
+
+def _somebody_can() -> bool:
+    """Whether a user without rights can run this code here: with a Python of the system, in a user namespace."""
+    if not ROOT or not SYSTEM_PYTHON or shutil.which("slirp4netns") is None:
+        return False
+    same = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    reads = f"import os, sys; sys.exit(not os.access({str(REPOSITORY / 'devcluster')!r}, os.R_OK | os.X_OK))"
+    tried = [
+        [SYSTEM_PYTHON, "-c", same],
+        [SYSTEM_PYTHON, "-c", reads],
+        ["unshare", "--user", "--net", "true"],
+    ]
+    return all(
+        subprocess.run([*AS_SOMEBODY, *t], capture_output=True, check=False).returncode == 0 for t in tried
+    )
+
+
+pytestmark = pytest.mark.skipif(
+    not _somebody_can(),
+    reason="root has to play an ordinary user, who needs the system's Python and user namespaces",
+)
+
+
+class Rootless(DevCluster):
+    command = (
+        *AS_SOMEBODY,
+        "env",
+        f"PYTHONPATH={REPOSITORY}:{sysconfig.get_path('purelib')}",
+        "HOME=/nonexistent",
+        SYSTEM_PYTHON,
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    folder = tmp_path_factory.mktemp("rootless")
+    os.chown(folder, UID, UID)
+    for above in (folder, *folder.parents[:2]):
+        above.chmod(above.stat().st_mode | 0o011)
+    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder / "image"], check=True)
+    arguments = ["--pods", "process", "--image", f"local/venv:1={folder / 'image'}"]
+    yield from running(folder, *arguments, nodes=NODES, kind=Rootless)
+
+
+@pytest.fixture
+def space(cluster: DevCluster) -> str:
+    return cluster.fresh()
+
+
+def attack(cluster: DevCluster, space: str, *arguments: str) -> Obj:
+    body = shell("attacker", "")
+    body["spec"]["containers"][0]["command"] = ["python", "-c", ATTACKS.read_text(), *arguments]
+    return dict(json.loads(output(cluster, space, body).removeprefix("found ")))
+
+
+def test_the_pods_are_the_users_own_and_have_no_right(cluster: DevCluster, space: str) -> None:
+    text = output(
+        cluster, space, shell("p", "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status")
+    )
+    assert text.split() == ["1000", "CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"]
+
+
+def test_the_kernels_dangerous_parts_are_closed(cluster: DevCluster, space: str) -> None:
+    assert not any(attack(cluster, space, "calls").values())
+
+
+def test_the_network_is_the_pods_own(cluster: DevCluster, space: str) -> None:
+    port = cluster.url.rpartition(":")[2]
+    wanted = {"the API": f"127.0.0.1:{port}", "by the router": f"{podnetwork.ROUTER}:{port}"}
+    assert not any(attack(cluster, space, "reach", json.dumps(wanted)).values())
+
+
+def test_disks_secrets_files_and_processes_of_others_are_hidden(cluster: DevCluster, space: str) -> None:
+    """All that one uid of this machine may read lies behind mounts and pids that are not there."""
+    cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"key": "hers"}})
+    mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
+    hers = shell("neighbour", "echo hers >~/diary; exec sleep 4713.25", mounts)
+    cluster.create(f"{space}/pods", hers)
+    cluster.until(f"{space}/pods/neighbour", is_ready)
+    seek = f"find / -path /proc -prune -o -name diary -print; ls {cluster.state} {cluster.kubeconfig}"
+    seek += "; grep -ls 'sleep.471[3].25' /proc/*/cmdline; true"
+    assert output(cluster, space, shell("p", f"({seek}) 2>/dev/null")) == ""
+    # What is hidden is there, and this user's own.
+    as_user = [*AS_SOMEBODY, "find", str(cluster.state), "-name", "diary"]
+    assert subprocess.run(as_user, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_service_reaches_the_pod(cluster: DevCluster, space: str) -> None:
+    body = shell("p", "cd /tmp && exec python -m http.server 8888")
+    probe = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}
+    body["spec"]["containers"][0]["readinessProbe"] = probe
+    cluster.create(f"{space}/pods", body)
+    cluster.until(f"{space}/pods/p", is_ready)
