@@ -26,15 +26,20 @@ How it is built, from the bottom up:
 - `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
   container, `played` and `process` the two runtimes
+- `network` how pods are reached; `kubelet/podnetwork`, `hub`, `outside` a network of their own
+- `kubelet/sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call and is
 - `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory; `memory` no long
   pauses of Python's garbage collector
 
 Process pods (root): a uid of its own far from every person's, seen inside as the image's user by a user namespace;
-own mount, pid, uts and ipc namespaces, the machine's network. A process must bind its pod's address (POD_IP from
-status.podIP): a wildcard bind would take the port from every other pod. Disks are loop-mounted ext4 files of their
-size, id-mapped, mounted in a mount namespace that goes with devcluster. Without root: user namespaces, folders as disks
-without a size, pods share the user's uid and are kept apart by their mounts; ports below 1024 fail. A disk grows
-while it is mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
+own mount, pid, uts, ipc and network namespaces, no capability, a seccomp filter. Disks are loop-mounted ext4 files of
+their size, id-mapped, mounted in a mount namespace that goes with devcluster. Without root: user namespaces, folders
+as disks without a size, pods share the user's uid and are kept apart by their namespaces. A disk grows while it is
+mounted where the kernel allows it (CAP_SYS_RESOURCE), else once its pod has stopped.
+
+Their network is their own where slirp4netns is installed: what connects to a pod does so through `network`, never by
+a socket of its own. Elsewhere pods share this machine's, a process must bind its pod's address (POD_IP from
+status.podIP), and a wildcard bind takes the port from every other pod.
 
 What it does not do: NetworkPolicies are stored, not enforced; Jobs, Deployments and DaemonSets are stored only; no
 exec, attach or port-forward; no exec or grpc probes, init containers or sidecars.

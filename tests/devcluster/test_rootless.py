@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,14 +56,16 @@ class Rootless(DevCluster):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    folder = tmp_path_factory.mktemp("rootless")
-    os.chown(folder, UID, UID)
-    for above in (folder, *folder.parents[:2]):
-        above.chmod(above.stat().st_mode | 0o011)
-    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder / "image"], check=True)
-    arguments = ["--pods", "process", "--image", f"local/venv:1={folder / 'image'}"]
-    yield from running(folder, *arguments, nodes=NODES, kind=Rootless)
+def cluster() -> Iterator[DevCluster]:
+    with tempfile.TemporaryDirectory(
+        prefix="berth-rootless-"
+    ) as name:  # pytest's own folders are root's alone
+        folder = Path(name)
+        os.chown(folder, UID, UID)
+        folder.chmod(0o755)
+        subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder / "image"], check=True)
+        arguments = ["--pods", "process", "--image", f"local/venv:1={folder / 'image'}"]
+        yield from running(folder, *arguments, nodes=NODES, kind=Rootless)
 
 
 @pytest.fixture
