@@ -23,13 +23,14 @@ How it is built, from the bottom up:
 - `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`,
   HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
-- `controllers/`, `scheduler`, `fitting` what makes the cluster move; one key at a time, reading everything anew
+- `controllers/` what makes the cluster move; one key at a time, reading everything anew
+- `scheduler` places pods: `filters` what a pod asks of nodes, by `fitting` and `spreading`; `preemption`, `priorities`
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
   container, `played` and `process` the two runtimes
 - `network` how pods are reached; `kubelet/podnetwork`, `hub`, `outside` a network of their own
 - `kubelet/sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call and is
-- `nodes` the node file and the nodes; `cluster` puts it together; `instance` the state directory; `memory` no long
-  pauses of Python's garbage collector
+- `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;
+  `memory` no long pauses of Python's garbage collector
 
 Process pods (root): a uid of its own far from every person's, seen inside as the image's user by a user namespace;
 own mount, pid, uts, ipc and network namespaces, no capability, a seccomp filter. Disks are loop-mounted ext4 files of

@@ -1,9 +1,11 @@
 """Does a pod's wish fit a node: selectors, affinity terms, taints. Pure."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from devcluster.gpus import HAMI_MANAGED, HAMI_REGISTER
 from devcluster.quantity import milli
 from devcluster.resources import Obj
 
@@ -34,6 +36,8 @@ class NodeState:
         if self._read is not self.node:
             allocatable = self.node["status"].get("allocatable") or {}
             self._offered = {name: milli(value) for name, value in allocatable.items()}
+            if HAMI_REGISTER in (self.node["metadata"].get("annotations") or {}):
+                self._offered |= dict.fromkeys(HAMI_MANAGED, sys.maxsize)
             self._read = self.node
         return self._offered
 

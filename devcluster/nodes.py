@@ -17,10 +17,13 @@ nodes:
       memory_mib: 81920
       compute: "8.0"
       family: ampere
-      sharing: none       # or time-slicing, mps (with replicas), mig (with profile and instances per card)
-      replicas: 4
-      profile: 1g.10gb
-      instances: 7
+      sharing: none       # or time-slicing, mps, mig, hami, gpu-manager; see devcluster/gpus.py
+      replicas: 4         # time-slicing, mps: how often each card is given out
+      rename: false       # time-slicing, mps: as nvidia.com/gpu.shared
+      profile: 1g.10gb    # mig: how the cards are cut
+      instances: 7        # mig: per card
+      strategy: mixed     # mig: or single
+      split: 10           # hami: pods per card
 images:                   # absent: every reference can be pulled (played pods only)
   docker.io/local/jupyter:1:
     root: /path           # a folder or venv; its bin is first on PATH
@@ -50,10 +53,10 @@ faults: []                # on from the start; see docs/devcluster.md
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from devcluster import gpus
 from devcluster.api import Api
 from devcluster.resources import NODE, Obj
 
@@ -127,7 +130,7 @@ def read(path: Path | None) -> NodeFile:
     table = None if images is None else {ref: _image(entry or {}) for ref, entry in images.items()}
     entries = [(name, entry) for entry in data.get("nodes", []) for name in _names(entry)]
     cards = {
-        name: gpu_resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
+        name: gpus.resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
     }
     return NodeFile(
         nodes=[node_object(name, entry) for name, entry in entries],
@@ -165,77 +168,18 @@ def node_object(name: str, entry: Obj) -> Obj:
         "beta.kubernetes.io/os": "linux",
         "beta.kubernetes.io/arch": "amd64",
     }
-    if gpus := entry.get("gpus"):
-        labels |= gpu_labels(gpus)
-        resources |= gpu_resources(gpus)
+    if announced := entry.get("gpus"):
+        gpus.check(announced)
+        labels |= gpus.labels(announced)
+        resources |= gpus.resources(announced)
     labels |= {k: str(v) for k, v in (entry.get("labels") or {}).items()}
     spec: Obj = {"taints": entry["taints"]} if entry.get("taints") else {}
     if entry.get("unschedulable"):
         spec["unschedulable"] = True
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"capacity": resources}}
-
-
-def gpu_resources(gpus: Obj) -> dict[str, str]:
-    """The extended resources that NVIDIA's device plugin registers."""
-    count, sharing = gpus["count"], gpus.get("sharing", "none")
-    if sharing == "mig":
-        return {f"nvidia.com/mig-{gpus['profile']}": str(count * gpus.get("instances", 7))}
-    if sharing in ("time-slicing", "mps"):
-        return {"nvidia.com/gpu": str(count * gpus.get("replicas", 4))}
-    return {"nvidia.com/gpu": str(count)}
-
-
-def gpu_labels(gpus: Obj) -> dict[str, str]:
-    """The labels that GPU Feature Discovery sets (k8s-device-plugin v0.20); every value is a string."""
-    sharing = gpus.get("sharing", "none")
-    shared = sharing in ("time-slicing", "mps")
-    mig = sharing == "mig"
-    major, _, minor = str(gpus.get("compute", "8.0")).partition(".")
-    product = gpus["product"].replace(" ", "-")
-    labels: dict[str, Any] = {
-        "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": product + ("-SHARED" if shared else ""),
-        "nvidia.com/gpu.memory": gpus["memory_mib"],
-        "nvidia.com/gpu.count": gpus["count"],
-        "nvidia.com/gpu.replicas": gpus.get("replicas", 4) if shared else 1,
-        "nvidia.com/gpu.sharing-strategy": sharing if shared else "none",
-        "nvidia.com/gpu.family": gpus.get("family", "ampere"),
-        "nvidia.com/gpu.machine": "devcluster",
-        "nvidia.com/gpu.mode": "compute",
-        "nvidia.com/gpu.compute.major": major,
-        "nvidia.com/gpu.compute.minor": minor or "0",
-        "nvidia.com/cuda.driver-version.major": 580,
-        "nvidia.com/cuda.driver-version.minor": 95,
-        "nvidia.com/cuda.driver-version.revision": "05",
-        "nvidia.com/cuda.driver-version.full": "580.95.05",
-        "nvidia.com/cuda.runtime-version.major": 13,
-        "nvidia.com/cuda.runtime-version.minor": 0,
-        "nvidia.com/cuda.runtime-version.full": "13.0",
-        "nvidia.com/mig.capable": "true"
-        if gpus.get("mig_capable", major == "8" and minor == "0")
-        else "false",
-        "nvidia.com/mig.strategy": "mixed" if mig else "single",
-        "nvidia.com/mps.capable": "true" if sharing == "mps" else "false",
-        "nvidia.com/vgpu.present": "false",
-    }
-    if mig:
-        labels |= _mig_labels(gpus, product)
-    return {k: str(v) for k, v in labels.items()}
-
-
-def _mig_labels(gpus: Obj, product: str) -> dict[str, Any]:
-    profile = gpus["profile"]
-    prefix = f"nvidia.com/mig-{profile}"
-    slices, _, memory = profile.partition("g.")
-    return {
-        f"{prefix}.count": gpus["count"] * gpus.get("instances", 7),
-        f"{prefix}.product": f"{product}-MIG-{profile}",
-        f"{prefix}.memory": int(memory.removesuffix("gb")) * 1024 - 512,
-        f"{prefix}.slices.gi": slices,
-        f"{prefix}.slices.ci": slices,
-        f"{prefix}.replicas": 1,
-        f"{prefix}.sharing-strategy": "none",
-    }
+    metadata = {"name": name, "labels": labels}
+    if announced and (annotations := gpus.annotations(name, announced)):
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": spec, "status": {"capacity": resources}}
 
 
 def is_ready(api: Api, name: str) -> bool:
