@@ -25,6 +25,9 @@ How it is built, from the bottom up:
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew
 - `scheduler` places pods: `filters` what a pod asks of nodes, by `fitting` and `spreading`; `preemption`, `priorities`
+- `storage` the two drivers and their classes; `controllers/`: `volumes` and `binding` which claim gets which volume,
+  `provisioner`, `resizer`, `snapshots`, `attachments` what drivers do; `volumebinding` the scheduler's part;
+  `kubelet/`: `mounting`, `disks` the data, `ephemeral` what pods write elsewhere
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
   container, `played` and `process` the two runtimes
 - `network` how pods are reached; `kubelet/podnetwork`, `hub`, `outside` a network of their own

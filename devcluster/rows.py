@@ -281,6 +281,33 @@ def attachment(o: Obj) -> Row:
     ]
 
 
+def snapshot(o: Obj) -> Row:
+    spec, status = o["spec"], o.get("status") or {}
+    source = spec["source"]
+    return [
+        name_of(o),
+        status.get("readyToUse"),
+        source.get("persistentVolumeClaimName"),
+        source.get("volumeSnapshotContentName"),
+        status.get("restoreSize"),
+        spec.get("volumeSnapshotClassName"),
+        status.get("boundVolumeSnapshotContentName"),
+        since(status["creationTime"]) if "creationTime" in status else None,
+        age(o),
+    ]
+
+
+def snapshot_content(o: Obj) -> Row:
+    spec, status = o["spec"], o.get("status") or {}
+    of, size = spec["volumeSnapshotRef"], status.get("restoreSize")
+    kept = [spec["deletionPolicy"], spec["driver"], spec.get("volumeSnapshotClassName")]
+    return [name_of(o), status.get("readyToUse"), size, *kept, of["name"], of["namespace"], age(o)]
+
+
+def snapshot_class(o: Obj) -> Row:
+    return [name_of(o), o["driver"], o["deletionPolicy"], age(o)]
+
+
 def priority_class(o: Obj) -> Row:
     return [name_of(o), o["value"], o.get("globalDefault", False), age(o), o.get("preemptionPolicy", "")]
 

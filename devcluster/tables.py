@@ -95,6 +95,21 @@ _TABLES: dict[str, tuple[str, Printer]] = {
         rows.storage_class,
     ),
     "VolumeAttachment": ("Name, Attacher, PV, Node, Attached?, Age", rows.attachment),
+    "VolumeSnapshot": (
+        (
+            "Name, ReadyToUse?, SourcePVC, SourceSnapshotContent, RestoreSize, SnapshotClass, SnapshotContent, "
+            "CreationTime@, Age@"
+        ),
+        rows.snapshot,
+    ),
+    "VolumeSnapshotClass": ("Name, Driver, DeletionPolicy, Age@", rows.snapshot_class),
+    "VolumeSnapshotContent": (
+        (
+            "Name, ReadyToUse?, RestoreSize#, DeletionPolicy, Driver, VolumeSnapshotClass, VolumeSnapshot, "
+            "VolumeSnapshotNamespace, Age@"
+        ),
+        rows.snapshot_content,
+    ),
 }
 _PLAIN: tuple[str, Printer] = ("Name, Age", rows.plain)
 

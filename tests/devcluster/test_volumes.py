@@ -328,6 +328,24 @@ def test_a_snapshot_is_bound_to_its_content_and_goes_with_it(cluster: DevCluster
     cluster.until(f"{SNAPSHOTS}/volumesnapshotcontents/{name}", is_gone)
 
 
+def test_snapshots_are_printed_with_the_columns_of_their_resource(cluster: DevCluster, space: str) -> None:
+    bound(cluster, claim(cluster, space, "d"))
+    path = snapshot(cluster, space, "s", "d")
+    cluster.until(path, lambda o: bool(o.get("status", {}).get("readyToUse")))
+    as_table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    _, table = cluster.call("GET", path, headers=as_table)
+    names = [c["name"] for c in table["columnDefinitions"]]
+    assert names[:6] == [
+        "Name",
+        "ReadyToUse",
+        "SourcePVC",
+        "SourceSnapshotContent",
+        "RestoreSize",
+        "SnapshotClass",
+    ]
+    assert table["rows"][0]["cells"][:6] == ["s", True, "d", None, "1Gi", "net-shared"]
+
+
 def test_a_class_without_snapshots_says_so(cluster: DevCluster, space: str) -> None:
     claim(cluster, space, "d", storageClassName="local-fast")
     user(cluster, space, "p", "d")
