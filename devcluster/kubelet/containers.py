@@ -12,6 +12,7 @@ from devcluster.kubelet.plans import Planner
 from devcluster.kubelet.probes import Prober
 from devcluster.kubelet.pulling import RESYNC_SECONDS, Puller, Tell
 from devcluster.kubelet.runtime import CannotRun, Container, Exit, Runtime, container_id
+from devcluster.kubelet.sessions import KILLED
 from devcluster.kubelet.status import ContainerState
 from devcluster.nodes import Image, Pauses
 from devcluster.resources import Obj
@@ -65,7 +66,7 @@ class ContainerLife:
         """For good. Whoever calls has seen to it that `run` does not start it again."""
         if container := self.container:
             waiting = asyncio.ensure_future(container.wait())
-            await self._stop(container, grace_seconds, f"Stopping container {self.state.name}")
+            await self._stop(container, grace_seconds, self._stopping)
             self._end(await waiting)
             self.container = None
 
@@ -173,9 +174,8 @@ class ContainerLife:
         changed()
         name, probe = await prober.run()
         grace = probe.get("terminationGracePeriodSeconds", self._grace_seconds)
-        await self._stop(
-            container, grace, f"Container {self.state.name} failed {name} probe, will be restarted"
-        )
+        why = f"Container {self.state.name} failed {name} probe, will be restarted"
+        await self._stop(container, grace, why if self._again(KILLED) else self._stopping)
 
     async def _stop(self, container: Container, grace_seconds: float, why: str) -> None:
         """Its preStop hook, then SIGTERM, then SIGKILL: all within the grace."""
@@ -208,6 +208,10 @@ class ContainerLife:
         if started:
             self.began.set()
         self._around.changed()
+
+    @property
+    def _stopping(self) -> str:
+        return f"Stopping container {self.state.name}"
 
     @property
     def _grace_seconds(self) -> float:

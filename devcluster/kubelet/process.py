@@ -95,7 +95,7 @@ class ProcessContainer:
                 self._log.line(name, rest, part=True)
                 rest = b""
         if rest:
-            self._log.line(name, rest)
+            self._log.line(name, rest, part=True)
 
     async def _watch(self) -> None:
         """Too much memory ends the whole container, as on a node with memory.oom.group, not just one process."""
@@ -127,7 +127,7 @@ class ProcessRuntime:
         if plan.uid == 0:
             raise CannotRun("CreateContainerConfigError", "a process pod never runs as root: set runAsUser")
         uid = await asyncio.to_thread(self._prepare, plan)
-        memory = self._memory.make(f"{plan.pod_uid}-{plan.name}", plan.memory_bytes) if self._memory else None
+        memory = self._memory.make(plan.pod_uid, plan.memory_bytes) if self._memory else None
         reading, writing = os.pipe()
         tie, stdin = socket.socketpair()
         try:
@@ -231,6 +231,8 @@ class ProcessRuntime:
         for container in self._running.pop(pod["metadata"]["uid"], []):
             container.kill()
             await container.wait()
+        if self._memory:
+            self._memory.sweep(pod["metadata"]["uid"])
         self._remember()
 
     async def close(self) -> None:

@@ -141,6 +141,8 @@ def pod_status(
         ("Ready", *_ready(spec, old, containers_ready)),
         ("ContainersReady", *containers_ready),
     ]
+    if not any(c["type"] == "PodScheduled" for c in old.get("conditions", [])):
+        wanted.append(("PodScheduled", True, {}))  # no scheduler: it was made for this node
     own = {kind for kind, _, _ in wanted}
     conditions = [_condition(old, generation, *w) for w in wanted]
     conditions += [c for c in old.get("conditions", []) if c["type"] not in own]

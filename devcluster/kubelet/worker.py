@@ -247,7 +247,7 @@ class PodWorker:
     async def _finish(self) -> None:
         """No container will run again."""
         self._ended = True
-        initialized = all(s.initialized or s.ended for s in self._states if s.init)
+        initialized = all(s.sidecar or s.initialized for s in self._states if s.init)
         for state in self._states:
             state.give_up(known=initialized)
         self._write_status()

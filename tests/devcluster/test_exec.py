@@ -63,15 +63,19 @@ class Channel:
     def until(self, channel: int, text: str) -> None:
         said = ""
         while text not in said:
-            data = self._socket.recv()
+            data = self._next()
             said += data[1:].decode() if data[0] == channel else ""
 
     def end(self) -> tuple[str, str, dict[str, Any]]:
         """stdout, stderr and the status that was told last."""
         said: dict[int, bytes] = {1: b"", 2: b""}
-        while data := self._socket.recv():
+        while data := self._next():
             said[data[0]] = said.get(data[0], b"") + data[1:]
         return said[1].decode(), said[2].decode(), json.loads(said[3])
+
+    def _next(self) -> bytes:
+        data = self._socket.recv()
+        return data if isinstance(data, bytes) else data.encode()
 
     def hang_up(self) -> None:
         self._socket.close()
@@ -240,7 +244,7 @@ def test_a_container_that_does_not_run_is_not_found(cluster: DevCluster) -> None
 
 
 def test_the_official_client_runs_a_command(cluster: DevCluster, box: str) -> None:
-    api = client.CoreV1Api(config.new_client_from_config(str(cluster.kubeconfig)))
+    api = client.CoreV1Api(config.new_client_from_config(str(cluster.kubeconfig)))  # type: ignore[no-untyped-call]
     _, _, _, _, namespace, _, name = box.split("/")
     answer = stream.stream(
         api.connect_get_namespaced_pod_exec,

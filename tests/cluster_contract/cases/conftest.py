@@ -2,15 +2,20 @@
 
 There, $BERTH_TEST_IMAGE names an image that its nodes can run for ever (a pause image), one node announces four
 nvidia.com/gpu, and the classes local-fast (binds on first use, the default) and net-shared (binds at once) exist.
+$BERTH_TEST_SHELL_IMAGE names one with sh and python3 on a node that has an InternalIP; without it, and on devcluster
+without root, the cases that need containers to do something are skipped.
 """
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import DevCluster
+from tests.cluster_contract.cases.shells import Ground
+from tests.devcluster.cluster import ROOT, DevCluster
 from tests.kube import Kube
 
 NODES = """
@@ -20,6 +25,7 @@ nodes:
   - {name: plain, cpu: 16, memory: 64Gi, pods: 1000}
 played: {start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}
 """
+RUNNING = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +50,39 @@ def space(kube: Kube) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def image() -> str:
     return os.environ.get("BERTH_TEST_IMAGE", "local/none:1")
+
+
+@pytest.fixture(scope="session")
+def runner(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kube, str]]:
+    """A cluster whose containers really run, and an image with a shell for them."""
+    if os.environ.get("BERTH_TEST_KUBECONFIG"):
+        if not (given := os.environ.get("BERTH_TEST_SHELL_IMAGE")):
+            pytest.skip("no image with a shell is named")
+        yield kube, given
+        return
+    if not ROOT or shutil.which("unshare") is None:
+        pytest.skip("process pods with disks need root and util-linux")
+    image = "docker.io/local/venv:1"
+    arguments = ["--pods", "process", "--image", f"{image}={sys.prefix}"]
+    cluster = DevCluster(tmp_path_factory.mktemp("runner"), *arguments, nodes=RUNNING)
+    cluster.start()
+    yield cluster, image
+    cluster.end()
+
+
+def _ground(runner: tuple[Kube, str]) -> Iterator[Ground]:
+    kube, image = runner
+    space, nodes = kube.fresh(), kube.get("/api/v1/nodes")["items"]
+    ours = [n for n in nodes if "InternalIP" in [a["type"] for a in n["status"].get("addresses", [])]]
+    yield Ground(kube, space, ours[0]["metadata"]["name"], image)
+    kube.call("DELETE", space)
+
+
+@pytest.fixture
+def ground(runner: tuple[Kube, str]) -> Iterator[Ground]:
+    yield from _ground(runner)
+
+
+@pytest.fixture(scope="module")
+def module_ground(runner: tuple[Kube, str]) -> Iterator[Ground]:
+    yield from _ground(runner)
