@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
@@ -11,6 +12,8 @@ from devcluster.store import Change
 
 Key = TypeVar("Key")
 log = logging.getLogger("devcluster")
+LONG_SECONDS, REST, LONGEST_REST_SECONDS = 0.003, 2.0, 0.5
+"""A key that takes long rests so many times as long, and what happens meanwhile is settled in one go."""
 
 
 class Controller(Generic[Key]):
@@ -20,6 +23,8 @@ class Controller(Generic[Key]):
         self.api = api
         self._waiting: dict[Key, None] = {}
         self._later: dict[Key, asyncio.TimerHandle] = {}
+        self._resting: dict[Key, bool] = {}
+        """Whether it was called for meanwhile."""
         self._wake = asyncio.Event()
 
     def keys(self, change: Change) -> Iterable[Key]:
@@ -30,8 +35,19 @@ class Controller(Generic[Key]):
         raise NotImplementedError
 
     def add(self, key: Key) -> None:
+        if key in self._resting:
+            self._resting[key] = True
+            return
         self._waiting[key] = None
         self._wake.set()
+
+    def _rest(self, key: Key, seconds: float) -> None:
+        self._resting[key] = False
+        asyncio.get_running_loop().call_later(seconds, self._rested, key)
+
+    def _rested(self, key: Key) -> None:
+        if self._resting.pop(key):
+            self.add(key)
 
     def add_later(self, key: Key, seconds: float) -> None:
         if known := self._later.pop(key, None):
@@ -58,6 +74,7 @@ class Controller(Generic[Key]):
                 await self._wake.wait()
             key = next(iter(self._waiting))
             del self._waiting[key]
+            began = time.monotonic()
             try:
                 again = await self.reconcile(key)
             except Exception:  # one broken object must not stop the controller
@@ -65,4 +82,6 @@ class Controller(Generic[Key]):
                 again = 2.0
             if again is not None:
                 self.add_later(key, again)
+            if (took := time.monotonic() - began) > LONG_SECONDS:
+                self._rest(key, min(took * REST, LONGEST_REST_SECONDS))
             await asyncio.sleep(0)

@@ -22,7 +22,7 @@ def phase(pod: Obj) -> str:
 
 
 def ended(pod: Obj) -> bool:
-    return phase(pod) in ("Succeeded", "Failed")
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def active(pod: Obj) -> bool:
@@ -34,8 +34,11 @@ def terminating(pod: Obj) -> bool:
 
 
 def condition_of(obj: Obj, name: str) -> Obj | None:
-    conditions: list[Obj] = obj.get("status", {}).get("conditions", [])
-    return next((c for c in conditions if c["type"] == name), None)
+    for condition in obj.get("status", {}).get("conditions", ()):
+        if condition["type"] == name:
+            found: Obj = condition
+            return found
+    return None
 
 
 def ready(pod: Obj) -> bool:
@@ -50,15 +53,15 @@ def ready_seconds(pod: Obj) -> float:
 
 
 def available(pod: Obj, min_ready_seconds: int) -> bool:
-    return ready(pod) and (not min_ready_seconds or ready_seconds(pod) >= min_ready_seconds)
+    return ready(pod) if not min_ready_seconds else ready_seconds(pod) >= min_ready_seconds
 
 
 def seconds_to_available(pods: list[Obj], min_ready_seconds: int) -> float | None:
     """When the next of these pods will have been ready long enough."""
-    left = [
-        min_ready_seconds - ready_seconds(p) for p in pods if ready(p) and not available(p, min_ready_seconds)
-    ]
-    return min(left) + 0.05 if left else None
+    if not min_ready_seconds:
+        return None
+    waiting = [p for p in pods if active(p) and ready(p) and not available(p, min_ready_seconds)]
+    return min((min_ready_seconds - ready_seconds(p) for p in waiting), default=None)
 
 
 def in_order_of_removal(pods: list[Obj], beside: list[Obj]) -> list[Obj]:

@@ -31,29 +31,28 @@ class ReplicaSetController(WorkloadController):
         if found is None:
             self.backoff.forget(key)
             return None
-        pods = self.claim(found)
-        failure, again = None, None
-        if not going(found):
-            failure = self._manage(found, [p for p in pods if active(p)])
+        pods, failure, again = self.claim(found), None, None
+        missing = found["spec"]["replicas"] - sum(map(active, pods))
+        if missing and not going(found):
+            failure = self._manage(found, pods, missing)
+            pods = self.parts.of(REPLICA_SET, found)
         if failure:
             again = self.backoff.failed(key)
         else:
             self.backoff.forget(key)
-        pods = self.parts.of(REPLICA_SET, found)
         self.api.set_status(REPLICA_SET, found, next_status(found, pods, failure))
-        min_ready_seconds = found["spec"].get("minReadySeconds", 0)
-        return again or seconds_to_available([p for p in pods if active(p)], min_ready_seconds)
+        return again or seconds_to_available(pods, found["spec"].get("minReadySeconds", 0))
 
-    def _manage(self, found: Obj, pods: list[Obj]) -> ApiError | None:
+    def _manage(self, found: Obj, pods: list[Obj], missing: int) -> ApiError | None:
         """Make what is missing, or remove what is too much; the refusal that stopped it."""
-        missing = found["spec"]["replicas"] - len(pods)
         for _ in range(min(missing, AT_ONCE)):
             try:
                 self.make_pod(found, pod_from(REPLICA_SET, found, found["spec"]["template"]))
             except ApiError as error:
                 return None if self.emptying(found) else error
         if missing < 0:
-            for pod in in_order_of_removal(pods, self._related(found, pods))[: min(-missing, AT_ONCE)]:
+            working = [p for p in pods if active(p)]
+            for pod in in_order_of_removal(working, self._related(found, pods))[: min(-missing, AT_ONCE)]:
                 self.remove_pod(found, pod)
         return None
 
@@ -71,19 +70,20 @@ class ReplicaSetController(WorkloadController):
 
 def next_status(found: Obj, pods: list[Obj], failure: ApiError | None) -> Obj:
     spec, old = found["spec"], found.get("status", {})
-    counted = [p for p in pods if active(p)]
+    working = [p for p in pods if active(p)]
+    well = [p for p in working if ready(p)]
     labels = {"matchLabels": spec["template"]["metadata"].get("labels") or {}}
     conditions = without_condition(old.get("conditions", []), "ReplicaFailure")
     if failure:
         told = condition("ReplicaFailure", "True", "FailedCreate", failure.message)
         conditions = with_condition(old.get("conditions", []), told)
     counts = {
-        "fullyLabeledReplicas": sum(match_labels(labels, p["metadata"].get("labels") or {}) for p in counted),
-        "readyReplicas": sum(ready(p) for p in counted),
-        "availableReplicas": sum(available(p, spec.get("minReadySeconds", 0)) for p in counted),
+        "fullyLabeledReplicas": sum(match_labels(labels, p["metadata"].get("labels") or {}) for p in working),
+        "readyReplicas": len(well),
+        "availableReplicas": sum(available(p, spec.get("minReadySeconds", 0)) for p in well),
     }
     return {
-        "replicas": len(counted),
+        "replicas": len(working),
         **{k: v for k, v in counts.items() if v},
         "terminatingReplicas": sum(terminating(p) for p in pods),
         "observedGeneration": found["metadata"]["generation"],
