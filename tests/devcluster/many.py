@@ -13,7 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from tests.devcluster.cluster import DevCluster, is_ready, pod, stateful_set
-from tests.kube import Obj
+from tests.kube import PATCHES, Obj
 
 NODES = "nodes: [{name: n, count: 500, cpu: 64, memory: 256Gi}]"
 SPACE = "many"
@@ -49,6 +49,11 @@ class Many:
             raw = await answer.read()
             assert answer.ok, raw[:500]
             return json.loads(raw)
+
+    async def patch(self, path: str, body: Obj) -> None:
+        headers = {"Content-Type": PATCHES["merge"]}
+        async with self._session.patch(path, json=body, headers=headers) as answer:
+            assert answer.ok, await answer.text()
 
     async def raw(self, path: str) -> int:
         """Read an answer without looking into it: its size in bytes."""

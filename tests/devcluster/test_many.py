@@ -1,5 +1,6 @@
 """Many objects at once: what a namespace uses is kept up with every change, and not counted anew for each."""
 
+import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,8 @@ from devcluster.api import Api, DeleteOptions, Writer
 from devcluster.quota import Totals
 from devcluster.resources import NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
 from devcluster.store import Store
-from tests.devcluster.cluster import DevCluster, pod, stateful_set
+from tests.devcluster.cluster import DevCluster, pod, running, stateful_set
+from tests.devcluster.many import NODES, PODS, SPACE, Many
 
 WRITER = Writer("test")
 SETS = 200
@@ -62,3 +64,18 @@ def test_hundreds_of_sets_at_once_under_a_quota_settle_in_seconds(cluster: DevCl
     code, told = cluster.call("POST", f"{space}/pods", pod("one-more"))
     assert (code, told["reason"]) == (403, "Forbidden")
     assert f"used: pods={SETS}, limited: pods={SETS}" in told["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_five_thousand_pods_on_five_hundred_nodes_get_ready_in_bounded_memory(folder: Path) -> None:
+    async def start(cluster: DevCluster) -> float:
+        async with Many(cluster) as many:
+            await many.start(5000)
+            found = await many.call("GET", f"{PODS}?limit=1")
+            assert found["metadata"]["remainingItemCount"] == 4999
+            return many.memory_mib()
+
+    for cluster in running(folder, "--pods", "played", nodes=NODES):
+        cluster.namespace(SPACE)
+        assert asyncio.run(start(cluster)) < 1500
