@@ -194,7 +194,7 @@ def last_end(pod: Object) -> Diagnosis | None:
     if not ended:
         return None
     text = f"{ended.get('reason', '')}, exit code {ended.get('exitCode')}: {ended.get('message', '')}"
-    return diagnose("container", text.rstrip(": "))
+    return trouble_told("container", text.rstrip(": ")).diagnosis
 
 
 def end_told(pod: Object) -> Diagnosis | None:

@@ -13,8 +13,11 @@ from websockets.sync.client import connect
 
 
 class Server(Protocol):
-    address: str
-    token: str
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def token(self) -> str: ...
 
 
 class Connected:
