@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import uuid
 from pathlib import Path
 
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
@@ -59,23 +60,29 @@ class MemoryGroups:
                 return base
         return None
 
-    def make(self, name: str, limit_bytes: int) -> MemoryGroup | None:
+    def make(self, pod_uid: str, limit_bytes: int) -> MemoryGroup | None:
+        """One of its own for each start: what the kernel killed in the last one is no news of this one."""
         if self._base is None or not limit_bytes:
             return None
         with contextlib.suppress(OSError):
-            return MemoryGroup(self._base / name, limit_bytes)
+            return MemoryGroup(self._base / f"{pod_uid}-{uuid.uuid4().hex[:12]}", limit_bytes)
         return None
 
-    def clear(self) -> None:
-        """Remove what is empty: at the end, and at the start what a killed instance left."""
+    def sweep(self, pod_uid: str = "") -> None:
+        """Remove what is empty by now: of one pod, or of all."""
         if self._base is None or not self._base.exists():
             return
-        for folder in self._base.iterdir():
+        for folder in self._base.glob(f"{pod_uid}*"):
             if folder.is_dir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
-        with contextlib.suppress(OSError):
-            self._base.rmdir()
+
+    def clear(self) -> None:
+        """At the end, and at the start what a killed instance left."""
+        self.sweep()
+        if self._base is not None:
+            with contextlib.suppress(OSError):
+                self._base.rmdir()
 
 
 def resident_bytes(root: int) -> int:
