@@ -265,9 +265,25 @@ def _quota(obj: Obj) -> None:
     obj.setdefault("status", {})
 
 
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
 def _node(obj: Obj) -> None:
     obj.setdefault("spec", {})
-    obj.setdefault("status", {})
+    status = obj.setdefault("status", {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+    status.setdefault("nodeInfo", dict.fromkeys(_NODE_INFO, ""))
 
 
 _DEFAULTS: dict[str, Callable[[Obj], None]] = {

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable
 
 from devcluster.api import Api
+from devcluster.clock import now
 from devcluster.errors import ApiError
 from devcluster.events import Recorder
 from devcluster.fleet import Fleet, PlayedNode
+from devcluster.kubelet.admission import Ledger, Rejected, rejection
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.logs import PodLogs
-from devcluster.kubelet.pressure import EVICTED, Reclaiming
+from devcluster.kubelet.pressure import Reclaiming
 from devcluster.kubelet.runtime import Container
 from devcluster.kubelet.status import Outcome, lost
 from devcluster.kubelet.worker import PodWorker
@@ -27,6 +29,7 @@ class Kubelets:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._on: dict[str, dict[str, Obj]] = {}
         """The pods that have a worker, by node and uid."""
+        self._ledger = Ledger()
         self._cutting: dict[str, asyncio.Task[None]] = {}
         self._silent: set[str] = set()
         self._reclaiming = Reclaiming(api, self._pods_on, self._evict)
@@ -57,7 +60,10 @@ class Kubelets:
         self._follow(change.obj, there=change.type != "DELETED")
 
     def _follow(self, pod: Obj, there: bool) -> None:
-        worker = self._workers.get(pod["metadata"]["uid"])
+        uid, over = pod["metadata"]["uid"], pod.get("status", {}).get("phase") in OVER
+        worker = self._workers.get(uid)
+        if not there or over:
+            self._ledger.leave(uid)
         if not there:
             if worker:
                 worker.vanished()
@@ -65,13 +71,14 @@ class Kubelets:
                 self._host.clear(pod)
         elif worker:
             worker.heard(pod)
-        elif pod.get("status", {}).get("phase") not in OVER:
+        elif not over:
             self._take_up(pod)
 
     def _take_up(self, pod: Obj) -> None:
-        if refused := self._refusal(pod):
+        if "deletionTimestamp" not in pod["metadata"] and (refused := self._refusal(pod)):
             self._reject(pod, refused)
             return
+        self._ledger.enter(pod)
         uid = pod["metadata"]["uid"]
         worker = self._workers[uid] = PodWorker(self._api, self._host, pod)
         if "deletionTimestamp" in pod["metadata"]:
@@ -79,18 +86,19 @@ class Kubelets:
         self._on.setdefault(_node(pod), {})[uid] = pod
         self._tasks[uid] = asyncio.ensure_future(self._work(worker, pod))
 
-    def _refusal(self, pod: Obj) -> str:
-        """A node that is short of something itself takes nothing new, even what a scheduler sent."""
-        if self._fleet.presses(_node(pod), "disk"):
-            return "The node had condition: [DiskPressure]. "
-        if self._fleet.presses(_node(pod), "memory") and pod["status"].get("qosClass") == "BestEffort":
-            return "The node had condition: [MemoryPressure]. "
-        return ""
+    def _refusal(self, pod: Obj) -> Rejected | None:
+        node, found = self._fleet.get(_node(pod)), self._api.store.get(NODE, "", _node(pod))
+        if node is None or found is None:
+            return None
+        return rejection(pod, node, found, self._ledger.used(node.name))
 
-    def _reject(self, pod: Obj, why: str) -> None:
-        Recorder(self._api, KUBELET, _node(pod), KUBELET).event(POD, pod, "Warning", EVICTED, why)
-        ended = {"phase": "Failed", "reason": EVICTED, "message": f"Pod was rejected: {why}"}
-        self._api.set_status(POD, pod, pod["status"] | ended, KUBELET)
+    def _reject(self, pod: Obj, why: Rejected) -> None:
+        events = Recorder(self._api, KUBELET, _node(pod), KUBELET)
+        events.event(POD, pod, "Warning", why.reason, why.message)
+        ended = {"phase": "Failed", "reason": why.reason, "message": f"Pod was rejected: {why.message}"}
+        kept = {"observedGeneration": pod["metadata"].get("generation", 1), "startTime": now()}
+        qos = pod["status"].get("qosClass", "BestEffort")
+        self._api.set_status(POD, pod, kept | ended | {"qosClass": qos}, KUBELET)
 
     async def _work(self, worker: PodWorker, pod: Obj) -> None:
         try:
@@ -148,6 +156,7 @@ class Kubelets:
 
     def _drop(self, pod: Obj) -> None:
         uid = pod["metadata"]["uid"]
+        self._ledger.leave(uid)
         del self._workers[uid], self._tasks[uid], self._on[_node(pod)][uid]
 
     def _power_off(self, node: str) -> None:

@@ -7,6 +7,7 @@ from devcluster.api import Api
 from devcluster.disruption import disrupted
 from devcluster.events import Recorder
 from devcluster.fleet import PlayedNode
+from devcluster.kubelet.admission import EVICTED
 from devcluster.kubelet.status import Outcome
 from devcluster.nodes import KUBELET
 from devcluster.quantity import whole
@@ -15,7 +16,6 @@ from devcluster.resources import POD, Obj
 BETWEEN_SECONDS = 1.0
 """From one eviction to the next; a real kubelet looks every 10 seconds."""
 _RESOURCES = {"disk": "ephemeral-storage", "memory": "memory"}
-EVICTED = "Evicted"
 
 
 class Reclaiming:

@@ -288,3 +288,17 @@ def grows(file: Path) -> bool:
     before = file.stat().st_size
     time.sleep(0.6)
     return file.stat().st_size > before
+
+
+def test_a_pod_that_comes_for_a_gpu_that_died_is_not_admitted(cluster: DevCluster, space: str) -> None:
+    fault(cluster, dead_gpus=2)
+    cluster.until(NODE, lambda n: n["status"]["allocatable"]["nvidia.com/gpu"] == "0")
+    body = on_node("p")
+    body["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+    cluster.create(f"{space}/pods", body)
+    found = cluster.until(f"{space}/pods/p", lambda o: o["status"]["phase"] == "Failed")
+    assert found["status"]["reason"] == "UnexpectedAdmissionError"
+    assert (
+        "no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu"
+        in found["status"]["message"]
+    )

@@ -155,6 +155,7 @@ def told(kube: Kube, space: str, reason: str) -> list[str]:
 
 
 def test_a_new_node_takes_nothing_until_the_controller_has_seen_it(node: FakeNode) -> None:
+    assert node.made["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
     assert node.made["spec"]["taints"] == [{"key": f"{PREFIX}not-ready", "effect": "NoSchedule"}]
     node.until()
 
