@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,9 +24,14 @@ class LogWriter:
 
     def line(self, stream: str, text: bytes, *, part: bool = False) -> None:
         """One line, or a part of one that goes on."""
+        self.lines(stream, [text], part=part)
+
+    def lines(self, stream: str, texts: Iterable[bytes], *, part: bool = False) -> None:
+        """Lines that came together."""
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         tag = "P" if part else "F"
-        self._file.write(f"{stamp} {stream} {tag} ".encode() + text.rstrip(b"\n") + b"\n")
+        head = f"{stamp} {stream} {tag} ".encode()
+        self._file.write(b"".join(head + text.rstrip(b"\n") + b"\n" for text in texts))
         self._file.flush()
         if self._file.tell() > MOST_BYTES:
             self._rotate()
