@@ -20,7 +20,7 @@ How it is built, from the bottom up:
 - `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
 - `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
 - `api` the verbs on objects, whoever asks; `errors` refusals; `events`
-- `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`,
+- `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`, `openapi`,
   HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew

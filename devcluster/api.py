@@ -144,8 +144,6 @@ class Api:
                     f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 )
                 raise conflict(kind, name, why)
-            if version:
-                raise not_found(kind, name)
             return self._apply_new(kind, namespace, name, applied, writer), True
         if version not in (None, old["metadata"]["resourceVersion"]):
             raise modified(kind, name)

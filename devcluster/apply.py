@@ -1,5 +1,6 @@
 """Server-side apply, and the ownership that every other write leaves behind (metadata.managedFields)."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,11 +122,25 @@ def _merge(field: Field | None, live: Any, applied: Any) -> Any:
         }
     if not field.keys:
         return live + [v for v in applied if v not in live]
-    merged = {item_key(field, i): i for i in live}
-    for item in applied:
-        key = item_key(field, item)
-        merged[key] = _merge(field.item, merged[key], item) if key in merged else clone(item)
-    return list(merged.values())
+    had, wanted = ({item_key(field, i): i for i in items} for items in (live, applied))
+    merged = {k: _merge(field.item, had[k], i) if k in had else clone(i) for k, i in wanted.items()}
+    return [merged[k] if k in merged else had[k] for k in _interleaved(list(had), list(wanted))]
+
+
+def _interleaved(had: list[str], wanted: list[str]) -> list[str]:
+    """In the order of the applied list; what only the live one has stays where it comes there."""
+    found = []
+    while had or wanted:
+        if had and had[0] not in wanted:
+            if had[0] not in found:
+                found.append(had[0])
+            had = had[1:]
+            continue
+        if wanted:
+            found.append(wanted[0])
+            had = had[had[:1] == wanted[:1] :]
+            wanted = wanted[1:]
+    return found
 
 
 def _drop(field: Field | None, value: Any, path: Path) -> Any:
@@ -148,6 +163,11 @@ def _drop(field: Field | None, value: Any, path: Path) -> Any:
     return value
 
 
+def _is_key(path: Path) -> bool:
+    """Part of what names a list item, which goes with the whole item only."""
+    return len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
+
+
 def _owned_below(path: Path, managers: Managers, but: tuple[str, str, str]) -> bool:
     return any(p[: len(path)] == path for m in managers.values() if m.key != but for p in m.fields)
 
@@ -156,20 +176,23 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
     """The object after `manager` applied its configuration; ownership recorded, conflicts refused."""
     managers = _managers(live)
     key = (manager, "Apply", subresource)
+    applied = _within(kind, applied, subresource)
     wanted = owned(leaves(root(kind), _bare(applied)))
     last = managers[key].fields if key in managers else set()
     merged: Obj = _merge(root(kind), _bare(live), _bare(applied))
-    for path in sorted(last - wanted, key=len, reverse=True):
+    for path in sorted(last - wanted, key=len):
+        if _is_key(path):
+            continue
         below_wanted = any(p[: len(path)] == path for p in wanted)
         if not below_wanted and not _owned_below(path, managers, key):
             merged = _drop(root(kind), merged, path)
-    merged, _ = read(kind, merged)
     changed, removed = _differences(kind, live, merged)
     _settle_conflicts(managers, key, changed, force)
+    merged, _ = read(kind, merged)
     for other in managers.values():
         if other.key != key:
             other.fields -= removed
-    same = key in managers and not (changed or removed) and last == wanted
+    same = key in managers and last == wanted and not any(_differences(kind, live, merged))
     time = managers[key].time if same else now()
     managers[key] = Manager(manager, "Apply", subresource, kind.api_version, time, wanted)
     merged["metadata"]["resourceVersion"] = live["metadata"].get("resourceVersion", "")
@@ -177,9 +200,16 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
     return merged
 
 
+def _within(kind: Kind, applied: Obj, subresource: str) -> Obj:
+    """What this way of writing may own: an object without its status, or its status alone."""
+    if subresource == "status":
+        return {k: v for k, v in applied.items() if k == "status"} | {"metadata": {}}
+    return {k: v for k, v in applied.items() if k != "status" or "status" not in kind.subresources}
+
+
 def _settle_conflicts(managers: Managers, key: tuple[str, str, str], changed: Fields, force: bool) -> None:
     causes = []
-    for other in managers.values():
+    for other in sorted(managers.values(), key=lambda m: m.quoted):
         for path in sorted(other.fields & changed) if other.key != key else ():
             cause = {"reason": "FieldManagerConflict", "message": f"conflict with {other.quoted}"}
             causes.append(cause | {"field": show(path)})

@@ -1,8 +1,8 @@
-"""What a client asks before it asks for objects: versions, groups, resources, and the least of OpenAPI."""
+"""What a client asks before it asks for objects: versions, groups and resources."""
 
 from aiohttp import web
 
-from devcluster import resources
+from devcluster import openapi, resources
 from devcluster.errors import no_such_resource
 from devcluster.views import dump
 
@@ -40,33 +40,12 @@ def answer(path: str, host: str) -> web.Response:
         if parts[2] == "v1":
             return _json(resources.resource_list(parts[1]))
     if parts[:2] == ["openapi", "v3"]:
-        return _openapi(parts[2:])
+        return _json(openapi.document("/".join(parts[3:])) if parts[2:] else openapi.index())
     if parts[:2] == ["api", "v1"] or (
         parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in resources.groups()
     ):
         raise no_such_resource()
     return web.Response(text="404 page not found\n", status=404)
-
-
-def _openapi(parts: list[str]) -> web.Response:
-    """Enough for kubectl to see that the server validates fields itself."""
-    if not parts:
-        roots = ["api/v1", *(f"apis/{g}/v1" for g in resources.groups())]
-        return _json({"paths": {r: {"serverRelativeURL": f"/openapi/v3/{r}"} for r in roots}})
-    group = "" if parts[0] == "api" else parts[1]
-    paths = {}
-    for kind in resources.KINDS:
-        if kind.group == group:
-            scope = "/namespaces/{namespace}" if kind.namespaced else ""
-            gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-            patch = {
-                "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
-                "x-kubernetes-group-version-kind": gvk,
-                "x-kubernetes-action": "patch",
-            }
-            paths[f"/{'/'.join(parts)}{scope}/{kind.plural}/{{name}}"] = {"patch": patch}
-    info = {"title": "Kubernetes", "version": "v1.36.2"}
-    return _json({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}})
 
 
 def _json(body: resources.Obj) -> web.Response:

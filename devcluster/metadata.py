@@ -60,6 +60,8 @@ def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
         raise invalid(kind, had["name"], [fault, fault])
     if subresource == "status":
         kept = clone({k: v for k, v in old.items() if k != "status"})
+        if "managedFields" in meta:
+            kept["metadata"]["managedFields"] = meta["managedFields"]
         if annotations := meta.get("annotations"):  # a status may come with annotations
             kept["metadata"]["annotations"] = annotations
         return dict(kept) | ({"status": new["status"]} if "status" in new else {})
