@@ -201,10 +201,19 @@ def _service_addresses(obj: Obj) -> None:
 def _claim(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
-    if source := spec.get("dataSource") or spec.get("dataSourceRef"):
-        for member in ("dataSource", "dataSourceRef"):
-            spec.setdefault(member, source)
+    _data_source(spec)
     obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _data_source(spec: Obj) -> None:
+    """The older member and the newer one say the same; the older knows claims and snapshots only."""
+    older = spec.get("dataSource") or {}
+    if older and not older.get("apiGroup") and older.get("kind") != "PersistentVolumeClaim":
+        del spec["dataSource"]
+    if source := spec.get("dataSource") or spec.get("dataSourceRef"):
+        source.setdefault("apiGroup", None)
+        for member in ("dataSource", "dataSourceRef"):
+            spec.setdefault(member, dict(source))
 
 
 def _volume_object(obj: Obj) -> None:

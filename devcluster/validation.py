@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from devcluster import roles, volumepaths
+from devcluster import roles, volumepaths, volumerules
 from devcluster.errors import (
     Cause,
     duplicate,
@@ -274,20 +274,6 @@ def _service_change(new: Obj, old: Obj) -> Iterator[Cause]:
         yield invalid_value("spec.clusterIPs[0]", [new["spec"].get("clusterIP")], "may not change once set")
 
 
-def _claim(obj: Obj) -> Iterator[Cause]:
-    spec = obj["spec"]
-    modes = spec.get("accessModes") or []
-    if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        yield forbidden_field("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
-    size = (spec.get("resources") or {}).get("requests", {}).get("storage")
-    if size is None:
-        yield required("spec.resources[storage]")
-    elif milli(size) <= 0:
-        yield invalid_value("spec.resources[storage]", size, "must be greater than zero")
-
-
 def _claim_change(new: Obj, old: Obj) -> Iterator[Cause]:
     def fixed(obj: Obj, bound: bool) -> Obj:
         free = ("resources", "volumeAttributesClassName") if bound else ()
@@ -313,7 +299,11 @@ _CHECKS: dict[str, Callable[[Obj], Iterator[Cause]]] = {
     "Deployment": _workload,
     "Job": _job,
     "Service": _service,
-    "PersistentVolumeClaim": _claim,
+    "PersistentVolume": volumerules.volume,
+    "PersistentVolumeClaim": volumerules.claim,
+    "VolumeSnapshot": volumerules.snapshot,
+    "VolumeSnapshotClass": volumerules.snapshot_class,
+    "VolumeSnapshotContent": volumerules.snapshot_content,
     "Role": roles.role,
     "ClusterRole": roles.cluster_role,
     "RoleBinding": roles.role_binding,

@@ -73,9 +73,11 @@ class VolumeFaults:
         fault = self.matches(step, claim, node)
         if fault is None:
             return
-        begun = self._begun.setdefault((fault.id, claim["metadata"]["uid"] + node), time.monotonic())
+        key = fault.id, claim["metadata"]["uid"] + node
+        begun = self._begun.setdefault(key, time.monotonic())
         fault.hits += 1
         if "seconds" not in fault.spec:
             raise HeldBack(fault.spec.get("error", STUCK))
         if time.monotonic() < begun + fault.spec["seconds"]:
             raise HeldBack
+        del self._begun[key]

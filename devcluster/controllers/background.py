@@ -22,3 +22,7 @@ class Background:
         del self._tasks[key]
         task.result()
         return True
+
+    def busy(self, key: Hashable) -> bool:
+        task = self._tasks.get(key)
+        return task is not None and not task.done()

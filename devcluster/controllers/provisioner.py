@@ -99,8 +99,13 @@ class Provisioner(Controller[Key]):
     def _copied(self, claim: Obj, source: str) -> bool:
         meta = claim["metadata"]
         key: Key = (PVC, meta["namespace"], meta["name"])
-        copying = lambda: self._data.copy(source, _name(claim))  # noqa: E731
-        return self._copies.done(meta["uid"], copying, lambda: self.add(key))
+
+        async def copy() -> None:
+            await self._data.copy(source, _name(claim))
+            if (self.api.store.get(*key) or {}).get("metadata", {}).get("uid") != meta["uid"]:
+                await self._data.discard(_name(claim))  # nobody wants it any more
+
+        return self._copies.done(meta["uid"], copy, lambda: self.add(key))
 
     def _tell_failed(self, claim: Obj, driver: Driver, why: str) -> None:
         if why:

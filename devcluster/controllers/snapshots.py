@@ -209,8 +209,7 @@ class SnapshotController(Controller[Key]):
 
     async def _content(self, content: Obj) -> float | None:
         if "deletionTimestamp" in content["metadata"]:
-            await self._discard(content)
-            return None
+            return await self._discard(content)
         if (content.get("status") or {}).get("readyToUse") or content["spec"]["driver"] not in DRIVERS:
             return None
         try:
@@ -237,7 +236,7 @@ class SnapshotController(Controller[Key]):
         claim = self.api.store.get(PVC, ref.get("namespace", ""), ref.get("name", ""))
         if claim:
             self._faults.bear("snapshot", claim)
-        handle = "snapshot-" + name.removeprefix("snapcontent-")
+        handle = _handle(name)
 
         def again() -> None:
             self.add((SNAPSHOT_CONTENT, "", name))
@@ -266,11 +265,14 @@ class SnapshotController(Controller[Key]):
         reason = "SnapshotContentCheckandUpdateFailed"
         self._events.event(SNAPSHOT_CONTENT, content, "Warning", reason, message)
 
-    async def _discard(self, content: Obj) -> None:
-        handle = (content.get("status") or {}).get("snapshotHandle")
-        if handle and content["spec"]["deletionPolicy"] == "Delete":
-            await self._data.discard(handle)
+    async def _discard(self, content: Obj) -> float | None:
+        name = content["metadata"]["name"]
+        if self._copies.busy(name):
+            return RETRY_SECONDS
+        if content["spec"]["deletionPolicy"] == "Delete":
+            await self._data.discard((content.get("status") or {}).get("snapshotHandle") or _handle(name))
         self._edit_finalizers(SNAPSHOT_CONTENT, content, remove=(CONTENT_GUARD,))
+        return None
 
     def _edit_finalizers(
         self, kind: Kind, obj: Obj, add: Iterable[str] = (), remove: Iterable[str] = ()
@@ -284,6 +286,10 @@ class SnapshotController(Controller[Key]):
 
         meta = obj["metadata"]
         self.api.update(kind, meta.get("namespace", ""), meta["name"], change, _WRITER)
+
+
+def _handle(content: str) -> str:
+    return "snapshot-" + content.removeprefix("snapcontent-")
 
 
 def _is(volume: Obj, handle: str) -> bool:

@@ -39,6 +39,8 @@ class Disks:
         self.mounted: set[str] = set()
         for folder in (self._files, self._mounts):
             folder.mkdir(exist_ok=True, mode=0o700)
+        for unfinished in self._files.glob("*.new"):
+            _remove(unfinished)
 
     def _file(self, volume: str) -> Path:
         """The file that holds it; without root, the folder that is it."""

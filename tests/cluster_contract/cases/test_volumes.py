@@ -10,6 +10,7 @@ from tests.kube import Kube, Obj
 
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+NFS = {"server": "nowhere", "path": "/"}
 Make = Callable[..., str]
 
 
@@ -378,3 +379,65 @@ def test_the_volume_of_a_deleted_claim_is_let_go_by_its_policy(kube: Kube, space
     kube.call("DELETE", path)
     kube.until(f"{VOLUMES}/{name}", lambda o: gone(o) or o["status"]["phase"] in ("Released", "Failed"), 30)
     kube.call("DELETE", f"{VOLUMES}/{name}")
+
+
+# --- what makes no sense
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (
+            {},
+            (
+                "[spec.accessModes: Required value, spec.capacity: Required value, spec.capacity: Unsupported value: null:"
+                ' supported values: "storage", spec: Required value: must specify a volume type]'
+            ),
+        ),
+        (
+            {"capacity": {"storage": "0"}, "accessModes": ["Any"], "hostPath": {"path": "/x"}, "nfs": NFS},
+            (
+                '[spec.accessModes: Unsupported value: "Any": supported values: "ReadOnlyMany", "ReadWriteMany",'
+                ' "ReadWriteOnce", "ReadWriteOncePod", spec.capacity[storage]: Invalid value: "0": must be greater than'
+                " zero, spec.nfs: Forbidden: may not specify more than 1 volume type]"
+            ),
+        ),
+        (
+            {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x"}},
+            "spec.csi.volumeHandle: Required value",
+        ),
+    ],
+)
+def test_a_volume_that_makes_no_sense_is_refused(kube: Kube, spec: Obj, why: str) -> None:
+    code, refused = kube.call("POST", VOLUMES, {"metadata": {"name": "bad"}, "spec": spec}, dryRun="All")
+    assert (code, refused["message"]) == (422, f'PersistentVolume "bad" is invalid: {why}')
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (
+            {"volumeMode": "Any"},
+            'spec.volumeMode: Unsupported value: "Any": supported values: "Block", "Filesystem"',
+        ),
+        (
+            {"accessModes": ["ReadWriteOnce", "ReadWriteOncePod"]},
+            "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes",
+        ),
+        (
+            {"dataSource": {"kind": "PersistentVolumeClaim", "name": ""}},
+            "[spec.dataSource.name: Required value, spec.dataSourceRef.name: Required value]",
+        ),
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_refused(kube: Kube, space: str, spec: Obj, why: str) -> None:
+    usual: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {"metadata": {"name": "bad"}, "spec": usual | spec}
+    code, refused = kube.call("POST", f"{space}/persistentvolumeclaims", body, dryRun="All")
+    assert (code, refused["message"]) == (422, f'PersistentVolumeClaim "bad" is invalid: {why}')
+
+
+def test_the_source_of_a_claim_is_told_in_both_its_members(kube: Kube, space: str) -> None:
+    source = {"kind": "PersistentVolumeClaim", "name": "other"}
+    made = kube.get(claim(kube, space, "c", "", dataSource=source))
+    assert made["spec"]["dataSource"] == made["spec"]["dataSourceRef"] == {"apiGroup": None, **source}
