@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from devcluster import admission, apply, defaults, escalation, metadata, validation
+from devcluster import admission, apply, defaults, escalation, metadata, rbac, validation
 from devcluster.clock import now
 from devcluster.errors import (
     ApiError,
@@ -22,7 +22,7 @@ from devcluster.errors import (
 )
 from devcluster.qos import first_status
 from devcluster.quota import Totals
-from devcluster.rbac import User
+from devcluster.rbac import Ask, User
 from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
 from devcluster.store import Store, clone
 
@@ -158,6 +158,8 @@ class Api:
         return self.update(kind, namespace, name, lambda _: merged, writer, tracked=False), False
 
     def _apply_new(self, kind: Kind, namespace: str, name: str, applied: Obj, writer: Writer) -> Obj:
+        if writer.user:  # who may patch need not be one who may create
+            rbac.check(self.store, writer.user, Ask("create", kind.group, kind.plural, "", namespace, name))
         if applied["metadata"].setdefault("name", name) != name:
             raise bad_request(
                 f"the name of the object ({applied['metadata']['name']}) does not match the name on the URL ({name})"

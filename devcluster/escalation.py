@@ -10,6 +10,10 @@ from devcluster.store import Store
 
 ROLES = (ROLE, CLUSTER_ROLE)
 BINDINGS = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
+EVERYTHING: list[Obj] = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+]
 _WORDS = {
     "apiGroups": "APIGroups",
     "resources": "Resources",
@@ -40,7 +44,10 @@ def check(store: Store, kind: Kind, new: Obj, old: Obj | None, user: User | None
         return
     if rules is None:
         raise not_found(kind, about)
-    if missing := _missing(rbac.holdings(store, user, namespace).rules, rules):
+    held = rbac.holdings(store, user, namespace).rules
+    if new.get("aggregationRule") and _missing(held, EVERYTHING):
+        raise forbidden(kind, about, "must have cluster-admin privileges to use the aggregationRule")
+    if missing := _missing(held, rules):
         groups = " ".join(f'"{g}"' for g in user.groups)
         who = f'user "{user.name}" (groups=[{groups}])'
         why = f"{who} is attempting to grant RBAC permissions not currently held:\n" + "\n".join(missing)

@@ -1,7 +1,7 @@
 """Who one is, what one may, and in which words it is refused: tokens, roles, bindings and reviews."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -202,6 +202,44 @@ def test_nobody_grants_what_they_do_not_hold(kube: Kube, space: str, limited: Ku
         "is attempting to grant RBAC permissions not currently held:\n"
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "patch"]}'
     )
+
+
+def test_an_apply_of_what_is_not_there_takes_the_right_to_create(
+    kube: Kube, space: str, limited: Kube
+) -> None:
+    grant(kube, space, {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]})
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
+    code, told = limited.apply(f"{space}/configmaps/new", body)
+    assert code == 403
+    assert 'cannot create resource "configmaps"' in told["message"]
+    kube.create(f"{space}/configmaps", body)
+    assert limited.apply(f"{space}/configmaps/new", body)[0] == 200
+
+
+@pytest.fixture
+def makes_cluster_roles(kube: Kube, space: str, account: str) -> Iterator[None]:
+    name = name_of(space)
+    rule = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}
+    kube.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [rule]})
+    subject = {"kind": "ServiceAccount", "name": "limited", "namespace": name}
+    reference = {"kind": "ClusterRole", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    kube.create(f"{RBAC}/clusterrolebindings", binding)
+    asked = {"verb": "create", "group": "rbac.authorization.k8s.io", "resource": "clusterroles"}
+    holds(kube, {"user": f"system:serviceaccount:{name}:limited", "resourceAttributes": asked})
+    yield
+    kube.call("DELETE", f"{RBAC}/clusterrolebindings/{name}")
+    kube.call("DELETE", f"{RBAC}/clusterroles/{name}")
+
+
+@pytest.mark.usefixtures("makes_cluster_roles")
+def test_only_who_holds_everything_puts_roles_together_by_labels(space: str, limited: Kube) -> None:
+    chosen = {"matchLabels": {"example.org/part": name_of(space)}}
+    body: Obj = {"metadata": {"name": f"{name_of(space)}-whole"}}
+    body["aggregationRule"] = {"clusterRoleSelectors": [chosen]}
+    code, told = limited.call("POST", f"{RBAC}/clusterroles", body)
+    assert code == 403
+    assert told["message"].endswith("must have cluster-admin privileges to use the aggregationRule")
 
 
 def test_a_binding_never_changes_its_role(kube: Kube, space: str, limited: Kube) -> None:
