@@ -390,8 +390,8 @@ def test_the_volume_of_a_deleted_claim_is_let_go_by_its_policy(kube: Kube, space
         (
             {},
             (
-                "[spec.accessModes: Required value, spec.capacity: Required value, spec.capacity: Unsupported value: null:"
-                ' supported values: "storage", spec: Required value: must specify a volume type]'
+                "[spec.accessModes: Required value, spec.capacity: Required value, spec.capacity: Unsupported"
+                ' value: null: supported values: "storage", spec: Required value: must specify a volume type]'
             ),
         ),
         (
