@@ -78,7 +78,7 @@ class Faults:
         return found[0]
 
     def list(self) -> Obj:
-        return {"faults": [fault.shown for fault, _ in self._on.values()]}
+        return {"faults": [fault.shown for fault, _ in self._on.values() if not fault.released.is_set()]}
 
     def remove(self, fault_id: int | None = None) -> None:
         """End one, or all of them."""

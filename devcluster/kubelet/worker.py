@@ -81,6 +81,11 @@ class PodWorker:
         self._eviction = why
         self._evicted.set()
 
+    def _tell(self, level: str, reason: str, message: str, path: str = "") -> None:
+        """An event; of a node that is not heard nothing comes through."""
+        if self._host.reachable(self._pod):
+            self._events.event(POD, self._pod, level, reason, message, path)
+
     def refresh(self) -> None:
         """Tell its status again: nobody heard it for a while."""
         self._dirty.set()
@@ -110,7 +115,7 @@ class PodWorker:
         return seconds
 
     async def _cut_short(self, living: "asyncio.Future[None]", why: Outcome) -> None:
-        self._events.event(POD, self._pod, why.level, why.reason, why.message)
+        self._tell(why.level, why.reason, why.message)
         await _cancelled(living)
         grace = why.grace_seconds
         await self._stop_containers(
@@ -170,7 +175,7 @@ class PodWorker:
         path = f"spec.{'initContainers' if state.init else 'containers'}{{{spec['name']}}}"
 
         def tell(level: str, reason: str, message: str) -> None:
-            self._events.event(POD, self._pod, level, reason, message, path)
+            self._tell(level, reason, message, path)
 
         planner = Planner(
             pod=self._pod,
@@ -197,7 +202,7 @@ class PodWorker:
                 await self._mount(volumes)
                 self._sandboxed = True
             except NotReady as error:
-                self._events.event(POD, self._pod, "Warning", "FailedMount", str(error))
+                self._tell("Warning", "FailedMount", str(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
         self._volumes = volumes

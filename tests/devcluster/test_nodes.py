@@ -98,6 +98,16 @@ def test_a_node_that_falls_silent_is_unknown_tainted_and_its_pods_unready(
     assert [e["message"] for e in told if e["reason"] == "NodeNotReady"] == ["Node is not ready"]
 
 
+def test_a_node_that_is_told_to_be_ready_again_has_no_fault_left(cluster: DevCluster, space: str) -> None:
+    fault(cluster, ready=False)
+    fault(cluster, pressure="memory")
+    cluster.until(NODE, lambda n: ready(n) == "Unknown")
+    fault(cluster, ready=True)
+    node = cluster.until(NODE, lambda n: ready(n) == "True" and not taints(n))
+    assert conditions(node)["MemoryPressure"]["status"] == "False"
+    assert cluster.get("/_faults")["faults"] == []
+
+
 def test_what_was_deleted_while_its_node_was_away_ends_when_it_is_back_and_the_rest_goes_on(
     cluster: DevCluster, space: str
 ) -> None:
