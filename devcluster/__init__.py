@@ -24,6 +24,8 @@ How it is built, from the bottom up:
   HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew
+- `controllers/` of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by
+  `rollouts`; `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions` and `eviction`
 - `scheduler` places pods: `filters` what a pod asks of nodes, by `fitting` and `spreading`; `preemption`, `priorities`
 - `storage` the two drivers and their classes; `controllers/`: `volumes` and `binding` which claim gets which volume,
   `provisioner`, `resizer`, `snapshots`, `attachments` what drivers do; `volumebinding` the scheduler's part;
@@ -45,6 +47,6 @@ Their network is their own where slirp4netns is installed: what connects to a po
 a socket of its own. Elsewhere pods share this machine's, a process must bind its pod's address (POD_IP from
 status.podIP), and a wildcard bind takes the port from every other pod.
 
-What it does not do: NetworkPolicies are stored, not enforced; Jobs, Deployments and DaemonSets are stored only; no
+What it does not do: NetworkPolicies are stored, not enforced; DaemonSets are stored only; no
 exec, attach or port-forward; no exec or grpc probes, init containers or sidecars.
 """
