@@ -21,5 +21,7 @@ class BackOff:
 
 def in_words(seconds: float) -> str:
     """As Go writes a duration."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"

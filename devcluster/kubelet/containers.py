@@ -131,7 +131,7 @@ class ContainerLife:
         """Tries until the container is made; CannotRun where it is and does not start."""
         while True:
             try:
-                container = await self._around.runtime.start(self._planner.plan(image, self.state.restarts))
+                container = await self._made(image)
             except CannotRun as error:
                 if error.reason == "StartError":
                     self._created(container_id())
@@ -144,6 +144,14 @@ class ContainerLife:
             else:
                 self._created(container.id)
                 return container
+
+    async def _made(self, image: Image) -> Container:
+        try:
+            return await self._around.runtime.start(self._planner.plan(image, self.state.restarts))
+        except OSError as error:
+            raise CannotRun(
+                "CreateContainerError", f"failed to create containerd container: {error}"
+            ) from error
 
     def _created(self, container_id: str) -> None:
         reference = self._spec["image"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from devcluster.kubelet import config
 from devcluster.kubelet.logs import forget_before, last_words
-from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, Mount
+from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Ending, Exit, Mount
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import NotReady, PodVolumes
 from devcluster.nodes import Image
@@ -14,6 +14,8 @@ from devcluster.quantity import whole
 from devcluster.resources import Obj
 
 MOST_MESSAGE_BYTES = 4096
+ENDS = "devcluster.local/ends"
+"""An annotation of played pods: after how many seconds their containers exit, and with which code, as `2:1`."""
 
 
 class Planner:
@@ -50,8 +52,6 @@ class Planner:
             return plan
         except NotReady as error:
             raise CannotRun(config.CONFIG_ERROR, str(error)) from error
-        except OSError as error:
-            raise CannotRun("CreateContainerError", f"failed to generate container spec: {error}") from error
 
     def explained(self, exit_: Exit, attempt: int) -> Exit:
         """With the message that the container left."""
@@ -95,4 +95,18 @@ def make_plan(
         memory_bytes=whole(spec.get("resources", {}).get("limits", {}).get("memory", "0")),
         log=log,
         mounts=mounts,
+        ending=_ending(pod, spec),
     )
+
+
+def _ending(pod: Obj, spec: Obj) -> Ending | None:
+    """An init container has done its work at once; the others run until they are told, or as the pod says."""
+    inits = [c["name"] for c in pod["spec"].get("initContainers") or []]
+    if spec["name"] in inits:
+        return None if spec.get("restartPolicy") == "Always" else Ending(0.0, 0)
+    asked = (pod["metadata"].get("annotations") or {}).get(ENDS, "")
+    seconds, _, code = asked.partition(":")
+    try:
+        return Ending(float(seconds), int(code)) if asked else None
+    except ValueError as error:
+        raise CannotRun(config.CONFIG_ERROR, f"{ENDS} is SECONDS:CODE, not {asked}") from error

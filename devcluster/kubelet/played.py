@@ -2,21 +2,25 @@
 
 import asyncio
 
-from devcluster.kubelet.runtime import ContainerPlan, Exit, container_id
+from devcluster.kubelet.runtime import ContainerPlan, Ending, Exit, container_id
 from devcluster.kubelet.sessions import CannotExecute, Session, Wish
 from devcluster.nodes import Played
 from devcluster.resources import Obj
 
 
 class PlayedContainer:
-    def __init__(self, stop_seconds: float):
+    def __init__(self, stop_seconds: float, ending: Ending | None):
         self.id = container_id()
-        self._stop_seconds = stop_seconds
+        self._stop_seconds, self._ending = stop_seconds, ending
         self._stopped = asyncio.Event()
 
     async def wait(self) -> Exit:
-        await self._stopped.wait()
-        return Exit(0, "Completed")
+        code = 0
+        try:
+            await asyncio.wait_for(self._stopped.wait(), self._ending.seconds if self._ending else None)
+        except TimeoutError:
+            code = self._ending.code if self._ending else 0
+        return Exit(code, "Error" if code else "Completed")
 
     async def stop(self, grace_seconds: float) -> None:
         await asyncio.sleep(min(self._stop_seconds, grace_seconds))
@@ -34,7 +38,7 @@ class PlayedRuntime:
 
     async def start(self, plan: ContainerPlan) -> PlayedContainer:
         await asyncio.sleep(self._timing.start_seconds)
-        return PlayedContainer(self._timing.stop_seconds)
+        return PlayedContainer(self._timing.stop_seconds, plan.ending)
 
     async def forget(self, pod: Obj) -> None:
         pass

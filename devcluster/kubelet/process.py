@@ -133,19 +133,25 @@ class ProcessRuntime:
             raise CannotRun("CreateContainerConfigError", "a process pod never runs as root: set runAsUser")
         uid = await asyncio.to_thread(self._prepare, plan)
         memory = self._memory.make(plan.pod_uid, plan.memory_bytes) if self._memory else None
+        log = LogWriter(plan.log)
         reading, writing = os.pipe()
         tie, stdin = socket.socketpair()
         try:
             process = await self._spawn(plan, stdin, writing)
+        except BaseException:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
             stdin.close()
         control = Control(tie, uid)
-        container = ProcessContainer(process, control, LogWriter(plan.log), memory, plan.memory_bytes)
+        container = ProcessContainer(process, control, log, memory, plan.memory_bytes)
         self._running.setdefault(plan.pod_uid, []).append(container)
         self._remember()
         try:
-            await control.send_plan(json.dumps(self._instructions(plan, uid, memory)).encode())
+            sent = json.dumps(self._instructions(plan, uid, memory)).encode()
+            with contextlib.suppress(ConnectionError):  # it has ended already, and said why
+                await control.send_plan(sent)
             told = await _told(reading)
         except BaseException:
             container.kill()

@@ -40,6 +40,14 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How a played container ends by itself."""
+
+    seconds: float
+    code: int
+
+
+@dataclass(frozen=True)
 class ContainerPlan:
     """All that it takes to start one container once."""
 
@@ -59,6 +67,8 @@ class ContainerPlan:
     memory_bytes: int
     log: Path
     mounts: list[Mount] = field(default_factory=list)
+    ending: Ending | None = None
+    """If it is only played."""
 
 
 @dataclass(frozen=True)
