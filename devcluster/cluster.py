@@ -30,6 +30,7 @@ from devcluster.controllers.services import ServiceController
 from devcluster.controllers.snapshots import SnapshotController
 from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController
+from devcluster.errors import ApiError
 from devcluster.events import expire
 from devcluster.faults import Faults
 from devcluster.fleet import Fleet
@@ -45,7 +46,7 @@ from devcluster.kubelet.reports import Reports
 from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
-from devcluster.resources import NAMESPACE
+from devcluster.resources import NAMESPACE, Obj
 from devcluster.scheduler import Scheduler, create_priority_classes
 from devcluster.server import Server
 from devcluster.storage import Data, NoData
@@ -139,8 +140,7 @@ class Cluster:
         tasks += [asyncio.create_task(self._expire_events()), asyncio.create_task(memory.spare())]
         tasks.append(asyncio.create_task(self._reports.run()))
         self._kubelets.start()
-        for spec in self._options.file.faults:
-            self.faults.add(spec)
+        self._switch_on(self._options.file.faults)
         url = f"https://127.0.0.1:{port}"
         instance.write_kubeconfig(self._options.kubeconfig, url, self._certificate, token)
         kind = "process" if self._options.process_pods else "played"
@@ -158,6 +158,13 @@ class Cluster:
         await self._network.close()
         self._disks.close()
         self.store.close()
+
+    def _switch_on(self, faults: list[Obj]) -> None:
+        for spec in faults:
+            try:
+                self.faults.add(spec)
+            except ApiError as error:
+                log.warning("node file: fault %s: %s", spec, error.message)
 
     def _furnish(self) -> None:
         """What every cluster has from the first moment on."""

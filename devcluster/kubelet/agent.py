@@ -55,9 +55,13 @@ class Kubelets:
             self._take_up(pod)
 
     def _heard(self, change: Change) -> None:
-        if change.kind is not POD or not self._fleet.speaks(_node(change.obj)):
+        if change.kind is not POD:
             return
-        self._follow(change.obj, there=change.type != "DELETED")
+        pod, gone = change.obj, change.type == "DELETED"
+        if self._fleet.speaks(_node(pod)):
+            self._follow(pod, there=not gone)
+        elif gone and pod["metadata"]["uid"] not in self._workers:
+            self._host.clear(pod)  # a node without power holds nothing
 
     def _follow(self, pod: Obj, there: bool) -> None:
         uid, over = pod["metadata"]["uid"], pod.get("status", {}).get("phase") in OVER
@@ -123,8 +127,9 @@ class Kubelets:
         if not addresses:
             raise ApiError(500, "", "no preferred addresses found; known addresses: []")
         meta, endpoint = pod["metadata"], f"{addresses[0]}:10250"
-        where = f"https://{endpoint}/{what}/{meta['namespace']}/{meta['name']}/{pod['spec']['containers'][0]['name']}"
-        raise ApiError(500, "", f'Get "{where}": dial tcp {endpoint}: i/o timeout')
+        called = f"{meta['namespace']}/{meta['name']}/{pod['spec']['containers'][0]['name']}"
+        doing = "error dialing backend" if what == "exec" else f'Get "https://{endpoint}/{what}/{called}"'
+        raise ApiError(500, "", f"{doing}: dial tcp {endpoint}: i/o timeout")
 
     def running(self, pod: Obj, name: str) -> Container | None:
         """A pod's container of this name, if it runs."""

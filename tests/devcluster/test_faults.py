@@ -23,6 +23,7 @@ played: {start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}
 back_off: {first_seconds: 0.5}
 faults:
   - {image: "docker.io/local/slow:1", seconds: 1.5}
+  - {gremlins: 3}
 """
 
 
@@ -263,7 +264,9 @@ def test_a_pull_fails_for_the_images_that_are_named_and_works_again(cluster: Dev
     cluster.until(f"{space}/pods/p", is_ready, 30)
 
 
-def test_the_node_file_switches_faults_on_from_the_start(cluster: DevCluster, space: str) -> None:
+def test_the_node_file_switches_faults_on_from_the_start_and_skips_what_makes_no_sense(
+    cluster: DevCluster, space: str
+) -> None:
     cluster.create(f"{space}/pods", image_pod("docker.io/local/slow:1"))
     cluster.until(f"{space}/pods/p", is_ready)
     events = cluster.get(f"{space}/events", fieldSelector="reason=Pulled")["items"]
