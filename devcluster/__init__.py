@@ -31,7 +31,9 @@ How it is built, from the bottom up:
   `provisioner`, `resizer`, `snapshots`, `attachments` what drivers do; `volumebinding` the scheduler's part;
   `kubelet/`: `mounting`, `disks` the data, `ephemeral` what pods write elsewhere
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
-  container, `played` and `process` the two runtimes
+  container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks do; `status` what is told,
+  `logs` what is kept; `played` and `process` the two runtimes; `sessions` further commands in a container, which
+  `streaming` opens to kubectl exec
 - `network` how pods are reached; `kubelet/podnetwork`, `hub`, `outside` a network of their own
 - `kubelet/sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call and is
 - `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;
@@ -48,5 +50,5 @@ a socket of its own. Elsewhere pods share this machine's, a process must bind it
 status.podIP), and a wildcard bind takes the port from every other pod.
 
 What it does not do: NetworkPolicies are stored, not enforced; DaemonSets are stored only; no
-exec, attach or port-forward; no exec or grpc probes, init containers or sidecars.
+attach or port-forward, and exec by WebSockets alone; no probes by gRPC, no ephemeral containers.
 """
