@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from devcluster import roles, volumepaths, volumerules
+from devcluster import jobvalidation, roles, volumepaths, volumerules
 from devcluster.errors import (
     Cause,
     duplicate,
@@ -236,6 +236,7 @@ def _selector_change(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def _job(obj: Obj) -> Iterator[Cause]:
+    yield from jobvalidation.check(obj)
     spec = obj["spec"]["template"]["spec"]
     if spec.get("restartPolicy") not in ("OnFailure", "Never"):
         yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')

@@ -291,3 +291,33 @@ def test_a_job_let_go_of_its_pods_leaves_them_free_to_be_deleted(jobs: Jobs) -> 
     path = f"{jobs.space}/pods/{pod['metadata']['name']}"
     found = jobs.kube.until(path, lambda o: "finalizers" not in o["metadata"])
     assert "ownerReferences" not in found["metadata"]
+
+
+RESTARTED = (
+    "spec.template.spec.restartPolicy",
+    'only "Never" is supported when podFailurePolicy is specified',
+)
+IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "why"),
+    [
+        ({"parallelism": -1}, "spec.parallelism", "must be greater than or equal to 0"),
+        ({"backoffLimitPerIndex": 1}, "spec.backoffLimitPerIndex", "requires indexed completion mode"),
+        ({"restart": "OnFailure", "podFailurePolicy": {"rules": [IGNORE]}}, *RESTARTED),
+        (
+            {"podReplacementPolicy": "TerminatingOrFailed", "podFailurePolicy": {"rules": [IGNORE]}},
+            "spec.podReplacementPolicy",
+            'Unsupported value: "TerminatingOrFailed": supported values: "Failed"',
+        ),
+        ({"completionMode": "None"}, "spec.completionMode", 'supported values: "NonIndexed", "Indexed"'),
+    ],
+)
+def test_what_does_not_go_together_is_refused(jobs: Jobs, spec: Any, field: str, why: str) -> None:
+    restart = spec.pop("restart", "Never")
+    body = {"template": template("image", restartPolicy=restart), **spec}
+    code, refused = jobs.kube.call("POST", jobs.path, {"metadata": {"name": "j"}, "spec": body})
+    assert (code, refused["reason"]) == (422, "Invalid")
+    (cause,) = refused["details"]["causes"]
+    assert cause["field"] == field and cause["message"].endswith(why)
