@@ -195,6 +195,14 @@ def test_the_server_says_what_it_serves(kubectl: Kubectl) -> None:
     assert kubectl("get", "--raw", "/readyz") == "ok"
 
 
+def test_explain_tells_the_types_of_fields(kubectl: Kubectl) -> None:
+    assert "FIELD: nodeName <string>" in kubectl("explain", "pod.spec.nodeName")
+    fields = kubectl("explain", "statefulset.spec")
+    assert "replicas" in fields
+    assert "<PodTemplateSpec> -required-" in fields
+    assert 'field "nope" does not exist' in kubectl.fails("explain", "pod.spec.nope")
+
+
 def test_there_are_no_metrics(kubectl: Kubectl) -> None:
     assert kubectl.fails("top", "pods") == "error: Metrics API not available\n"
     assert kubectl.fails("top", "nodes") == "error: Metrics API not available\n"

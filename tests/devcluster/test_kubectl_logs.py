@@ -1,4 +1,4 @@
-"""kubectl and what runs in a pod: logs, followed and of the container before, and commands inside."""
+"""kubectl and what runs in a pod: its logs, followed and of the container before, and a command inside."""
 
 import shutil
 import sys
@@ -78,6 +78,8 @@ def test_logs_of_the_container_before_this_one(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}=3",
             "pod/crashes", "--timeout=60s")  # fmt: skip
     assert kubectl("logs", "crashes", "--previous") == "run\n"
+    told = kubectl.fails("logs", "says", "--previous")
+    assert 'previous terminated container "main" in pod "says" not found' in told
 
 
 def test_logs_of_what_is_not_there(kubectl: Kubectl) -> None:
@@ -94,3 +96,10 @@ def test_a_crashing_pod_is_told_as_one(kubectl: Kubectl) -> None:
     told = kubectl("describe", "pod", "crashes")
     assert "Exit Code:    3" in told
     assert "Back-off restarting failed container main in pod crashes" in told
+
+
+def test_exec_runs_a_command_and_passes_its_exit_on(kubectl: Kubectl) -> None:
+    assert kubectl("exec", "says", "--", "sh", "-c", "echo $((6 * 7))") == "42\n"
+    done = kubectl.run("exec", "says", "-i", "--", "sh", "-c", "cat; exit 7", given="hello")
+    assert (done.returncode, done.stdout) == (7, "hello")
+    assert "exit code 7" in done.stderr
