@@ -14,7 +14,7 @@ from devcluster.preemption import Preemption, explain
 from devcluster.priorities import SYSTEM
 from devcluster.qos import requests
 from devcluster.resources import NAMESPACE, NODE, POD, PRIORITY_CLASS, PV, PVC, STORAGE_CLASS, Obj
-from devcluster.spreading import REQUIRED, terms
+from devcluster.spreading import REQUIRED, heeds_others, terms
 from devcluster.storage import claims_of
 from devcluster.store import Change
 from devcluster.volumebinding import VolumeBinding
@@ -47,6 +47,8 @@ class Scheduler(Controller[Key]):
         """The node of each bound pod, by uid."""
         self._volumes = VolumeBinding(api)
         self._pending: dict[Key, None] = {}
+        self._heedful: dict[Key, None] = {}
+        """Those of them to which it matters where others are."""
         self._woken = False
         self._first = 0
         """Of the nodes, the one to begin with: where not all are looked at, each has its turn."""
@@ -59,12 +61,17 @@ class Scheduler(Controller[Key]):
             if change.type != "DELETED" and _wants_node(change.obj):
                 if change.old is None or not _wants_node(change.old):
                     self._pending[key] = None
+                    if heeds_others(change.obj):
+                        self._heedful[key] = None
                     yield key
                 return
             self._pending.pop(key, None)
+            self._heedful.pop(key, None)
             if not (change.type == "DELETED" or _ended(change.obj)):
+                if _joins(change):
+                    yield from self._heedful
                 return
-        elif change.kind not in (NODE, PVC, PV, STORAGE_CLASS):
+        elif change.kind not in (NODE, PVC, PV, STORAGE_CLASS) or not _counts(change):
             return
         elif change.kind is PV:
             self._volumes.note(change)
@@ -220,6 +227,26 @@ def _wants_node(pod: Obj) -> bool:
         and not pod["spec"].get("schedulingGates")
         and not _ended(pod)
     )
+
+
+def _joins(change: Change) -> bool:
+    """A pod is on a node now, or is another by its labels."""
+    old, new = change.old, change.obj
+    if not new["spec"].get("nodeName"):
+        return False
+    placed = old is not None and bool(old["spec"].get("nodeName"))
+    return not placed or (old or {})["metadata"].get("labels") != new["metadata"].get("labels")
+
+
+def _counts(change: Change) -> bool:
+    """Not so a node that only says that it is well."""
+    if change.kind is not NODE or change.type != "MODIFIED" or change.old is None:
+        return True
+    old, new = (
+        (obj["spec"], obj["metadata"].get("labels"), obj["status"].get("allocatable"))
+        for obj in (change.old, change.obj)
+    )
+    return old != new
 
 
 def _ended(pod: Obj) -> bool:

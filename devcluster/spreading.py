@@ -26,6 +26,12 @@ def terms(pod: Obj, kind: str, when: str) -> list[Obj]:
     return found or []
 
 
+def heeds_others(pod: Obj) -> bool:
+    """Another pod's coming can make a place for this one."""
+    spread = pod["spec"].get("topologySpreadConstraints")
+    return bool(spread or terms(pod, "podAffinity", REQUIRED))
+
+
 def _labels(obj: Obj) -> dict[str, str]:
     return obj["metadata"].get("labels") or {}
 

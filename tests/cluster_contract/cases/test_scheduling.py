@@ -235,8 +235,9 @@ class TestNeighbours:
         )
         assert field.goes_to("p", affinity=near("friend")) == field.small
 
-    def test_with_no_friend_anywhere_it_waits(self, field: Field) -> None:
-        assert "2 node(s) didn't match pod affinity rules" in field.why_not("p", affinity=near("nobody"))
+    def test_with_no_friend_anywhere_it_waits_until_there_is_one(self, field: Field) -> None:
+        assert "2 node(s) didn't match pod affinity rules" in field.why_not("p", affinity=near("friend"))
+        assert field.goes_to("friend") == field.node_of("p")
 
     def test_the_first_of_those_that_want_each_other_may_start(self, field: Field) -> None:
         assert field.goes_to("p", affinity=near("p"))
