@@ -33,6 +33,8 @@ class _Seen:
     uid: str
     beat: tuple[str, str] = ("", "")
     """The last heartbeat and renewal that were seen; not their times count but when they changed."""
+    silent: bool = False
+    """Whether it is played here and not heard: its leases are not looked at, they come too rarely."""
     at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
 
@@ -65,6 +67,9 @@ class NodeController(Controller[str]):
             yield from (node["metadata"]["name"] for node in self.api.store.each(NODE))
 
     def _ailing(self, node: PlayedNode) -> None:
+        seen = self._seen.get(node.name)
+        if seen and seen.silent != node.silent:
+            seen.silent, seen.at = node.silent, asyncio.get_running_loop().time()
         self.add(node.name)
 
     async def reconcile(self, key: str) -> float | None:

@@ -222,6 +222,16 @@ def test_a_pod_bound_to_a_node_that_nobody_plays_stays_pending(cluster: DevClust
     cluster.call("DELETE", "/api/v1/nodes/empty")
 
 
+def test_patience_begins_when_the_node_falls_silent(tmp_path: Path) -> None:
+    nodes = NODES.replace("{grace_seconds: 0.5,", "{grace_seconds: 1.5,")
+    for cluster in running(tmp_path, "--pods", "played", nodes=nodes):
+        time.sleep(2)
+        began = time.monotonic()
+        fault(cluster, state="unreachable")
+        cluster.until(NODE, lambda n: ready(n) == "Unknown")
+        assert time.monotonic() - began > 1.4
+
+
 def test_nodes_of_others_outlive_a_restart_and_those_of_the_file_are_ready_at_once(folder: Path) -> None:
     cluster = DevCluster(folder, "--pods", "played", nodes=NODES)
     cluster.start()
