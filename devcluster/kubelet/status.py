@@ -113,7 +113,9 @@ class Outcome:
 
 def phase(inits: list[ContainerState], mains: list[ContainerState], stopping: bool) -> str:
     failed_init = any(s.ended and not s.initialized for s in inits if not s.sidecar)
-    if stopping or failed_init or all(s.ended for s in mains):
+    over = failed_init or all(s.ended for s in mains)
+    assisted = any("running" in s.state for s in inits if s.sidecar)
+    if stopping or (over and not assisted):
         codes = [s.exit_code for s in (*(s for s in inits if not s.sidecar), *mains)]
         return "Succeeded" if all(code == 0 for code in codes) else "Failed"
     never_ran = any("waiting" in s.state and not s.last_state for s in mains)

@@ -44,9 +44,9 @@ def test_an_init_container_that_fails_for_good_fails_the_pod(ground: Ground) -> 
 
 
 def test_a_sidecar_runs_beside_the_pods_work_and_ends_after_it(ground: Ground) -> None:
-    script = "trap 'exit 0' TERM; sleep 600 & wait"
+    script = "trap 'sleep 1; exit 0' TERM; sleep 600 & wait"
     sidecar = ground.container(script, name="side", restartPolicy="Always")
-    path = ground.pod("sleep 1", initContainers=[sidecar])
+    path = ground.pod("sleep 1", initContainers=[sidecar], terminationGracePeriodSeconds=10)
     found = ground.ended(path)
     ends = [container(found, n)["state"]["terminated"]["finishedAt"] for n in ("main", "side")]
     assert ends == sorted(ends)
