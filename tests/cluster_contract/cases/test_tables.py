@@ -130,7 +130,7 @@ def test_rows_of_services_claims_quotas_and_policies(kube: Kube, space: str) -> 
     given = ["s", "ClusterIP", "None", "<none>", "80/TCP,53/UDP", "a=1,b=2"]
     assert cells(kube, f"{space}/services/s") == given
 
-    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": ""}
+    claim: Obj = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": ""}
     claim |= {"resources": {"requests": {"storage": "1Gi"}}}
     kube.create(f"{space}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": claim})
     row = cells(kube, f"{space}/persistentvolumeclaims/c")
