@@ -116,10 +116,6 @@ class Api:
     def replace(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer) -> Obj:
         """PUT."""
         meta = body.setdefault("metadata", {})
-        if meta.get("name", name) != name:
-            raise bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
-            )
         metadata.same_namespace(meta, namespace)
         old = self.get(kind, namespace, name)
         if meta.get("uid") not in (None, "", old["metadata"]["uid"]):

@@ -1,5 +1,6 @@
 """What the body of a write says: an object of the kind that its path names, or a refusal in Go's words."""
 
+import json
 from typing import Any
 
 from devcluster import decoding, fields, patches, resources
@@ -19,15 +20,23 @@ def written(at: Target, body: Any, query: Query) -> tuple[Obj, Warnings]:
     """The object of a POST or a PUT."""
     kind = at.kind
     if not isinstance(body, dict):
-        raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind})")
+        struct = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+        what = decoding.JSON_KINDS.get(type(body), "null")
+        why = f"json: cannot unmarshal {what} into Go value of type {struct}"
+        raise bad_request(
+            decoding.unrecognized(kind.kind, why, json.dumps(body, separators=(",", ":")).encode())
+        )
     given = str(body.get("kind") or kind.kind), str(body.get("apiVersion") or kind.api_version)
     what = f'{given[0]} in version "{given[1].rpartition("/")[2]}" cannot be handled as a {kind.kind}'
     if why := _other_kind(kind, *given):
         raise bad_request(f"{what}: {why}")
     try:
-        return _read(kind, body, query)
+        found, warnings = _read(kind, body, query)
     except Unreadable as error:
         raise bad_request(f"{what}: {error}") from error
+    if at.name:
+        _same_name(found, at.name)
+    return found, warnings
 
 
 def patched(at: Target, content_type: str, patch: Any, old: Obj, query: Query) -> tuple[Obj, Warnings]:

@@ -71,9 +71,13 @@ def no_json(raw: bytes, error: ValueError, wanted: str) -> str:
         if rest
         else "unexpected end of JSON input"
     )
+    return unrecognized(wanted, why, raw)
+
+
+def unrecognized(wanted: str, why: str, raw: bytes) -> str:
     shown = "<empty>" if not raw else raw.decode() if raw.startswith(b"{") else raw.hex()
-    unrecognized = f"the object provided is unrecognized (must be of type {wanted})"
-    return f"{unrecognized}: couldn't get version/kind; json parse error: {why} ({shown})"
+    told = f"the object provided is unrecognized (must be of type {wanted})"
+    return f"{told}: couldn't get version/kind; json parse error: {why} ({shown})"
 
 
 def read(kind: Kind, body: Obj) -> tuple[Obj, list[str]]:

@@ -94,7 +94,8 @@ def _as_of(store: Store, kind: Kind, namespace: str, rv: int, start: str) -> lis
 def _key(namespace: str, obj: Obj) -> str:
     """What lists are sorted by; within a namespace, the name alone."""
     meta = obj["metadata"]
-    return f"{'' if namespace else meta.get('namespace', '')}/{meta['name']}"
+    space = meta.get("namespace", "")
+    return f"/{meta['name']}" if namespace or not space else f"/{space}/{meta['name']}"
 
 
 def _token(rv: int, start: str) -> str:

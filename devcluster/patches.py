@@ -153,8 +153,6 @@ def _write(doc: Any, path: str, op: str, value: Any) -> Any:
         else:
             parent[at] = value
         return doc
-    if op != "add":
-        parent[last]
     if op == "remove":
         del parent[last]
     else:

@@ -1,5 +1,7 @@
 """What the API serves: kinds, their scopes, names and subresources. One table; discovery and paths come from it."""
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -262,10 +264,18 @@ def _resource(kind: Kind) -> Iterator[Obj]:
         entry["shortNames"] = list(kind.short)
     if kind.in_all:
         entry["categories"] = ["all"]
+    if kind in KINDS:
+        entry["storageVersionHash"] = _storage_version(kind)
     yield entry
     for sub in kind.subresources:
         part: Obj = {"name": f"{kind.plural}/{sub}", "singularName": "", "namespaced": kind.namespaced}
         yield part | _SUBRESOURCES.get(sub, {"kind": kind.kind, "verbs": ["get", "patch", "update"]})
+
+
+def _storage_version(kind: Kind) -> str:
+    """By which clients can tell that objects are stored in another version than before."""
+    known = f"{kind.group}/{kind.version}/{kind.kind}"
+    return base64.b64encode(hashlib.sha256(known.encode()).digest()[:8]).decode()
 
 
 _SUBRESOURCES: dict[str, Obj] = {

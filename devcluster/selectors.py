@@ -186,11 +186,12 @@ def _field(obj: Obj, path: str) -> str:
 def field_selector(kind: Kind, text: str) -> Match:
     """`metadata.name=a,status.phase!=Running` as a predicate; unknown fields are refused as the kind does."""
     tests: list[tuple[str, bool, str]] = []
-    for term in filter(None, text.split(",")):
+    for term in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"([^=!]+?)\s*(!=|==|=)\s*(.*)", term.strip())
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        path, operator, value = match.groups()
+        path, operator = match[1], match[2]
+        value = re.sub(r"\\(.)", r"\1", match[3])
         if path not in _ALWAYS + _FIELDS.get(kind.kind, ()):
             if kind.kind == "Job":
                 raise bad_request(f'field label "{path}" not supported for Job')

@@ -100,7 +100,7 @@ class Store:
     def stored(self, kind: Kind, namespace: str = "") -> Iterator[Stored]:
         """Objects with their JSON in key order; of every namespace when none is named."""
         spaces = self._objects[kind]
-        for space in [namespace] if namespace else sorted(spaces):
+        for space in [namespace] if namespace else sorted(spaces, key=lambda s: f"{s}/"):
             found = spaces.get(space, {})
             yield from (found[name] for name in sorted(found))
 

@@ -174,3 +174,31 @@ def test_numbers_among_the_options_must_be_numbers(kube: Kube, maps: str) -> Non
     code, told = kube.call("GET", maps, resourceVersion="x")
     assert code == 400
     assert told["message"].startswith('invalid resource version: resourceVersion: Invalid value: "x"')
+
+
+def test_types_are_described_for_clients(kube: Kube) -> None:
+    assert "apis/apps/v1" in kube.get("/openapi/v3")["paths"]
+    schemas = kube.get("/openapi/v3/apis/apps/v1")["components"]["schemas"]
+    whole = schemas["io.k8s.api.apps.v1.StatefulSet"]
+    assert whole["x-kubernetes-group-version-kind"] == [{"group": "apps", "kind": "StatefulSet", "version": "v1"}]
+    env = schemas["io.k8s.api.core.v1.Container"]["properties"]["env"]
+    assert (env["x-kubernetes-list-type"], env["x-kubernetes-patch-merge-key"]) == ("map", "name")
+    assert set(schemas["io.k8s.api.apps.v1.StatefulSetSpec"]["required"]) == {"selector", "template"}
+
+
+def test_a_put_names_its_object(kube: Kube, maps: str) -> None:
+    code, told = kube.call("PUT", f"{maps}/c0", {"data": {"a": "2"}})
+    assert code == 400
+    assert told["message"] == "the name of the object (c0 based on URL) was undeterminable: name must be provided"
+
+
+def test_pages_go_over_all_namespaces_in_one_order(kube: Kube, maps: str) -> None:
+    asked: dict[str, Any] = {"labelSelector": "n", "limit": 2}
+    found: list[str] = []
+    page = kube.get("/api/v1/configmaps", **asked)
+    while token := page["metadata"].get("continue"):
+        found += [o["metadata"]["namespace"] + o["metadata"]["name"] for o in page["items"]]
+        page = kube.get("/api/v1/configmaps", **asked, **going_on(token))
+    found += [o["metadata"]["namespace"] + o["metadata"]["name"] for o in page["items"]]
+    assert len(found) == len(set(found))
+    assert {maps.split("/")[4] + f"c{n}" for n in range(5)} <= set(found)
