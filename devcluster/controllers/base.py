@@ -42,7 +42,8 @@ class Controller(Generic[Key]):
         self._wake.set()
 
     def _rest(self, key: Key, seconds: float) -> None:
-        self._resting[key] = False
+        self._resting[key] = key in self._waiting  # it may have called for itself
+        self._waiting.pop(key, None)
         asyncio.get_running_loop().call_later(seconds, self._rested, key)
 
     def _rested(self, key: Key) -> None:
