@@ -24,8 +24,9 @@ How it is built, from the bottom up:
   HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew
-- `controllers/` of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by
-  `rollouts`; `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions` and `eviction`
+- `controllers/` of nodes: `nodes` who is heard, `evictions` by taints, `podgc` pods whose node is gone
+- `controllers/` of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments`
+  by `rollouts`; `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions` and `eviction`
 - `scheduler` places pods: `filters` what a pod asks of nodes, by `fitting` and `spreading`; `preemption`, `priorities`
 - `storage` the two drivers and their classes; `controllers/`: `volumes` and `binding` which claim gets which volume,
   `provisioner`, `resizer`, `snapshots`, `attachments` what drivers do; `volumebinding` the scheduler's part;
