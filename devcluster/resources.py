@@ -55,7 +55,7 @@ POD = _core(
     "Pod",
     "pods",
     "po",
-    subresources=("status", "log", "exec", "binding", "eviction"),
+    subresources=("status", "log", "exec", "attach", "portforward", "binding", "eviction"),
     in_all=True,
     generation=True,
     returns_deleted=True,
@@ -281,6 +281,8 @@ def _storage_version(kind: Kind) -> str:
 _SUBRESOURCES: dict[str, Obj] = {
     "log": {"kind": "Pod", "verbs": ["get"]},
     "exec": {"kind": "PodExecOptions", "verbs": ["create", "get"]},
+    "attach": {"kind": "PodAttachOptions", "verbs": ["create", "get"]},
+    "portforward": {"kind": "PodPortForwardOptions", "verbs": ["create", "get"]},
     "binding": {"kind": "Binding", "verbs": ["create"]},
     "eviction": {"group": "policy", "version": "v1", "kind": "Eviction", "verbs": ["create"]},
     "finalize": {"kind": "Namespace", "verbs": ["update"]},

@@ -33,9 +33,8 @@ class Exec:
         self._containers = containers
 
     async def answer(self, request: web.Request, pod: Obj, query: Query) -> web.StreamResponse:
-        if request.headers.get("Upgrade", "").lower() != "websocket":
-            if "spdy" in request.headers.get("Upgrade", "").lower():
-                raise bad_request("devcluster does not speak SPDY: use a client that execs over WebSockets")
+        upgrade = request.headers.get("Upgrade", "").lower()
+        if not upgrade:
             raise bad_request("Upgrade request required")
         name = chosen(pod, query.get("container", ""))
         if not any(query.flag(stream) for stream in ("stdin", "stdout", "stderr")):
@@ -43,6 +42,8 @@ class Exec:
         container = self._containers.running(pod, name)
         if container is None:
             return web.Response(status=500, text=f'container not found ("{name}")')
+        if upgrade != "websocket":
+            raise bad_request("devcluster does not speak SPDY: use a client that execs over WebSockets")
         offered = {p.strip() for p in request.headers.get("Sec-WebSocket-Protocol", "").split(",")}
         if not offered & set(PROTOCOLS):
             return web.Response(status=403)

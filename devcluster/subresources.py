@@ -8,7 +8,7 @@ from aiohttp import web
 
 from devcluster import patches, rbac
 from devcluster.api import Api
-from devcluster.errors import method_not_allowed, no_such_resource
+from devcluster.errors import bad_request, method_not_allowed, no_such_resource
 from devcluster.eviction import evict
 from devcluster.rbac import Ask
 from devcluster.requests import Query, Target, delete_options, read_body, writer_of
@@ -53,6 +53,8 @@ class Subresources:
             pod = self._api.get(POD, at.namespace, at.name)
             self._pods.reach(pod, "exec")
             return await self._exec.answer(request, pod, query)
+        if at.subresource in ("attach", "portforward"):
+            raise bad_request(f"devcluster does not do pods/{at.subresource}: exec and logs work")
         if at.subresource == "scale":
             return await self._scale(request, at, query)
         if at.subresource == "finalize" and request.method == "PUT":

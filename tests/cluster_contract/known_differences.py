@@ -47,7 +47,7 @@ _RESOURCES = (
     "componentstatuses",
     "endpoints",
     "nodes/proxy",
-    *(f"pods/{name}" for name in ("attach", "ephemeralcontainers", "portforward", "proxy", "resize")),
+    *(f"pods/{name}" for name in ("ephemeralcontainers", "proxy", "resize")),
     "podtemplates",
     "replicationcontrollers*",
     "services/proxy",

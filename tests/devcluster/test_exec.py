@@ -234,6 +234,15 @@ def test_what_is_no_upgrade_or_speaks_spdy_is_refused(cluster: DevCluster, box: 
     assert (code, "SPDY" in told["message"]) == (400, True)
 
 
+@pytest.mark.parametrize("subresource", ["attach", "portforward"])
+def test_what_is_not_done_is_refused_in_words(cluster: DevCluster, box: str, subresource: str) -> None:
+    code, told = cluster.call("POST", f"{box}/{subresource}", stdout="true")
+    assert (code, told["message"]) == (
+        400,
+        f"devcluster does not do pods/{subresource}: exec and logs work",
+    )
+
+
 def test_a_container_that_does_not_run_is_not_found(cluster: DevCluster) -> None:
     path = f"{cluster.fresh()}/pods"
     cluster.create(path, shell("p", "true"))
