@@ -79,3 +79,15 @@ def test_five_thousand_pods_on_five_hundred_nodes_get_ready_in_bounded_memory(fo
     for cluster in running(folder, "--pods", "played", nodes=NODES):
         cluster.namespace(SPACE)
         assert asyncio.run(start(cluster)) < 1500
+
+
+def test_a_deployment_of_hundreds_comes_and_goes_in_seconds(cluster: DevCluster) -> None:
+    space = cluster.fresh()
+    path = space.replace("/api/v1", "/apis/apps/v1") + "/deployments"
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web")["spec"]}
+    spec = {"replicas": 300, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    cluster.create(path, {"metadata": {"name": "web"}, "spec": spec})
+    cluster.until(f"{path}/web", lambda o: o["status"].get("availableReplicas") == 300, seconds=60)
+    cluster.call("DELETE", f"{path}/web", {"propagationPolicy": "Foreground"})
+    cluster.until(f"{path}/web", lambda o: o.get("code") == 404, seconds=60)
+    assert cluster.get(f"{space}/pods")["items"] == []

@@ -66,6 +66,9 @@ class Deployment:
         found = self.kube.until(self.path, lambda o: conditions(o).get(condition, {}).get("reason") == reason)
         return dict(found)
 
+    def until_revision(self, number: str) -> Obj:
+        return dict(self.kube.until(self.path, lambda o: _annotations(o).get(REVISION) == number))
+
     def status(self, **wanted: Any) -> Obj:
         """Its status, once these members are as wanted (None: absent)."""
         found = self.kube.until(self.path, lambda o: all(o["status"].get(k) == v for k, v in wanted.items()))
@@ -159,7 +162,7 @@ def test_a_template_used_before_gets_its_replica_set_back_as_the_latest_revision
     web.version("v1")
     web.sets(2)
     web.change(template={"metadata": {"annotations": None}})
-    found = web.kube.until(web.path, lambda o: _annotations(o).get(REVISION) == "3")
+    found = web.until_revision("3")
     assert found["status"]["observedGeneration"]
     again = web.sets(2)["v0"]
     assert again["metadata"]["name"] == before
@@ -170,9 +173,9 @@ def test_a_template_used_before_gets_its_replica_set_back_as_the_latest_revision
 def test_of_old_replica_sets_as_many_are_kept_as_history_is_wanted(web: Deployment) -> None:
     web.create(replicas=0, revisionHistoryLimit=1)
     web.sets(1)
-    for number in ("v1", "v2", "v3"):
-        web.version(number)
-        web.kube.until(web.path, lambda o, n=number: _annotations(o).get(REVISION) == str(int(n[1:]) + 1))
+    for revision, version in (("2", "v1"), ("3", "v2"), ("4", "v3")):
+        web.version(version)
+        web.until_revision(revision)
     assert set(web.sets(2)) == {"v2", "v3"}
 
 
