@@ -317,7 +317,11 @@ class Keeper:
         if "exec" in order:
             count = 1 if order["tty"] else order["streams"] + 1
             given, self._received = self._received[:count], self._received[count:]
-            self._open(order, given)
+            if len(given) == count:
+                self._open(order, given)
+            else:  # this process has no descriptors left; whoever asked sees the socket close
+                for number in given:
+                    os.close(number)
         elif session := self._sessions.get(order.get("kill", 0)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(session.pid, signal.SIGKILL)

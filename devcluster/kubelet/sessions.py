@@ -19,6 +19,8 @@ from typing import Any
 
 KILLED = 137
 DRAIN_SECONDS = 1.0
+MOST_COMMAND_BYTES = 64 * 1024
+"""So that an order fits into the tie whole."""
 
 
 class CannotExecute(Exception):
@@ -154,6 +156,8 @@ class Control:
     async def execute(self, wish: Wish) -> Session:
         if not wish.command:
             raise CannotExecute.because("args must not be empty")
+        if len(json.dumps(wish.command)) > MOST_COMMAND_BYTES:
+            raise CannotExecute.because("argument list too long")
         fate, theirs = socket.socketpair()
         fate.setblocking(False)
         number = next(self._numbers)
@@ -161,7 +165,11 @@ class Control:
         if wish.tty:
             with theirs:
                 self.order(order, [theirs.fileno()])
-            terminal = await _terminal(fate)
+            try:
+                terminal = await _terminal(fate)
+            except BaseException:
+                fate.close()
+                raise
             session = Session(self, number, fate)
             await session.use_terminal(terminal)
             return session

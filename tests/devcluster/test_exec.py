@@ -138,6 +138,18 @@ def test_a_command_that_is_not_there_is_an_internal_error_in_words(cluster: DevC
     )
 
 
+def test_a_probe_whose_command_is_too_long_harms_nobody(cluster: DevCluster) -> None:
+    path = f"{cluster.fresh()}/pods"
+    body = shell("p", "sleep 600")
+    probe = {"exec": {"command": ["echo", "x" * 300_000]}, "periodSeconds": 1}
+    body["spec"]["containers"][0]["readinessProbe"] = probe
+    cluster.create(path, body)
+    events = f"{path.removesuffix('/pods')}/events?fieldSelector=reason=Unhealthy"
+    [told, *_] = cluster.until(events, lambda o: bool(o["items"]))["items"]
+    assert told["message"].endswith("exec failed: argument list too long")
+    assert "running" in cluster.get(f"{path}/p")["status"]["containerStatuses"][0]["state"]
+
+
 def said(cluster: DevCluster, box: str, script: str) -> str:
     out, err, status = Channel(cluster, box, "sh", "-c", script).end()
     assert status["status"] == "Success", err
