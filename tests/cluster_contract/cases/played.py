@@ -35,16 +35,19 @@ def remove(kube: Kube, space: str, name: str) -> None:
 
 def pods(kube: Kube, space: str, **labels: str) -> list[Obj]:
     """The pods of these labels, by name."""
-    selector = ",".join(f"{k.replace('__', '/')}={v}" for k, v in labels.items())
-    items: list[Obj] = kube.get(f"{space}/pods", labelSelector=selector)["items"]
+    items: list[Obj] = kube.get(f"{space}/pods", labelSelector=_selector(labels))["items"]
     return items
 
 
 def until_pods(kube: Kube, space: str, count: int, **labels: str) -> list[Obj]:
-    selector = ",".join(f"{k}={v}" for k, v in labels.items())
-    found = kube.until(f"{space}/pods?labelSelector={selector}", lambda o: len(o["items"]) == count)
-    items: list[Obj] = found["items"]
+    """The same, once there are so many."""
+    path = f"{space}/pods?labelSelector={_selector(labels)}"
+    items: list[Obj] = kube.until(path, lambda o: len(o["items"]) == count)["items"]
     return items
+
+
+def _selector(labels: dict[str, str]) -> str:
+    return ",".join(f"{k}={v}" for k, v in labels.items())
 
 
 def start(kube: Kube, space: str, pod: Obj, ready: bool = True) -> None:
