@@ -147,7 +147,9 @@ def test_a_probe_whose_command_is_too_long_harms_nobody(cluster: DevCluster) -> 
     events = f"{path.removesuffix('/pods')}/events?fieldSelector=reason=Unhealthy"
     [told, *_] = cluster.until(events, lambda o: bool(o["items"]))["items"]
     assert told["message"].endswith("exec failed: argument list too long")
-    assert "running" in cluster.get(f"{path}/p")["status"]["containerStatuses"][0]["state"]
+    cluster.until(f"{path}/p", lambda o: "running" in o["status"]["containerStatuses"][0]["state"])
+    out, _, _ = Channel(cluster, f"{path}/p", "echo", "well").end()
+    assert out == "well\n"
 
 
 def said(cluster: DevCluster, box: str, script: str) -> str:
