@@ -2,6 +2,8 @@
 
 import pytest
 
+from devcluster.resources import KINDS, Kind
+from devcluster.schema import described
 from tests.devcluster.cluster import DevCluster, is_gone
 
 BODY = {"metadata": {"name": "one", "labels": {"k": "v"}}, "data": {"a": "1"}}
@@ -98,6 +100,29 @@ def test_a_watch_from_before_what_is_remembered_is_told_so(cluster: DevCluster, 
     cluster.call("POST", "/_faults", {"expire_watches": True})
     events = cluster.watch(maps, resourceVersion=made["metadata"]["resourceVersion"])
     assert (events[0]["type"], events[0]["object"]["code"]) == ("ERROR", 410)
+
+
+def test_pages_of_a_moment_that_is_forgotten_expire_and_say_how_to_go_on(
+    cluster: DevCluster, maps: str
+) -> None:
+    for n in range(3):
+        cluster.create(maps, {"metadata": {"name": f"c{n}", "labels": {"n": str(n)}}})
+    first = cluster.get(maps, limit="1", labelSelector="n")["metadata"]
+    cluster.call("DELETE", f"{maps}/c2")
+    cluster.call("POST", "/_faults", {"expire_watches": True})
+    code, told = cluster.call("GET", maps, labelSelector="n", **{"continue": first["continue"]})
+    assert (code, told["reason"]) == (410, "Expired")
+    rest = cluster.get(maps, labelSelector="n", **{"continue": told["metadata"]["continue"]})
+    assert [o["metadata"]["name"] for o in rest["items"]] == ["c1"]
+    code, told = cluster.call(
+        "GET", maps, resourceVersion=first["resourceVersion"], resourceVersionMatch="Exact"
+    )
+    assert (code, told["message"]) == (410, "The resourceVersion for the provided list is too old.")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.qualified)
+def test_every_kind_that_kubernetes_has_itself_is_described(kind: Kind) -> None:
+    assert described(kind.api_version, kind.kind) or kind.group == "snapshot.storage.k8s.io"
 
 
 def test_a_namespace_that_is_being_deleted_takes_nothing_new(cluster: DevCluster, maps: str) -> None:
