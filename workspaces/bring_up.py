@@ -204,7 +204,7 @@ def tell_restart(row: Workspace, observation: Observation) -> None:
 def become_ready(row: Workspace, observation: Observation) -> None:
     row.host = observation.host
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
-    if "node_lost" in row.troubles:
+    if {"node_lost", "node_unwell"} & set(row.troubles):
         tell(row, "node_back", node=row.node)
     row.troubles = {}
     row.message_code, row.message_data = "ready", {}

@@ -258,8 +258,8 @@ def _unplaced(pod: Object) -> Trouble | None:
 
 
 def _on_node(seen: Seen, pod: Object) -> Trouble | None:
-    if lost := _node_lost(seen.node):
-        return lost
+    if unwell := _node_not_ready(seen.node):
+        return unwell
     status = container_status(pod)
     waiting = status.get("state", {}).get("waiting", {})
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
@@ -276,11 +276,11 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     return _from_events(seen, SERVICE_REASONS, "Service", "service")
 
 
-def _node_lost(node: Object | None) -> Trouble | None:
+def _node_not_ready(node: Object | None) -> Trouble | None:
     """What the pod's status says is then as old as the node's last word."""
     for entry in (node or {}).get("status", {}).get("conditions", []):
         if entry["type"] == "Ready" and entry["status"] != "True":
-            return trouble_told("container", f"NodeNotReady: {entry.get('message', '')}")
+            return trouble_told("container", f"{entry.get('reason', '')}: {entry.get('message', '')}")
     return None
 
 

@@ -122,7 +122,8 @@ NODE_FAULTS = (
     Cause(
         "node_lost",
         r"NodeLost|NodeNotReady|node is not ready|node (was|is) (unresponsive|unreachable)|Kubelet stopped posting"
-        r"|NodeShutdown|node shut ?down|in response to imminent node shutdown|\bTerminated\b.*shutdown",
+        r"|NodeStatusUnknown|PodGC|NodeShutdown|node shut ?down|in response to imminent node shutdown"
+        r"|\bTerminated\b.*shutdown",
         _("Its node does not answer any more, or was shut down."),
         _("Your files are kept. An admin has to look at the node before its GPUs can be given to others."),
         "admin",
@@ -162,6 +163,13 @@ CAUSES = (
     *GPU_FAULTS,
     *NODE_FAULTS,
     *NETWORK_FAULTS,
+    Cause(
+        "node_unwell",
+        r"KubeletNotReady|container runtime is down|PLEG is not healthy",
+        _("Its node reports that it cannot run containers at the moment."),
+        _("What runs there may go on. An admin has to look at that node."),
+        "admin",
+    ),
     Cause(
         "out_of_memory",
         r"OOMKilled|out of memory|memory cgroup",

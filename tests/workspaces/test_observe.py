@@ -181,7 +181,12 @@ LOST_NODE = {
     "status": {
         "conditions": [
             {"type": "MemoryPressure", "status": "Unknown"},
-            {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."},
+            {
+                "type": "Ready",
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+            },
         ]
     }
 }
@@ -194,6 +199,19 @@ def test_a_lost_node_comes_before_whatever_its_pod_last_said(container: dict[str
     assert trouble is not None
     assert trouble.diagnosis.code == "node_lost"
     assert trouble.outcome == Outcome.WAIT
+
+
+def test_a_node_that_says_what_ails_it_is_not_lost() -> None:
+    ails = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "KubeletNotReady",
+        "message": "container runtime is down",
+    }
+    there = [pod(container=RUNNING, conditions=READY | {"Ready": "False"})]
+    trouble = observed(pods=there, service=service(), node={"status": {"conditions": [ails]}}).trouble
+    assert trouble is not None
+    assert trouble.diagnosis.code == "node_unwell"
 
 
 def test_a_pod_that_is_not_ready_on_a_node_that_answers_has_no_lost_node() -> None:
