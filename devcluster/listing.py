@@ -31,7 +31,7 @@ def read_list(
     token, limit = query.get("continue", ""), max(query.number("limit") or 0, 0)
     rv, start = _continued(token, query) if token else (_asked(store, query, limit), "")
     items = _as_of(store, kind, namespace, rv if rv > 0 else store.rv, start)
-    found = [s for s in items if _key(namespace, s.obj) >= start and match(s.obj)]
+    found = [s for s in items if (not start or _key(namespace, s.obj) >= start) and match(s.obj)]
     meta: Obj = {"resourceVersion": str(rv if rv > 0 else store.rv)}
     if limit and len(found) > limit:
         after = _key(namespace, found[limit - 1].obj) + "\0"

@@ -26,7 +26,7 @@ from devcluster.requests import (
     writer_of,
 )
 from devcluster.resources import NAMESPACE, REVIEWS, Obj
-from devcluster.responses import SUCCESS, as_json, json_answer, one
+from devcluster.responses import SUCCESS, as_json, in_parts, json_answer, one
 from devcluster.reviews import Reviews
 from devcluster.subresources import Pods, Subresources
 from devcluster.views import metadata_list, object_list, table, typed
@@ -53,7 +53,7 @@ class Server:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await self._answer(request)
+            return in_parts(await self._answer(request))
         except ApiError as error:
             return as_json(error.status, error.code, error.headers)
         except Cut:
