@@ -201,7 +201,7 @@ def test_a_missing_secret_is_told_and_waited_for(ground: Ground) -> None:
     path = ground.pod("cat /v/k", main=at, **volume)
     told = ground.events("FailedMount")
     assert told[0] == 'MountVolume.SetUp failed for volume "v" : secret "late" not found'
-    found = ground.kube.get(path)
+    found = ground.until(path, "ContainerCreating")
     assert container(found)["state"] == {"waiting": {"reason": "ContainerCreating"}}
     assert conditions(found)["PodReadyToStartContainers"]["status"] == "False"
     assert "podIP" not in found["status"]

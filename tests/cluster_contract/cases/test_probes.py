@@ -27,7 +27,7 @@ def test_what_answers_well_is_ready(ground: Ground) -> None:
 def test_until_its_probe_succeeds_a_container_is_not_ready(ground: Ground) -> None:
     path = probing(ground, "sleep 600", readiness={"tcpSocket": {"port": 81}})
     [told] = ground.events("Unhealthy")
-    found = ground.kube.get(path)
+    found = ground.until(path, "running")
     address = found["status"]["podIP"]
     assert told == f"Readiness probe failed: dial tcp {address}:81: connect: connection refused"
     ready = conditions(found)["Ready"]
@@ -47,7 +47,7 @@ def test_an_answer_of_the_wrong_kind_is_named_by_its_code(ground: Ground) -> Non
 def test_nobody_there_is_told_with_the_address_that_was_asked(ground: Ground) -> None:
     path = probing(ground, "sleep 600", readiness={"httpGet": {"port": 8081, "path": "/x"}})
     [told] = ground.events("Unhealthy")
-    at = f"{ground.kube.get(path)['status']['podIP']}:8081"
+    at = f"{ground.until(path, 'running')['status']['podIP']}:8081"
     assert told == f'Readiness probe failed: Get "http://{at}/x": dial tcp {at}: connect: connection refused'
 
 
