@@ -39,6 +39,8 @@ class Driver:
 
 LOCAL = Driver("local.devcluster.local", False, False, True, "local-fast", FIRST_USE)
 NET = Driver("net.devcluster.local", True, True, False, "net-shared", "Immediate")
+EARLIER = "disks.devcluster.local"
+"""What made volumes of both classes once; a state directory of that time gets classes that somebody serves."""
 DRIVERS = {driver.name: driver for driver in (LOCAL, NET)}
 
 
@@ -90,6 +92,9 @@ def furnish(api: Api) -> None:
             "volumeBindingMode": driver.binding,
             "allowVolumeExpansion": True,
         }
+        found = api.store.get(STORAGE_CLASS, "", driver.storage_class)
+        if found and found["provisioner"] == EARLIER:
+            api.try_delete(STORAGE_CLASS, found)
         _make(api, STORAGE_CLASS, body)
     annotations = {"snapshot.storage.kubernetes.io/is-default-class": "true"}
     body = {"metadata": {"name": NET.storage_class, "annotations": annotations}}
