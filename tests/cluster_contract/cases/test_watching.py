@@ -78,7 +78,7 @@ def test_a_list_that_comes_as_a_watch_ends_with_a_bookmark(kube: Kube, maps: str
         "resourceVersionMatch": "NotOlderThan",
         "allowWatchBookmarks": "true",
     }
-    *added, last = kube.watch(maps, **asked)
+    *added, last = kube.watch(maps, seconds=3, **asked)
     assert ("ADDED", "one") in told(added)
     assert last["type"] == "BOOKMARK"
     assert last["object"]["kind"] == "ConfigMap"
