@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import instance, memory, storage, tls
+from devcluster import defaults, instance, memory, storage, tls
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.authentication import Authentication
 from devcluster.callfaults import CallFaults
@@ -46,11 +46,11 @@ from devcluster.kubelet.reports import Reports
 from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
-from devcluster.resources import NAMESPACE, Obj
+from devcluster.resources import KINDS, NAMESPACE, Obj
 from devcluster.scheduler import Scheduler, create_priority_classes
 from devcluster.server import Server
 from devcluster.storage import Data, NoData
-from devcluster.store import Store
+from devcluster.store import Store, clone
 from devcluster.tokens import Tokens
 from devcluster.volumefaults import VolumeFaults
 
@@ -168,6 +168,7 @@ class Cluster:
 
     def _furnish(self) -> None:
         """What every cluster has from the first moment on."""
+        self._complete()
         for name in NAMESPACES:
             if self.store.get(NAMESPACE, "", name) is None:
                 self.api.create(NAMESPACE, "", {"metadata": {"name": name}}, Writer(CONTROLLER))
@@ -175,6 +176,15 @@ class Cluster:
         storage.furnish(self.api)
         create_defaults(self.api)
         create_priority_classes(self.api)
+
+    def _complete(self) -> None:
+        """What an older devcluster kept gets the defaults that came since: they are no change of anybody's."""
+        for kind in KINDS:
+            for kept in self.store.each(kind):
+                now = clone(kept)
+                defaults.fill(kind, now)
+                if now != kept:
+                    self.store.put(kind, now)
 
     async def _expire_events(self) -> None:
         while True:
