@@ -14,29 +14,31 @@ files stay, processes go. Started again on the same DIR it goes on, also after S
 How it is built, from the bottom up:
 
 - `store` objects in memory and SQLite, numbered changes; `resources` kinds; `names`, `selectors`, `quantity`
-- `schema` the types of all kinds (`types.json`, made by `typesfile`); `decoding`, `protobuf`, `bodies`,
-  `options` reading requests
-- `fields`, `apply`, `patches` who owns which field; server-side apply and the other patches
-- `defaults`, `validation`, `admission`, `podsecurity`, `quota` what is filled in, and what is refused in which words
-- `authentication`, `tokens` who asks; `rbac`, `escalation` what they may; `roles`, `default_roles.yaml`
-- `api` the verbs on objects, whoever asks; `errors` refusals; `events`
-- `server`, `requests`, `responses`, `subresources`, `reviews`, `listing`, `watching`, `views`, `discovery`, `openapi`,
-  HTTP; `tables`, `rows`, `podrow`, `printing` what kubectl prints
+- `typed/` the types of all kinds (`schema` reads `types.json`, made by `typesfile`); `fields`, `apply`, `patches` who
+  owns which field, server-side apply and the other patches
+- `rules/` what is filled in (`defaults`) and what is refused in which words (`validation`, `admission`, `podsecurity`,
+  `quota` and rules of single kinds)
+- `access/` who asks (`authentication`, `tokens`) and what they may (`rbac`, `escalation`; `roles`, `reviews`)
+- `api` the verbs on objects, whoever asks; `errors` refusals; `events`; `eviction`
+- `serving/` HTTP: `server` paths and verbs; reading requests (`requests`, `options`, `bodies`, `decoding`, `protobuf`);
+  `listing`, `watching`, `views`, `discovery`, `openapi`; what hangs below objects (`subresources`, `streaming`)
+- `display/` the tables that kubectl prints
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
-- `controllers/` what makes the cluster move; one key at a time, reading everything anew
-- `controllers/` of nodes: `nodes` who is heard, `evictions` by taints, `podgc` pods whose node is gone
-- `controllers/` of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments`
-  by `rollouts`; `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions` and `eviction`
-- `scheduler` places pods: `filters` what a pod asks of nodes, by `fitting` and `spreading`; `preemption`, `priorities`
-- `storage` the two drivers and their classes; `controllers/`: `volumes` and `binding` which claim gets which volume,
-  `provisioner`, `resizer`, `snapshots`, `attachments` what drivers do; `volumebinding` the scheduler's part;
-  `kubelet/`: `mounting`, `disks` the data, `ephemeral` what pods write elsewhere
-- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict; pods: `worker` one pod, `containers` one
-  container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks do; `status` what is told,
-  `logs` what is kept; `played` and `process` the two runtimes; `sessions` further commands in a container, which
-  `streaming` opens to kubectl exec
-- `network` how pods are reached; `kubelet/podnetwork`, `hub`, `outside` a network of their own
-- `kubelet/sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call and is
+- `controllers/` what makes the cluster move; one key at a time, reading everything anew (`base`)
+  - of nodes: `nodes` who is heard, `evictions` by taints, `podgc` pods whose node is gone
+  - of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by `rollouts`;
+    `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions`
+  - of storage: `volumes` and `binding` which claim gets which volume; `provisioner`, `resizer`, `snapshots`,
+    `attachments` what drivers do; `storage` above says which drivers and classes there are
+  - and `namespaces`, `garbage`, `quotas`, `services`, `clusterroles`
+- `scheduling/` places pods: `filters` what a pod asks of nodes, by `fitting`, `spreading` and `volumebinding`;
+  `preemption`, `priorities`
+- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject; pods: `worker` one
+  pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks do;
+  `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what pods write; `played` and
+  `process` the two runtimes; `sessions` further commands in a container
+  - a process pod from inside: `sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call
+    and is; `podnetwork`, `hub`, `outside` a network of its own, which `network` above reaches
 - `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;
   `memory` no long pauses of Python's garbage collector
 

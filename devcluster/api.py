@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from devcluster import admission, apply, defaults, escalation, metadata, rbac, validation
+from devcluster.access import escalation, rbac
+from devcluster.access.rbac import Ask, User
 from devcluster.clock import now
 from devcluster.errors import (
     ApiError,
@@ -21,10 +22,11 @@ from devcluster.errors import (
     precondition,
 )
 from devcluster.qos import first_status
-from devcluster.quota import Totals
-from devcluster.rbac import Ask, User
 from devcluster.resources import JOB, NAMESPACE, POD, Kind, Obj
+from devcluster.rules import admission, defaults, metadata, validation
+from devcluster.rules.quota import Totals
 from devcluster.store import Store, clone
+from devcluster.typed import apply
 
 CONTROLLER = "kube-controller-manager"
 

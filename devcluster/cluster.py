@@ -7,9 +7,10 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import defaults, instance, memory, storage, tls
+from devcluster import instance, memory, storage
+from devcluster.access.authentication import Authentication
+from devcluster.access.tokens import Tokens
 from devcluster.api import CONTROLLER, Api, Writer
-from devcluster.authentication import Authentication
 from devcluster.callfaults import CallFaults
 from devcluster.controllers.attachments import AttachmentController
 from devcluster.controllers.base import Controller
@@ -47,11 +48,12 @@ from devcluster.kubelet.runtime import Runtime
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
 from devcluster.resources import KINDS, NAMESPACE, Obj
-from devcluster.scheduler import Scheduler, create_priority_classes
-from devcluster.server import Server
+from devcluster.rules import defaults
+from devcluster.scheduling.scheduler import Scheduler, create_priority_classes
+from devcluster.serving import tls
+from devcluster.serving.server import Server
 from devcluster.storage import Data, NoData
 from devcluster.store import Store, clone
-from devcluster.tokens import Tokens
 from devcluster.volumefaults import VolumeFaults
 
 log = logging.getLogger("devcluster")

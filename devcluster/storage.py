@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from devcluster.admission import DEFAULT_CLASS
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.resources import CSI_DRIVER, SNAPSHOT_CLASS, STORAGE_CLASS, Kind, Obj
+from devcluster.rules.admission import DEFAULT_CLASS
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 FIRST_USE = "WaitForFirstConsumer"

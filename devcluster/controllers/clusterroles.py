@@ -11,7 +11,7 @@ from devcluster.resources import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Obj
 from devcluster.selectors import match_labels
 from devcluster.store import Change
 
-DEFAULTS = Path(__file__).parents[1] / "default_roles.yaml"
+DEFAULTS = Path(__file__).parents[1] / "access" / "default_roles.yaml"
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _WRITER = Writer("clusterrole-aggregation-controller")
 

@@ -7,8 +7,8 @@ from devcluster.api import Api
 from devcluster.controllers.base import Controller
 from devcluster.disruption import disrupted
 from devcluster.events import Recorder
-from devcluster.fitting import tolerated
 from devcluster.resources import NODE, POD, Obj
+from devcluster.scheduling.fitting import tolerated
 from devcluster.store import Change
 
 Key = tuple[str, str]

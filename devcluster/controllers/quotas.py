@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from devcluster.controllers.base import Controller
-from devcluster.quota import used
 from devcluster.resources import EVENT, RESOURCE_QUOTA
+from devcluster.rules.quota import used
 from devcluster.store import Change
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from devcluster.admission import DEFAULT_CLASS
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.clock import now
 from devcluster.controllers.base import Controller
 from devcluster.controllers.binding import best_match, bound_to, mismatch
 from devcluster.events import Recorder, reference
 from devcluster.resources import POD, PV, PVC, STORAGE_CLASS, Kind, Obj
+from devcluster.rules.admission import DEFAULT_CLASS
 from devcluster.storage import FIRST_USE, SELECTED_NODE, claims_of, without
 from devcluster.store import Change
 

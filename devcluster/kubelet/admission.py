@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from devcluster.fitting import selector_fits
 from devcluster.fleet import PlayedNode
 from devcluster.qos import requests
 from devcluster.quantity import milli
 from devcluster.resources import Obj
+from devcluster.scheduling.fitting import selector_fits
 
 EVICTED = "Evicted"
 _COUNTED = ("pods", "cpu", "memory", "ephemeral-storage")

@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+from devcluster.access.tokens import Tokens
 from devcluster.api import Api
 from devcluster.fleet import Fleet
 from devcluster.kubelet.config import Lookup
@@ -19,7 +20,6 @@ from devcluster.kubelet.volumes import PodVolumes
 from devcluster.network import PodNetwork
 from devcluster.nodes import Pauses
 from devcluster.resources import POD, Obj
-from devcluster.tokens import Tokens
 
 
 class Host:

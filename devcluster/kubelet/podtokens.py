@@ -2,8 +2,8 @@
 
 import time
 
+from devcluster.access.tokens import Tokens
 from devcluster.resources import Obj
-from devcluster.tokens import Tokens
 
 DEFAULT_SECONDS = 3600
 KEPT_FOR = 0.8

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from devcluster.api import Api, DeleteOptions, Writer
-from devcluster.quota import Totals
 from devcluster.resources import NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
+from devcluster.rules.quota import Totals
 from devcluster.store import Store
 from tests.devcluster.cluster import DevCluster, pod, running, stateful_set
 from tests.devcluster.many import NODES, PODS, SPACE, Many

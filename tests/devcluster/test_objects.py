@@ -3,7 +3,7 @@
 import pytest
 
 from devcluster.resources import KINDS, Kind
-from devcluster.schema import described
+from devcluster.typed.schema import described
 from tests.devcluster.cluster import DevCluster, is_gone
 
 BODY = {"metadata": {"name": "one", "labels": {"k": "v"}}, "data": {"a": "1"}}

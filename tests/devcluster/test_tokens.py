@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.access.tokens import InvalidToken, Tokens
 from devcluster.resources import SERVICE_ACCOUNT
 from devcluster.store import Store
-from devcluster.tokens import InvalidToken, Tokens
 from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running
 from tests.kube import Obj
 

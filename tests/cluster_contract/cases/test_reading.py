@@ -180,7 +180,9 @@ def test_types_are_described_for_clients(kube: Kube) -> None:
     assert "apis/apps/v1" in kube.get("/openapi/v3")["paths"]
     schemas = kube.get("/openapi/v3/apis/apps/v1")["components"]["schemas"]
     whole = schemas["io.k8s.api.apps.v1.StatefulSet"]
-    assert whole["x-kubernetes-group-version-kind"] == [{"group": "apps", "kind": "StatefulSet", "version": "v1"}]
+    assert whole["x-kubernetes-group-version-kind"] == [
+        {"group": "apps", "kind": "StatefulSet", "version": "v1"}
+    ]
     env = schemas["io.k8s.api.core.v1.Container"]["properties"]["env"]
     assert (env["x-kubernetes-list-type"], env["x-kubernetes-patch-merge-key"]) == ("map", "name")
     assert set(schemas["io.k8s.api.apps.v1.StatefulSetSpec"]["required"]) == {"selector", "template"}
@@ -189,7 +191,10 @@ def test_types_are_described_for_clients(kube: Kube) -> None:
 def test_a_put_names_its_object(kube: Kube, maps: str) -> None:
     code, told = kube.call("PUT", f"{maps}/c0", {"data": {"a": "2"}})
     assert code == 400
-    assert told["message"] == "the name of the object (c0 based on URL) was undeterminable: name must be provided"
+    assert (
+        told["message"]
+        == "the name of the object (c0 based on URL) was undeterminable: name must be provided"
+    )
 
 
 def test_pages_go_over_all_namespaces_in_one_order(kube: Kube, maps: str) -> None:

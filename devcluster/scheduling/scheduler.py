@@ -1,0 +1,253 @@
+"""The scheduler: which node a pod gets, or why none, in the words of kube-scheduler 1.36."""
+
+import socket
+from collections.abc import Iterable
+
+from devcluster.api import Api, Writer
+from devcluster.clock import now
+from devcluster.controllers.base import Controller
+from devcluster.disruption import disrupted
+from devcluster.events import Recorder
+from devcluster.qos import requests
+from devcluster.resources import NAMESPACE, NODE, POD, PRIORITY_CLASS, PV, PVC, STORAGE_CLASS, Obj
+from devcluster.scheduling.filters import Wishes
+from devcluster.scheduling.fitting import NodeState, Rejection
+from devcluster.scheduling.preemption import Preemption, explain
+from devcluster.scheduling.priorities import SYSTEM
+from devcluster.scheduling.spreading import REQUIRED, heeds_others, terms
+from devcluster.scheduling.volumebinding import VolumeBinding
+from devcluster.storage import claims_of
+from devcluster.store import Change
+
+Key = tuple[str, str]
+ALL: Key = ("", "")
+"""Stands for every pod that waits."""
+ONE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by"
+    " another pod"
+)
+
+
+def create_priority_classes(api: Api) -> None:
+    """The two that every cluster has."""
+    for name, value in SYSTEM.items():
+        if api.store.get(PRIORITY_CLASS, "", name) is None:
+            body = {"metadata": {"name": name}, "value": value}
+            api.create(PRIORITY_CLASS, "", body, Writer("kube-apiserver"))
+
+
+class Scheduler(Controller[Key]):
+    def __init__(self, api: Api):
+        super().__init__(api)
+        host = f"default-scheduler-{socket.gethostname()}"
+        self._events = Recorder(api, "default-scheduler", host, "kube-scheduler")
+        self._states: dict[str, NodeState] = {}
+        """What is on each node, also of one that is gone."""
+        self._held: dict[str, str] = {}
+        """The node of each bound pod, by uid."""
+        self._volumes = VolumeBinding(api)
+        self._pending: dict[Key, None] = {}
+        self._heedful: dict[Key, None] = {}
+        """Those of them to which it matters where others are."""
+        self._woken = False
+        self._first = 0
+        """Of the nodes, the one to begin with: where not all are looked at, each has its turn."""
+
+    def keys(self, change: Change) -> Iterable[Key]:
+        meta = change.obj["metadata"]
+        if change.kind is POD:
+            self._count(change)
+            key = meta["namespace"], meta["name"]
+            if change.type != "DELETED" and _wants_node(change.obj):
+                if change.old is None or not _wants_node(change.old):
+                    self._pending[key] = None
+                    if heeds_others(change.obj):
+                        self._heedful[key] = None
+                    yield key
+                return
+            self._pending.pop(key, None)
+            self._heedful.pop(key, None)
+            if not (change.type == "DELETED" or _ended(change.obj)):
+                if _joins(change):
+                    yield from self._heedful
+                return
+        elif change.kind not in (NODE, PVC, PV, STORAGE_CLASS) or not _counts(change):
+            return
+        elif change.kind is PV:
+            self._volumes.note(change)
+        if self._pending and not self._woken:
+            self._woken = True
+            self.add_later(ALL, 0.05)
+
+    def _count(self, change: Change) -> None:
+        """Keep what bound pods hold."""
+        pod, uid, name = change.obj, change.obj["metadata"]["uid"], change.obj["spec"].get("nodeName", "")
+        holds = bool(name) and change.type != "DELETED" and not _ended(pod)
+        if not holds and uid not in self._held:
+            return
+        state = self._state_of(self._held.get(uid) or name)
+        if holds:
+            if uid not in self._held:
+                state.used.update(requests(pod["spec"]))
+            self._held[uid], state.pods[uid] = name, pod
+            if terms(pod, "podAntiAffinity", REQUIRED):
+                state.repelling[uid] = pod
+        else:
+            state.used.subtract(requests(state.pods.pop(uid)["spec"]))
+            state.repelling.pop(uid, None)
+            del self._held[uid]
+
+    def _state_of(self, name: str) -> NodeState:
+        if name not in self._states:
+            self._states[name] = NodeState({"metadata": {"name": name}})
+        return self._states[name]
+
+    def _nodes(self) -> list[NodeState]:
+        """The nodes as they are now."""
+        states = []
+        for node in self.api.store.all(NODE):
+            state = self._state_of(node["metadata"]["name"])
+            state.node = node
+            states.append(state)
+        return states
+
+    async def reconcile(self, key: Key) -> float | None:
+        if key == ALL:
+            self._woken = False
+            for waiting in sorted(self._pending, key=self._urgency):
+                self.add(waiting)
+            return None
+        pod = self.api.store.get(POD, *key)
+        if pod is None or not _wants_node(pod):
+            return None
+        self._schedule(pod)
+        return None
+
+    def _urgency(self, key: Key) -> int:
+        pod = self.api.store.get(POD, *key)
+        return -pod["spec"].get("priority", 0) if pod else 0
+
+    def _schedule(self, pod: Obj) -> None:
+        states = self._nodes()
+        if blocked := self._volumes.blocked(pod):
+            self._refuse(pod, f"0/{len(states)} nodes are available: {blocked}. not found")
+            return
+        if not states:
+            self._refuse(pod, "no nodes available to schedule pods")
+            return
+
+        def wishes(among: list[NodeState]) -> Wishes:
+            return Wishes(pod, among, lambda state: self._unreachable(pod, state), self._labels_of)
+
+        asked = wishes(states)
+        fitting: list[NodeState] = []
+        refused: dict[str, Rejection] = {}
+        for state in states[self._first :] + states[: self._first]:
+            if rejection := asked.rejection(state):
+                refused[state.name] = rejection
+                continue
+            fitting.append(state)
+            if len(fitting) == compared(len(states)):
+                break
+        self._first = (self._first + len(fitting) + len(refused)) % len(states)
+        if fitting:
+            self._place(pod, asked.best(fitting).node)
+            return
+        preemption = Preemption(pod, states, refused, wishes)
+        self._refuse(pod, explain(refused.values(), preemption.told))
+        for victim in preemption.victims:
+            self._preempt(pod, victim, preemption.node)
+
+    def _labels_of(self, namespace: str) -> dict[str, str]:
+        found = self.api.store.get(NAMESPACE, "", namespace)
+        return (found["metadata"].get("labels") or {}) if found else {}
+
+    def _unreachable(self, pod: Obj, state: NodeState) -> Rejection | None:
+        """By a volume of the pod."""
+        if why := self._volumes.unreachable(pod, state.node):
+            return Rejection((why,))
+        for name, claim in self._volumes.claims(pod):
+            if claim and claim["spec"].get("accessModes") == ["ReadWriteOncePod"] and self._in_use(pod, name):
+                return Rejection((ONE_POD,), resolvable=True)
+        return None
+
+    def _in_use(self, pod: Obj, claim: str) -> bool:
+        namespace = pod["metadata"]["namespace"]
+        others = (o for o in self.api.store.each(POD, namespace) if o["metadata"]["uid"] in self._held)
+        return any(claim in claims_of(other) for other in others)
+
+    def _place(self, pod: Obj, node: Obj) -> None:
+        """Bind, or first have the claims that wait for a node get their volumes on this one."""
+        if not self._volumes.bind(pod, node):
+            return  # their binding wakes the pod again
+        meta, name = pod["metadata"], node["metadata"]["name"]
+        bound = self.api.bind(pod, name)
+        message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {name}"
+        self._events.scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
+
+    def _refuse(self, pod: Obj, why: str) -> None:
+        """The condition and the event carry the same words; repeats are not told again."""
+        conditions = pod["status"].get("conditions", [])
+        if any(c["type"] == "PodScheduled" and c.get("message") == why for c in conditions):
+            return
+        known: Obj = next((c for c in conditions if c["type"] == "PodScheduled"), {})
+        refused = {
+            "type": "PodScheduled",
+            "observedGeneration": pod["metadata"]["generation"],
+            "status": "False",
+        }
+        refused |= {"lastProbeTime": None, "lastTransitionTime": known.get("lastTransitionTime", now())}
+        refused |= {"reason": "Unschedulable", "message": why}
+        others = [c for c in conditions if c["type"] != "PodScheduled"]
+        status = pod["status"] | {"conditions": [*others, refused]}
+        told = self.api.set_status(POD, pod, status, "kube-scheduler")
+        self._events.scheduling(POD, told or pod, "Warning", "FailedScheduling", why, "Scheduling")
+
+    def _preempt(self, pod: Obj, victim: Obj, node: str) -> None:
+        """Its end wakes the pod that it makes room for."""
+        if "deletionTimestamp" in victim["metadata"]:
+            return
+        why = "default-scheduler: preempting to accommodate a higher priority pod"
+        self.api.set_status(POD, victim, disrupted(victim, "PreemptionByScheduler", why), "kube-scheduler")
+        message = f"Preempted by pod {pod['metadata']['uid']} on node {node}"
+        self._events.scheduling(POD, victim, "Normal", "Preempted", message, "Preempting")
+        self.api.try_delete(POD, victim)
+
+
+def compared(nodes: int) -> int:
+    """How many of so many nodes are compared with each other: in a big cluster some that fit are enough."""
+    return nodes if nodes < 100 else max(100, nodes * max(50 - nodes // 125, 5) // 100)
+
+
+def _wants_node(pod: Obj) -> bool:
+    return (
+        not pod["spec"].get("nodeName")
+        and "deletionTimestamp" not in pod["metadata"]
+        and pod["spec"].get("schedulerName") == "default-scheduler"
+        and not pod["spec"].get("schedulingGates")
+        and not _ended(pod)
+    )
+
+
+def _joins(change: Change) -> bool:
+    """A pod is on a node now, or is another by its labels."""
+    old, new = change.old, change.obj
+    if not new["spec"].get("nodeName"):
+        return False
+    placed = old is not None and bool(old["spec"].get("nodeName"))
+    return not placed or (old or {})["metadata"].get("labels") != new["metadata"].get("labels")
+
+
+def _counts(change: Change) -> bool:
+    """Not so a node that only says that it is well."""
+    if change.kind is not NODE or change.type != "MODIFIED" or change.old is None:
+        return True
+    old, new = (
+        (obj["spec"], obj["metadata"].get("labels"), obj["status"].get("allocatable"))
+        for obj in (change.old, change.obj)
+    )
+    return old != new
+
+
+def _ended(pod: Obj) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
