@@ -26,19 +26,19 @@ How it is built, from the bottom up:
 - `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew (`base`)
   - of nodes: `nodes` who is heard, `evictions` by taints, `podgc` pods whose node is gone
-  - of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by `rollouts`;
-    `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions`
+  - of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by
+    `rollouts`; `statefulsets` by `stateful_pods` and `revisions`; `jobs` by `job_rules`; `disruptions`
   - of storage: `volumes` and `binding` which claim gets which volume; `provisioner`, `resizer`, `snapshots`,
     `attachments` what drivers do; `storage` above says which drivers and classes there are
   - and `namespaces`, `garbage`, `quotas`, `services`, `clusterroles`
 - `scheduling/` places pods: `filters` what a pod asks of nodes, by `fitting`, `spreading` and `volumebinding`;
   `preemption`, `priorities`
-- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject; pods: `worker` one
-  pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks do;
-  `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what pods write; `played` and
+- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject; pods: `worker`
+  one pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks
+  do; `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what pods write; `played` and
   `process` the two runtimes; `sessions` further commands in a container
-  - a process pod from inside: `sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may call
-    and is; `podnetwork`, `hub`, `outside` a network of its own, which `network` above reaches
+  - a process pod from inside: `sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may
+    call and is; `podnetwork`, `hub`, `outside` a network of its own, which `network` above reaches
 - `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;
   `memory` no long pauses of Python's garbage collector
 
