@@ -33,10 +33,10 @@ How it is built, from the bottom up:
   - and `namespaces`, `garbage`, `quotas`, `services`, `clusterroles`
 - `scheduling/` places pods: `filters` what a pod asks of nodes, by `fitting`, `spreading` and `volumebinding`;
   `preemption`, `priorities`
-- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject; pods: `worker`
-  one pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what probes and hooks
-  do; `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what pods write; `played` and
-  `process` the two runtimes; `sessions` further commands in a container
+- `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject
+  - pods: `worker` one pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what
+    probes and hooks do; `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what
+    pods write; `played` and `process` the two runtimes; `sessions` further commands in a container
   - a process pod from inside: `sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may
     call and is; `podnetwork`, `hub`, `outside` a network of its own, which `network` above reaches
 - `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;
