@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 from django.contrib.auth import authenticate as check_password
 from django.contrib.auth import get_user
@@ -44,9 +45,20 @@ class Attempt:
         return cls(hashlib.sha256(username.casefold().encode()).hexdigest(), audit.client_address.get())
 
 
+class _Copy(dict[str, Any]):
+    """A session to look at. Django writes to the one that it is given: after a new SECRET_KEY it gives it a new name,
+    and as no browser hears of that here, its person would be signed out."""
+
+    def cycle_key(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+
 def person_of(session_key: str) -> User | None:
     """Who is signed in in a session, as Django itself would find them: it lives, and the password is the same."""
-    user = get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
+    user = get_user(SimpleNamespace(session=_Copy(SessionStore(session_key).load())))  # type: ignore[arg-type]
     return user if isinstance(user, User) and user.is_active else None
 
 

@@ -25,7 +25,7 @@ SECRET_KEY_FALLBACKS = env.list("BERTH_SECRET_KEY_FALLBACKS", default=[])
 BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL else "https://localhost")
 ALLOWED_HOSTS = env.list("BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else [])
 # Jupyter through the portal: each workspace is `<id>.` and this, a domain that nothing else uses. Empty: it is off.
-WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "")
+WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "").lower()
 CSRF_TRUSTED_ORIGINS = env.list("BERTH_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseForbidden
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -239,7 +239,12 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
-    """Into JupyterLab: through the portal where that is set up, else at the workspace's own address."""
+    """Into JupyterLab: through the portal where that is set up, else at the workspace's own address.
+
+    For a person who opens it: other workspaces' pages are of the same site, and their requests come with the session.
+    """
+    if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+        return HttpResponseForbidden()
     actor = actor_of(request)
     workspace = access.get(actor, id)
     access.require_own(actor, workspace)

@@ -4,202 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import aiohttp
 import pytest
-import uvicorn
-from aiohttp import WSMsgType, web
-from aiohttp.abc import AbstractResolver, ResolveResult
-from django.db import connections
+from aiohttp import WSMsgType
 from django.test import Client
 from django.utils import timezone
 from yarl import URL
 
 from accounts import members
-from accounts.access import Actor
-from portal.asgi import application
 from tests.cast import Cast
+from tests.workspaces.gateway_stage import MIB, Stage, staged
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import in_thread
-from workspaces.gateway import hosts, upstream
+from workspaces.gateway import hosts
 from workspaces.gateway.door import ENTER, local
 from workspaces.models import GatewayPass, Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
-MIB = 2**20
 BASE = "http://testserver"
-
-
-# --- a Jupyter to carry to, and Berth before it
-
-
-@dataclass
-class Upstream:
-    """An HTTP server that tells what it got."""
-
-    port: int = 0
-    served_bytes: int = 0
-    hung_up: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def app(self) -> web.Application:
-        app = web.Application(client_max_size=1024 * MIB)
-        app.router.add_get("/socket", self.socket)
-        app.router.add_get("/endless", self.endless)
-        app.router.add_get("/large", self.large)
-        app.router.add_get("/breaks", self.breaks)
-        app.router.add_route("*", "/{path:.*}", self.echo)
-        return app
-
-    async def echo(self, request: web.Request) -> web.Response:
-        digest = hashlib.sha256()
-        size = 0
-        async for piece in request.content.iter_any():
-            digest.update(piece)
-            size += len(piece)
-        told = {"method": request.method, "path": request.raw_path, "headers": dict(request.headers)}
-        answer = web.json_response(told | {"size": size, "digest": digest.hexdigest()})
-        answer.headers["Set-Cookie"] = "_xsrf=1; Domain=.localhost; Path=/"
-        return answer
-
-    async def large(self, request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse(headers={"Content-Length": str(64 * MIB)})
-        await answer.prepare(request)
-        for _ in range(64):
-            await answer.write(b"x" * MIB)
-        return answer
-
-    async def endless(self, request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse()
-        await answer.prepare(request)
-        try:
-            while not self.hung_up.is_set():
-                await answer.write(b"x" * 65536)
-                self.served_bytes += 65536
-        except ConnectionError:
-            self.hung_up.set()
-            raise
-        return answer
-
-    async def breaks(self, request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse(headers={"Content-Length": "100"})
-        await answer.prepare(request)
-        await answer.write(b"half")
-        assert request.transport is not None
-        request.transport.abort()
-        return answer
-
-    async def socket(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=("v1.kernel.websocket.jupyter.org",), max_msg_size=0)
-        await socket.prepare(request)
-        await socket.send_json({"headers": dict(request.headers)})
-        async for message in socket:
-            if message.type == WSMsgType.BINARY:
-                await socket.send_bytes(message.data[::-1])
-            elif message.data == "bye":
-                await socket.close(code=4321)
-            else:
-                await socket.send_str(message.data)
-        return socket
-
-
-class Everywhere(AbstractResolver):
-    """All names lead here, as `*.localhost` does in a browser."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0)
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
-@dataclass
-class Stage:
-    """Berth's web process, a Jupyter behind it, a workspace of bob's that leads there, and a browser."""
-
-    cast: Cast
-    jupyter: Upstream
-    workspace: Workspace
-    port: int
-    browser: aiohttp.ClientSession
-
-    def at(self, path: str, workspace_id: UUID | None = None) -> str:
-        return f"http://{workspace_id or self.workspace.pk}.localhost:{self.port}{path}"
-
-    async def link(self, actor: Actor, workspace: Workspace | None = None) -> str:
-        """Where the portal's page sends this person; empty where it does not let them in."""
-        wanted = workspace or self.workspace
-
-        def ask() -> str:
-            client = Client(headers={"Host": f"localhost:{self.port}"})
-            client.force_login(actor.user)
-            answer = client.get(f"/workspaces/{wanted.pk}/jupyter/?next=/lab/tree/a.ipynb")
-            return answer["Location"] if answer.status_code == 302 else ""
-
-        return str(await in_thread(ask)())
-
-    async def open(self, actor: Actor | None = None) -> None:
-        """Go in as a browser does; its jar has the pass then."""
-        async with self.browser.get(await self.link(actor or self.cast.bob), allow_redirects=False) as answer:
-            assert answer.status == 303
-            assert answer.headers["Location"] == "/lab/tree/a.ipynb"
-
-    async def get(self, path: str, **options: Any) -> tuple[int, Any]:
-        async with self.browser.get(self.at(path), allow_redirects=False, **options) as answer:
-            is_json = answer.content_type == "application/json"
-            return answer.status, await answer.json() if is_json else await answer.text()
-
-
-@asynccontextmanager
-async def serving(app: web.Application) -> AsyncIterator[int]:
-    runner = web.AppRunner(app, shutdown_timeout=0.2)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
-async def berth() -> AsyncIterator[int]:
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-    )
-    running = asyncio.create_task(server.serve([listening]))
-    try:
-        yield int(listening.getsockname()[1])
-    finally:
-        server.should_exit = True
-        await running
-        await upstream.client().close()
-        upstream._clients.clear()
 
 
 @pytest.fixture
 async def stage(cast: Cast) -> AsyncIterator[Stage]:
-    jupyter = Upstream()
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with serving(jupyter.app()) as upstream_port, berth() as port:
-        workspace = await in_thread(make_workspace)(
-            cast, cast.bob, host="127.0.0.1", jupyter_port=upstream_port
-        )
-        connector = aiohttp.TCPConnector(resolver=Everywhere())
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as browser:
-            yield Stage(cast, jupyter, workspace, port, browser)
-    await in_thread(connections.close_all)()
+    async with staged(cast) as stage:
+        yield stage
 
 
 # --- Who is let in

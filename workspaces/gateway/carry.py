@@ -16,91 +16,96 @@ from .passes import Guest
 
 log = logging.getLogger(__name__)
 
-BODILESS = {"GET", "HEAD", "OPTIONS"}
+UNTIL_WHEN = (b"content-length", b"transfer-encoding")
 
 
 class BrowserGone(Exception):
     """Nobody waits for the answer any more."""
 
 
-class BrokenOff(Exception):
-    """Jupyter's side ended in the middle of an answer: the browser must not take the part for the whole."""
-
-
 class Incoming:
-    """What the browser sends; `whole` once its body has come to its end."""
+    """What the browser sends, until it hangs up."""
 
     def __init__(self, receive: Any) -> None:
         self._receive = receive
-        self.whole = False
+        self._whole = asyncio.Event()  # its body has come to its end
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while not self.whole:
+        while not self._whole.is_set():
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise BrowserGone
-            self.whole = not message.get("more_body")
             if message.get("body"):
                 yield message["body"]
+            if not message.get("more_body"):
+                self._whole.set()
 
     async def gone(self) -> None:
         """Returns when the browser hangs up."""
+        await self._whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
-async def forward(scope: dict[str, Any], receive: Any, send: Any, guest: Guest) -> None:
-    incoming = Incoming(receive)
-    has_body = has_a_body(scope)
+class Outgoing:
+    """What the browser is sent; once it is `begun` there is no other answer."""
+
+    def __init__(self, send: Any) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        self.begun = True
+        await self._send(message)
+
+
+async def forward(scope: dict[str, Any], receive: Any, send: Any, guest: Guest, changed: Any) -> None:
+    """Until the answer is whole, the browser hangs up, or `changed` returns: the guest is shown out."""
+    incoming, outgoing = Incoming(receive), Outgoing(send)
+    exchange = asyncio.ensure_future(_exchange(scope, incoming, outgoing, guest))
+    ends = [exchange, asyncio.ensure_future(incoming.gone()), asyncio.ensure_future(changed)]
     try:
-        async with upstream.client().request(
-            scope["method"],
-            upstream.address(scope, guest),
-            headers=upstream.onward(scope["headers"], guest),
-            data=incoming.pieces() if has_body else None,
-            allow_redirects=False,
-        ) as answer:
-            if not has_body:
-                await anext(incoming.pieces(), None)
-            await _while_listened_to(_answer(answer, send), incoming)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if exchange.done():
+            exchange.result()
     except BrowserGone:
         pass
-    except BrokenOff as broken:
-        log.info("a workspace's Jupyter broke off: %s", type(broken.__cause__).__name__)
-    except (aiohttp.ClientConnectionError, TimeoutError) as error:
-        log.info("a workspace's Jupyter does not answer: %s", type(error).__name__)
-        await _not_there(send)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        if outgoing.begun:  # the browser must not take the part for the whole: the server hangs up
+            log.info("a workspace's Jupyter broke off: %s", type(error).__name__)
+        else:
+            log.info("a workspace's Jupyter does not answer: %s", type(error).__name__)
+            await _not_there(send)
+    finally:
+        for task in ends:
+            task.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+
+
+async def _exchange(scope: dict[str, Any], incoming: Incoming, send: Outgoing, guest: Guest) -> None:
+    has_body = has_a_body(scope)
+    if not has_body:
+        await anext(incoming.pieces(), None)
+    async with upstream.client().request(
+        scope["method"],
+        upstream.address(scope, guest),
+        headers=upstream.onward(scope["headers"], guest),
+        data=incoming.pieces() if has_body else None,
+        allow_redirects=False,
+    ) as answer:
+        if answer.status < 200:  # a switch to another protocol, which nobody asked for
+            raise aiohttp.ClientPayloadError
+        headers = upstream.back(answer.raw_headers)
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        async for piece in answer.content.iter_any():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body"})
 
 
 def has_a_body(scope: dict[str, Any]) -> bool:
-    names = {name for name, _ in scope["headers"]}
-    return bool({b"content-length", b"transfer-encoding"} & names) and scope["method"] not in BODILESS
-
-
-async def _answer(answer: aiohttp.ClientResponse, send: Any) -> None:
-    headers = upstream.back(answer.raw_headers)
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    try:
-        async for piece in answer.content.iter_any():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    except aiohttp.ClientError as error:
-        raise BrokenOff from error
-    await send({"type": "http.response.body"})
-
-
-async def _while_listened_to(answering: Any, incoming: Incoming) -> None:
-    """Stop fetching what nobody reads."""
-    work = asyncio.ensure_future(answering)
-    hung_up = asyncio.ensure_future(incoming.gone()) if incoming.whole else None
-    try:
-        await asyncio.wait({work, hung_up} if hung_up else {work}, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            work.result()
-    finally:
-        for task in (work, hung_up):
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(task for task in (work, hung_up) if task), return_exceptions=True)
+    """By its framing, whatever the method: a length without its body would take the next request's bytes for it."""
+    framing = {name: value for name, value in scope["headers"] if name in UNTIL_WHEN}
+    return framing.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in framing
 
 
 async def _not_there(send: Any) -> None:

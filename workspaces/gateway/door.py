@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from http import cookies
 from typing import Any
 from urllib.parse import parse_qs, quote
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
 
-from . import carry, hosts, passes, sockets
-from .guests import guest_of
+from . import carry, guests, hosts, passes, sockets, upstream
+from .passes import Guest
 
 ENTER = "/_berth/enter"
 REFUSED_POLICY = 1008
+MOST_PASSES = 4
 
 Scope = dict[str, Any]
 
@@ -28,6 +29,9 @@ class Gateway:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
         headers = headers_of(scope)
         workspace_id = hosts.workspace_at(headers.get("host", ""))
         if workspace_id is None:
@@ -38,23 +42,53 @@ class Gateway:
             await _request(scope, receive, send, workspace_id, headers)
 
 
+async def _lifespan(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await upstream.close()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
 def headers_of(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    """What comes twice is joined, as Django does: two hosts are none, two origins nobody's."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        between = "; " if name == "cookie" else ","
+        found[name] = f"{found[name]}{between}{value}" if name in found else value
+    return found
 
 
 async def _request(
     scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]
 ) -> None:
-    if scope["path"] == ENTER:
+    if not _is_here(scope):
+        await refuse(send, 400, _("An address on this host begins with a slash."))
+    elif scope["path"] == ENTER:
         await _enter(scope, send, workspace_id)
-        return
-    if not hosts.is_own_page(headers):
+    elif not hosts.is_own_page(scope["method"], headers):
         await refuse(send, 403, _("Another page asked for this, which only the workspace's own pages may."))
+    elif "service-worker" in headers and scope["raw_path"].count(b"/") == 1:
+        # It would see every address on this host, tickets too, and stay.
+        await refuse(send, 403, _("A service worker cannot stand before the whole of a workspace's host."))
+    else:
+        await _let_in(scope, receive, send, workspace_id, headers)
+
+
+async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
+    try:
+        secret, guest = await _guest(headers, workspace_id)
+    except (OperationalError, InterfaceError):
+        await refuse(send, 503, _("Berth cannot look up who you are at the moment. Try again soon."))
         return
-    secret = pass_in(headers)
-    guest = await guest_of(secret, workspace_id)
     if guest is not None and guest.upstream:
-        await carry.forward(scope, receive, send, guest)
+        try:
+            with guests.place(workspace_id):
+                changed = guests.until_changed(secret, workspace_id, guest)
+                await carry.forward(scope, receive, send, guest, changed)
+        except guests.Crowded:
+            await refuse(send, 503, _("Too much is under way in this workspace. Close some of its pages."))
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal knows best: it signs in, says why nothing runs, or hands over anew.
         where = f"workspaces/{workspace_id}/" + ("" if guest else f"jupyter/?next={quote(_asked(scope))}")
@@ -66,17 +100,30 @@ async def _request(
 
 
 async def _socket(scope: Scope, receive: Any, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
-    secret = pass_in(headers)
-    guest = await guest_of(secret, workspace_id) if hosts.is_own_page(headers) else None
-    if guest is None or not guest.upstream:
-        await receive()
-        await send({"type": "websocket.close", "code": REFUSED_POLICY})
-        return
-    await sockets.carry(scope, receive, send, guest, secret, workspace_id)
+    secret, guest = "", None
+    if _is_here(scope) and hosts.is_own_page("GET", headers):
+        secret, guest = await _guest(headers, workspace_id)
+    try:
+        if guest is not None and guest.upstream:
+            with guests.place(workspace_id):
+                await sockets.carry(scope, receive, send, guest, secret, workspace_id)
+            return
+    except guests.Crowded:
+        pass
+    await receive()
+    await send({"type": "websocket.close", "code": REFUSED_POLICY})
+
+
+def _is_here(scope: Scope) -> bool:
+    """`*@elsewhere` is a request's target too; behind an address and a port it would name another server."""
+    return bool(scope["raw_path"].startswith(b"/"))
 
 
 async def _enter(scope: Scope, send: Any, workspace_id: UUID) -> None:
-    asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode()).items()}
+    if scope["method"] != "GET":  # a look ahead does not use the ticket up
+        await refuse(send, 405, _("Only a browser that opens the link may do this."))
+        return
+    asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
     secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)
     if secret is None:  # used, or too old: the portal makes another
         await redirect(send, f"{settings.BASE_URL}/workspaces/{workspace_id}/jupyter/")
@@ -85,8 +132,9 @@ async def _enter(scope: Scope, send: Any, workspace_id: UUID) -> None:
 
 
 def local(path: str) -> str:
-    """A path on this host, or the start page."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\", ENTER)) else "/lab"
+    """A path on this host, or the start page. Encoded, as browsers leave out tabs, and a line's end ends a header."""
+    path = quote(path, safe="/?#&=%:+,;@!$'()*~[]")
+    return path if path.startswith("/") and not path.startswith(("//", "/%5C", ENTER)) else "/lab"
 
 
 # --- the pass as a cookie
@@ -97,12 +145,18 @@ def cookie_name() -> str:
     return "__Host-berth_pass" if settings.SESSION_COOKIE_SECURE else "berth_pass"
 
 
-def pass_in(headers: dict[str, str]) -> str:
-    try:
-        found = cookies.SimpleCookie(headers.get("cookie", "")).get(cookie_name())
-    except cookies.CookieError:
-        return ""
-    return found.value if found else ""
+async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Guest | None]:
+    """By the first pass that is good: over plain HTTP a neighbour's page may have set one of the name, too."""
+    for secret in passes_in(headers)[:MOST_PASSES]:
+        if guest := await guests.guest_of(secret, workspace_id):
+            return secret, guest
+    return "", None
+
+
+def passes_in(headers: dict[str, str]) -> list[str]:
+    """Read by hand: to the library one odd cookie beside it makes all unreadable."""
+    pairs = [part.partition("=") for part in headers.get("cookie", "").split(";")]
+    return [value.strip() for name, _, value in pairs if name.strip() == cookie_name() and value.strip()]
 
 
 def _cookie(secret: str) -> str:
@@ -114,8 +168,9 @@ def _cookie(secret: str) -> str:
 
 
 def _asked(scope: Scope) -> str:
-    query = scope["query_string"].decode("latin-1")
-    return str(scope["path"]) + (f"?{query}" if query else "")
+    """As the browser wrote it: what was encoded stays so."""
+    path, query = scope["raw_path"], scope["query_string"]
+    return str((path + (b"?" + query if query else b"")).decode("latin-1"))
 
 
 async def redirect(send: Any, where: str, cookie: str = "") -> None:

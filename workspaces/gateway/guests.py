@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
+from django.db import InterfaceError, OperationalError
 
 from .passes import Guest, admitted
 
 TRUSTED_SECONDS = 2.0
 MOST_KNOWN = 10_000
+LONGEST_SECRET = 64
+# What lasts is asked about again: a session that runs out tells nobody.
+STREAM_RECHECK_SECONDS = 5.0
+SOCKET_RECHECK_SECONDS = 60.0
+MOST_AT_ONCE = 512  # requests and sockets of one workspace, in this process
 
 Key = tuple[str, UUID]
 _known: dict[Key, tuple[float, Guest | None]] = {}
+_under_way: Counter[UUID] = Counter()
 _ask: Callable[[str, UUID], Any] = database_sync_to_async(admitted)
 
 
+class Crowded(Exception):
+    """One workspace has so much under way that others would suffer."""
+
+
+@contextmanager
+def place(workspace_id: UUID) -> Iterator[None]:
+    if _under_way[workspace_id] >= MOST_AT_ONCE:
+        raise Crowded
+    _under_way[workspace_id] += 1
+    try:
+        yield
+    finally:
+        _under_way[workspace_id] -= 1
+        if not _under_way[workspace_id]:
+            del _under_way[workspace_id]
+
+
 async def guest_of(secret: str, workspace_id: UUID) -> Guest | None:
-    if not secret:
+    if len(secret) > LONGEST_SECRET:  # what anybody sends is not kept
         return None
     key = secret, workspace_id
     asked_at, guest = _known.get(key, (0.0, None))
@@ -34,6 +60,15 @@ async def guest_of(secret: str, workspace_id: UUID) -> Guest | None:
     return guest
 
 
+async def until_changed(secret: str, workspace_id: UUID, guest: Guest) -> None:
+    """Returns when this guest is no longer one, or what runs there is another: for an answer that lasts."""
+    while True:
+        await asyncio.sleep(STREAM_RECHECK_SECONDS)
+        with suppress(OperationalError, InterfaceError):  # nothing changes while the database is away
+            if await guest_of(secret, workspace_id) != guest:
+                return
+
+
 async def until_shown_out(secret: str, workspace_id: UUID, guest: Guest) -> None:
     """Returns when this guest is no longer one: signed out, deactivated, taken out of the tenant."""
     layer: Any = get_channel_layer()
@@ -42,7 +77,8 @@ async def until_shown_out(secret: str, workspace_id: UUID, guest: Guest) -> None
     await layer.group_add(group, channel)
     try:
         while await _ask(secret, workspace_id) is not None:
-            await layer.receive(channel)
-            _known.pop((secret, workspace_id), None)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(layer.receive(channel), SOCKET_RECHECK_SECONDS)
+                _known.pop((secret, workspace_id), None)
     finally:
         await asyncio.shield(layer.group_discard(group, channel))

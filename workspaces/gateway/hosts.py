@@ -20,9 +20,10 @@ def workspace_at(host: str) -> UUID | None:
     if not is_on() or domain != settings.WORKSPACE_DOMAIN:
         return None
     try:
-        return UUID(label)
+        named = UUID(label)
     except ValueError:
         return None
+    return named if str(named) == label else None  # of all ways to write an id one is its name
 
 
 def origin_of(workspace_id: UUID, host: str) -> str:
@@ -33,15 +34,16 @@ def origin_of(workspace_id: UUID, host: str) -> str:
     )
 
 
-def is_own_page(headers: dict[str, str]) -> bool:
+def is_own_page(method: str, headers: dict[str, str]) -> bool:
     """Whether a page of this very host asks, or a person who follows a link.
 
     Other workspaces are the same *site* to a browser: it sends the cookie along when their pages ask.
     """
     origin = headers.get("origin")
     if origin is not None:
-        return urlsplit(origin).netloc == headers.get("host")
-    return (
-        headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-        or headers.get("sec-fetch-mode") == "navigate"
-    )
+        return origin == f"{urlsplit(settings.BASE_URL).scheme}://{headers['host'].lower()}"
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return True
+    # Into a tab of its own: in another's frame, a person would not know what they click.
+    is_link = headers.get("sec-fetch-mode") == "navigate"
+    return is_link and method in ("GET", "HEAD") and headers.get("sec-fetch-dest", "document") == "document"

@@ -18,6 +18,7 @@ from workspaces import access
 from workspaces.models import GatewayPass, Phase, Workspace
 
 TICKET_LIFETIME = timedelta(seconds=60)
+MOST_PER_SESSION = 20  # of one workspace: a page that opens Jupyter over and over fills no table
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Guest:
 def hand_over(session_key: str, workspace: Workspace) -> str:
     """A ticket for the workspace's own host. Whoever asks was let in by the portal in that session."""
     GatewayPass.objects.filter(is_ticket=True, created_at__lt=timezone.now() - TICKET_LIFETIME).delete()
+    same = GatewayPass.objects.filter(session_id=session_key, workspace=workspace).order_by("-created_at")
+    outdated = list(same.values_list("pk", flat=True)[MOST_PER_SESSION - 1 :])
+    GatewayPass.objects.filter(pk__in=outdated).delete()
     ticket = secrets.token_urlsafe(32)
     GatewayPass.objects.create(digest=digest(ticket), workspace=workspace, session_id=session_key)
     return ticket

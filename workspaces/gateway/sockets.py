@@ -15,7 +15,9 @@ from .passes import Guest
 
 log = logging.getLogger(__name__)
 
+HANDSHAKE_SECONDS = 30
 LARGEST_MESSAGE_BYTES = 64 * 2**20
+SENT_CODES = {1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)}  # RFC 6455, 7.4; IANA
 GOING_AWAY, REFUSED_POLICY, TRY_AGAIN_LATER = 1001, 1008, 1013
 
 
@@ -24,12 +26,14 @@ async def carry(
 ) -> None:
     await receive()  # websocket.connect
     try:
-        async with upstream.client().ws_connect(
-            upstream.address(scope, guest),
-            protocols=scope.get("subprotocols", ()),
-            headers=upstream.onward(scope["headers"], guest),
-            max_msg_size=LARGEST_MESSAGE_BYTES,
-        ) as jupyter:
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            connected = await upstream.client().ws_connect(
+                upstream.address(scope, guest),
+                protocols=scope.get("subprotocols", ()),
+                headers=upstream.onward(scope["headers"], guest),
+                max_msg_size=LARGEST_MESSAGE_BYTES,
+            )
+        async with connected as jupyter:
             await send({"type": "websocket.accept", "subprotocol": jupyter.protocol})
             code = await _between(jupyter, receive, send, until_shown_out(secret, workspace_id, guest))
             if code is not None:
@@ -50,7 +54,8 @@ async def _between(
         await asyncio.wait({down, up, end}, return_when=asyncio.FIRST_COMPLETED)
         if end.done():
             return REFUSED_POLICY
-        return None if up.done() else down.result()
+        hung_up = up.done() and up.exception() is None
+        return None if hung_up else await down
     finally:
         for task in (down, up, end):
             task.cancel()
@@ -64,7 +69,7 @@ async def _to_browser(jupyter: aiohttp.ClientWebSocketResponse, send: Any) -> in
         elif message.type == aiohttp.WSMsgType.BINARY:
             await send({"type": "websocket.send", "bytes": message.data})
     code = jupyter.close_code or GOING_AWAY
-    return GOING_AWAY if code in (1005, 1006, 1015) else code  # those are never sent (RFC 6455, 7.4.1)
+    return code if code in SENT_CODES else GOING_AWAY
 
 
 async def _to_jupyter(jupyter: aiohttp.ClientWebSocketResponse, receive: Any) -> None:

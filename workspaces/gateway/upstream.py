@@ -18,6 +18,8 @@ NOT_PASSED = {
     "authorization", "connection", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }  # fmt: skip
+# What browsers obey for more than this host's pages, or a proxy before Berth for itself; our server adds the last two.
+NOT_BACK = {"clear-site-data", "service-worker-allowed", "x-sendfile", "date", "server"}
 PASS_COOKIES = ("berth_pass", "__Host-berth_pass")
 
 Header = tuple[bytes, bytes]
@@ -38,8 +40,15 @@ def client() -> aiohttp.ClientSession:
     return _clients[loop]
 
 
+async def close() -> None:
+    """The connections of this event loop."""
+    if ours := _clients.pop(asyncio.get_running_loop(), None):
+        await ours.close()
+
+
 def address(scope: dict[str, Any], guest: Guest) -> URL:
-    """As the browser wrote it: an encoded slash in a file's name stays one."""
+    """As the browser wrote it: an encoded slash in a file's name stays one. The path begins with a slash, see `door`:
+    with anything else it could name another server."""
     path = scope.get("raw_path") or scope["path"].encode()
     query = scope["query_string"]
     return URL(guest.upstream + (path + (b"?" + query if query else b"")).decode("latin-1"), encoded=True)
@@ -47,6 +56,8 @@ def address(scope: dict[str, Any], guest: Guest) -> URL:
 
 def onward(headers: Iterable[Header], guest: Guest) -> list[tuple[str, str]]:
     """A request's headers as Jupyter gets them: its own token, and no cookie of ours."""
+    headers = list(headers)
+    ends_here = _of_connection(headers)
     passed = []
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -55,32 +66,39 @@ def onward(headers: Iterable[Header], guest: Guest) -> list[tuple[str, str]]:
         elif name == "cookie":
             if rest := without_pass(value):
                 passed.append(("Cookie", rest))
-        elif name not in NOT_PASSED and not name.startswith("sec-websocket-"):
+        elif name not in ends_here and not name.startswith("sec-websocket-"):
             passed.append((name, value))
     return [*passed, ("Authorization", f"token {guest.token}")]
 
 
+def _of_connection(headers: Iterable[Header]) -> set[str]:
+    """Names that do not pass: those of every connection, and those that this one's Connection header lists."""
+    listed = b",".join(value for name, value in headers if name.lower() == b"connection")
+    return NOT_PASSED | {name.strip() for name in listed.decode("latin-1").lower().split(",")}
+
+
 def without_pass(cookie: str) -> str:
-    kept = [part for part in cookie.split("; ") if part.partition("=")[0].strip() not in PASS_COOKIES]
+    kept = [part.strip() for part in cookie.split(";") if part.partition("=")[0].strip() not in PASS_COOKIES]
     return "; ".join(kept)
 
 
-def back(headers: Iterable[tuple[bytes, bytes]]) -> list[Header]:
+def back(headers: Iterable[Header]) -> list[Header]:
     """An answer's headers as the browser gets them: a cookie stays on this host."""
+    headers = list(headers)
+    ends_here = _of_connection(headers) | NOT_BACK
     passed = []
     for raw_name, raw_value in headers:
-        name, value = raw_name.lower(), raw_value
-        if name == b"set-cookie":
-            value = on_this_host(value)
-        if name.decode("latin-1") not in NOT_PASSED and value:
-            passed.append((name, value))
+        name = raw_name.decode("latin-1").lower()
+        value = on_this_host(raw_value) if name == "set-cookie" else raw_value
+        if value and name not in ends_here and not name.startswith("x-accel-"):
+            passed.append((name.encode("latin-1"), value))
     return passed
 
 
 def on_this_host(cookie: bytes) -> bytes:
     """Without a domain, and none that is ours."""
     parts = cookie.decode("latin-1").split(";")
-    if parts[0].partition("=")[0].strip() in PASS_COOKIES:
+    if parts[0].strip().lstrip("=").partition("=")[0].strip() in PASS_COOKIES:
         return b""
-    kept = [part for part in parts if part.strip().partition("=")[0].lower() != "domain"]
+    kept = [part for part in parts if part.strip().partition("=")[0].strip().lower() != "domain"]
     return ";".join(kept).encode("latin-1")

@@ -1,0 +1,459 @@
+"""What a hostile page, person or Jupyter may try at the door to Jupyter, and does not get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import pytest
+from aiohttp import WSMsgType
+from django.contrib.sessions.models import Session
+from django.db import OperationalError
+from django.test import Client
+from django.utils import timezone
+from yarl import URL
+
+from tests.cast import Cast
+from tests.workspaces.gateway_stage import Stage, staged
+from tests.workspaces.sockets import in_thread
+from workspaces.gateway import guests, hosts, sockets
+from workspaces.gateway.door import local
+from workspaces.models import GatewayPass, Workspace
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+async def stage(cast: Cast) -> AsyncIterator[Stage]:
+    async with staged(cast) as stage:
+        yield stage
+
+
+def cookie(stage: Stage) -> str:
+    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in stage.browser.cookie_jar)
+
+
+async def raw(stage: Stage, request: str, *headers: str, body: str = "") -> str:
+    """What Berth answers to these very bytes; the pass goes along."""
+    host = f"Host: {stage.workspace.pk}.localhost:{stage.port}"
+    lines = [request, host, f"Cookie: {cookie(stage)}", "Connection: close", *headers, "", body]
+    reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
+    writer.write("\r\n".join(lines).encode("latin-1"))
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return answer.decode("latin-1")
+
+
+Spoken = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def jupyter_that(stage: Stage, speaks: Spoken) -> AsyncIterator[None]:
+    """Instead of the stage's Jupyter one that answers whatever it likes."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with suppress(ConnectionError):
+            await speaks(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    await in_thread(Workspace.objects.update)(jupyter_port=server.sockets[0].getsockname()[1])
+    guests._known.clear()
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def that_says(text: str) -> Spoken:
+    async def says(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(text.encode("latin-1"))
+        await writer.drain()
+
+    return says
+
+
+# --- Where a request goes
+
+
+@pytest.mark.parametrize("target", ["*@{}/stolen", "*", "http://{}/stolen", "//{}/stolen", "/\\@{}/stolen"])
+@pytest.mark.parametrize("upgrade", [False, True])
+async def test_no_request_target_leads_to_another_server(stage: Stage, target: str, upgrade: bool) -> None:
+    await stage.open()
+    asked = asyncio.Event()
+
+    async def told(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        writer.close()
+
+    server = await asyncio.start_server(told, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    socket = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    answer = await raw(stage, f"GET {target.format(address)} HTTP/1.1", *((*socket, key) if upgrade else ()))
+    assert not asked.is_set()
+    assert " 500 " not in answer.partition("\r\n")[0]
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["11111111111141118111111111111111", "1-1111111-1111-4111-8111-111111111111", "urn.uuid", "%31"],
+)
+def test_an_id_has_one_name_alone(label: str) -> None:
+    assert hosts.workspace_at(f"{label}.localhost") is None
+
+
+async def test_two_hosts_are_none(stage: Stage) -> None:
+    await stage.open()
+    answer = await raw(stage, "GET /api HTTP/1.1", "Host: localhost")
+    assert answer.startswith("HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("path", ["/\t/evil.example", "/\n/evil.example", "/\\evil.example", "/a\r\nX: y"])
+def test_whoever_enters_gets_one_location_on_this_host(path: str) -> None:
+    where = local(path)
+    assert "//" not in str(URL("http://here/").join(URL(where)).path)
+    assert where.isprintable()
+    assert "\\" not in where
+
+
+async def test_an_address_cannot_end_a_header(stage: Stage) -> None:
+    link = (await stage.link(stage.cast.bob)).partition("&next=")[0] + "&next=/lab%0d%0aX-Evil:%20yes"
+    async with stage.browser.get(URL(link, encoded=True), allow_redirects=False) as answer:
+        assert "X-Evil" not in answer.headers
+        assert answer.headers["Location"] == "/lab%0D%0AX-Evil:%20yes"
+
+
+# --- What passes: no request hides in another
+
+
+async def test_the_body_of_any_method_is_carried(stage: Stage) -> None:
+    """Else its length alone would pass, and the next request be taken for it."""
+    await stage.open()
+    for method in ("GET", "DELETE", "OPTIONS", "POST"):
+        told = await raw(stage, f"{method} /api HTTP/1.1", "Content-Length: 5", body="12345")
+        assert '"size": 5' in told, method
+    told = await raw(
+        stage,
+        "GET /api HTTP/1.1",
+        "Transfer-Encoding: chunked",
+        body="3;x=y\r\nabc\r\n0\r\nTrailer: 1\r\n\r\n",
+    )
+    assert '"size": 3' in told
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        ("Content-Length: 5", "Transfer-Encoding: chunked"),
+        ("Content-Length: 5", "Content-Length: 6"),
+        ("Transfer-Encoding: chunked, identity",),
+        ("Transfer-Encoding : chunked",),
+        ("Content-Length: +5",),
+        ("X: y\nContent-Length: 5",),
+        ("X: a\rb",),
+    ],
+)
+async def test_a_body_of_doubtful_length_is_refused(stage: Stage, framing: tuple[str, ...]) -> None:
+    await stage.open()
+    answer = await raw(stage, "POST /api HTTP/1.1", *framing, body="0\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 400")
+
+
+async def test_headers_of_one_connection_end_there(stage: Stage) -> None:
+    await stage.open()
+    own = (
+        "Connection: X-Mine, authorization, cookie",
+        "X-Mine: 1",
+        "X-Yours: 2",
+        "Upgrade: h2c",
+        "TE: trailers",
+    )
+    told = (await raw(stage, "GET /api HTTP/1.1", *own, "Authorization: token guessed")).lower()
+    assert '"x-yours": "2"' in told
+    for name in ("x-mine", "upgrade", '"te"', "guessed", "h2c"):
+        assert name not in told
+
+
+# --- The pass
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ['odd="a b; {}', "a={{1,2}}; {}", "ü=1;{}; x", "berth_pass=tossed; {}", "{}; berth_pass=tossed", "=;;{}"],
+)
+async def test_odd_cookies_beside_it_harm_no_pass_and_none_reaches_jupyter(stage: Stage, beside: str) -> None:
+    await stage.open()
+    secret = cookie(stage)
+    stage.browser.cookie_jar.clear()
+    status, told = await stage.get("/api", headers={"Cookie": beside.format(secret)})
+    assert status == 200
+    assert "berth_pass" not in told["headers"].get("Cookie", "")
+
+
+async def test_long_passes_are_not_kept_in_memory(stage: Stage) -> None:
+    before = len(guests._known)
+    status, _ = await stage.get("/api", headers={"Cookie": "berth_pass=" + "x" * 5000})
+    assert (status, len(guests._known)) == (401, before)
+
+
+async def test_of_two_who_enter_at_once_one_gets_in(stage: Stage) -> None:
+    link = await stage.link(stage.cast.bob)
+
+    async def enter() -> bool:
+        async with stage.browser.get(link, allow_redirects=False) as answer:
+            return "Set-Cookie" in answer.headers
+
+    assert sorted(await asyncio.gather(*(enter() for _ in range(8)))) == [False] * 7 + [True]
+
+
+async def test_looking_ahead_does_not_use_a_ticket_up(stage: Stage) -> None:
+    link = await stage.link(stage.cast.bob)
+    async with stage.browser.head(link, allow_redirects=False) as answer:
+        assert answer.status == 405
+    async with stage.browser.get(link, allow_redirects=False) as answer:
+        assert "Set-Cookie" in answer.headers
+
+
+async def test_a_page_that_opens_jupyter_over_and_over_fills_no_table(stage: Stage) -> None:
+    client = Client(headers={"Host": f"localhost:{stage.port}"})
+    await in_thread(client.force_login)(stage.cast.bob.user)
+    for _ in range(25):
+        await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/jupyter/")
+    assert await in_thread(GatewayPass.objects.count)() == 20
+
+
+@pytest.mark.parametrize("mode", ["no-cors", "cors"])
+async def test_only_a_person_who_opens_a_page_is_handed_over(stage: Stage, mode: str) -> None:
+    client = Client(headers={"Host": f"localhost:{stage.port}", "Sec-Fetch-Mode": mode})
+    await in_thread(client.force_login)(stage.cast.bob.user)
+    answer = await in_thread(client.get)(f"/workspaces/{stage.workspace.pk}/jupyter/")
+    assert (answer.status_code, await in_thread(GatewayPass.objects.count)()) == (403, 0)
+
+
+# --- Other pages
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("POST", {"Origin": "null"}),
+        ("GET", {"Origin": "http://["}),
+        ("POST", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}),
+        ("GET", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}),
+        ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "object"}),
+        ("GET", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "websocket"}),
+    ],
+)
+async def test_other_pages_cannot_send_forms_or_frame_it(
+    stage: Stage, method: str, headers: dict[str, str]
+) -> None:
+    await stage.open()
+    async with stage.browser.request(method, stage.at("/api"), headers=headers) as answer:
+        assert answer.status == 403
+
+
+async def test_a_page_of_this_host_over_another_scheme_is_another(stage: Stage) -> None:
+    await stage.open()
+    for origin in (
+        stage.at("").replace("http:", "https:"),
+        "null",
+        f"http://{uuid4()}.localhost:{stage.port}",
+    ):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await stage.browser.ws_connect(stage.at("/socket"), headers={"Origin": origin})
+        assert refused.value.status == 403
+
+
+async def test_a_link_from_elsewhere_opens(stage: Stage) -> None:
+    await stage.open()
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert (await stage.get("/lab", headers=link))[0] == 200
+
+
+async def test_no_service_worker_stands_before_the_way_in(stage: Stage) -> None:
+    await stage.open()
+    assert (await stage.get("/worker.js", headers={"Service-Worker": "script"}))[0] == 403
+    assert (await stage.get("/proxy/8080/worker.js", headers={"Service-Worker": "script"}))[0] == 200
+
+
+# --- A hostile Jupyter
+
+PLAIN = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+
+
+async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: Stage) -> None:
+    await stage.open()
+    hostile = {
+        "X-Accel-Redirect": "/internal",
+        "X-Accel-Buffering": "no",
+        "X-Sendfile": "/etc/passwd",
+        "Clear-Site-Data": '"cookies"',
+        "Service-Worker-Allowed": "/",
+        "Connection": "X-Mine",
+        "X-Mine": "1",
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in hostile.items())
+    cookies = (
+        "Set-Cookie: berth_pass=x\r\nSet-Cookie: =berth_pass=x\r\nSet-Cookie: a=1; Domain =.localhost\r\n"
+    )
+    says = that_says(f"{PLAIN}{lines}{cookies}\r\nok")
+    async with jupyter_that(stage, says), stage.browser.get(stage.at("/api")) as answer:
+        assert not set(hostile) & set(answer.headers)
+        assert answer.headers.getall("Set-Cookie") == ["a=1"]
+        assert len(answer.headers.getall("Server", [])) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\nraw",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 9\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nX: " + "y" * 20_000 + "\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n" + "X: y\r\n" * 1000 + "\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "",
+    ],
+)
+async def test_a_jupyter_that_speaks_no_http_is_said_and_nothing_told(
+    stage: Stage, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.open()
+    async with jupyter_that(stage, that_says(said)):
+        status, told = await stage.get("/api")
+    assert (status, "does not answer" in told) == (502, True)
+    assert "oken" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "line", ["X: a\rSet-Cookie: evil=1", "X: a\nSet-Cookie: evil=1", "X: a\0b", "X: a\r\n Set-Cookie: evil=1"]
+)
+async def test_no_header_hides_in_another(stage: Stage, line: str) -> None:
+    await stage.open()
+    async with jupyter_that(stage, that_says(f"{PLAIN}{line}\r\n\r\nok")):
+        answer = await raw(stage, "GET /api HTTP/1.1")
+    for bad in ("\rSet", "\0", "\r\n Set"):
+        assert bad not in answer.replace("\r\nSet-Cookie: evil=1", "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n"
+        + "x" * 20
+        + "\r\n0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+    ],
+)
+async def test_no_answer_runs_over_its_end(stage: Stage, said: str) -> None:
+    await stage.open()
+    async with jupyter_that(stage, that_says(said)):
+        answer = await raw(stage, "GET /api HTTP/1.1")
+    head, _, body = answer.partition("\r\n\r\n")
+    assert len(body) <= 2 or "transfer-encoding: chunked" in head.lower() or " 502 " in head
+
+
+# --- Who goes away, and who is shown out
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_when_the_browser_leaves_a_silent_jupyter_is_left_too(stage: Stage, method: str) -> None:
+    await stage.open()
+    left = asyncio.Event()
+
+    async def waits(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        left.set()
+
+    async with jupyter_that(stage, waits):
+        with pytest.raises(TimeoutError):
+            timeout = aiohttp.ClientTimeout(total=1)
+            await stage.browser.request(method, stage.at("/api"), data=b"x" * 9, timeout=timeout)
+        await asyncio.wait_for(left.wait(), 10)
+
+
+async def test_a_silent_jupyter_keeps_no_socket_waiting(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "HANDSHAKE_SECONDS", 0.5)
+    await stage.open()
+    async with jupyter_that(stage, silent):
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await stage.browser.ws_connect(stage.at("/socket"))
+
+
+async def test_an_answer_that_lasts_ends_with_the_right_to_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.2)
+    await stage.open()
+    async with stage.browser.get(stage.at("/endless")) as answer:
+        await answer.content.readexactly(65536)
+        await in_thread(Session.objects.all().delete)()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            while await answer.content.readany():
+                pass
+    await asyncio.wait_for(stage.jupyter.hung_up.wait(), 10)
+
+
+async def test_a_socket_ends_with_a_session_that_ran_out_unheard(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guests, "SOCKET_RECHECK_SECONDS", 0.2)
+    await stage.open()
+    async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
+        await open_socket.receive()
+        await in_thread(Session.objects.update)(expire_date=timezone.now())
+        assert (await open_socket.receive(10)).type == WSMsgType.CLOSE
+        assert open_socket.close_code == 1008
+
+
+async def test_a_new_password_ends_the_pass(stage: Stage) -> None:
+    await stage.open()
+    user = stage.cast.bob.user
+    user.set_password("another-password")
+    await in_thread(user.save)()
+    assert (await stage.get("/api"))[0] == 401
+
+
+async def test_a_new_secret_key_signs_nobody_out(stage: Stage, settings: Any) -> None:
+    await stage.open()
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another-" + "1" * 50
+    for _ in range(2):
+        guests._known.clear()
+        assert (await stage.get("/api"))[0] == 200
+
+
+async def test_one_workspace_cannot_take_all_there_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guests, "MOST_AT_ONCE", 2)
+    await stage.open()
+    async with stage.browser.ws_connect(stage.at("/socket")), stage.browser.ws_connect(stage.at("/socket")):
+        assert (await stage.get("/api"))[0] == 503
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await stage.browser.ws_connect(stage.at("/socket"))
+    await asyncio.sleep(0.5)
+    assert (await stage.get("/api"))[0] == 200
+
+
+async def test_while_the_database_is_away_that_is_said(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any) -> None:
+        raise OperationalError
+
+    await stage.open()
+    monkeypatch.setattr(guests, "_ask", away)
+    status, told = await stage.get("/api")
+    assert (status, "at the moment" in told["message"]) == (503, True)
