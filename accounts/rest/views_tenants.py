@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from typing import Any
+
 import django_filters
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
+from django_filters.fields import IsoDateTimeField
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema
 from rest_framework.filters import SearchFilter
@@ -103,10 +108,25 @@ class MemberView(APIView):
         return Response(status=204)
 
 
+class MomentField(IsoDateTimeField):  # type: ignore[misc]
+    """In UTC: PostgreSQL does not take every offset that Python reads."""
+
+    def clean(self, value: Any) -> Any:
+        moment = super().clean(value)
+        try:
+            return moment and moment.astimezone(UTC)
+        except OverflowError as error:
+            raise ValidationError(_("Enter a date and time between the years 1 and 9999.")) from error
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):  # type: ignore[misc]
+    field_class = MomentField
+
+
 class AuditFilter(django_filters.FilterSet):  # type: ignore[misc]
     tenant = django_filters.CharFilter("tenant__slug", label="Its slug")
     actor = django_filters.CharFilter("actor_name", label="Who")
-    since = django_filters.IsoDateTimeFilter("at", lookup_expr="gte", label="Not before")
+    since = MomentFilter("at", lookup_expr="gte", label="Not before")
 
     class Meta:
         model = AuditEntry

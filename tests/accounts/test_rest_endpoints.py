@@ -191,3 +191,9 @@ def test_lists_ask_the_database_a_fixed_number_of_times(
 def test_outside_of_the_api_errors_stay_pages() -> None:
     assert Client().get("/api/nothing/")["Content-Type"] == "application/json"
     assert Client().get("/nothing/")["Content-Type"].startswith("text/html")
+
+
+def test_a_moment_of_the_trail_may_have_any_offset_that_python_reads(people: People) -> None:
+    script = api(people.alice)
+    assert ask(script, "GET", "audit/?since=0739-04-01T17:21:32%2B17:15").status_code == 200
+    assert ask(script, "GET", "audit/?since=2999-01-01T00:00:00-23:59").json()["results"] == []

@@ -92,6 +92,8 @@ HOSTILE: list[tuple[str, str, Any]] = [
         "limit=0", "limit=-1", "limit=many", "limit=10000000000000000000000", "cursor=zzz", "cursor=%00",
         "phase=flying",
     )),
+    ("GET", "audit/?since=0001-01-01T00:00:00%2B05:00", None),
+    ("GET", "audit/?since=yesterday", None),
     ("GET", "workspaces/{id}/events/?after=-1", None),
     ("GET", "workspaces/{id}/events/?after=x", None),
     ("GET", "workspaces/not-a-uuid/", None),

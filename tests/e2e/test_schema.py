@@ -1,0 +1,58 @@
+"""The API against its own schema: whatever is asked, no failure of ours and no answer that the schema does not know."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stack import Stack
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+# A 500 is no answer that the schema knows; 501 for what is not built yet is.
+CHECKS = "status_code_conformance,content_type_conformance,response_schema_conformance"
+EVERYTHING = ("read", "workspaces", "jobs", "volumes")
+PEOPLE = {"alice": EVERYTHING, "admin": (*EVERYTHING, "admin")}
+
+
+@pytest.fixture(scope="module")
+def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder: Path = tmp_path_factory.mktemp("schema")
+    stack = Stack(folder / "state", BERTH_DEVCLUSTER_PODS="played")
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+def fuzz(berth: Stack, person: str, phases: str, examples: int) -> None:
+    token = berth.token(person, *PEOPLE[person])
+    command = [
+        str(Path(sys.executable).with_name("schemathesis")),
+        "run",
+        f"{berth.address}/api/schema/?format=json",
+    ]
+    command += ["--header", f"Authorization: Bearer {token}", "--checks", CHECKS, "--max-failures", "10"]
+    command += [
+        "--phases",
+        phases,
+        "--max-examples",
+        str(examples),
+        "--generation-database",
+        "none",
+    ]
+    done = subprocess.run(command, cwd=berth.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_whatever_is_asked_the_answer_is_one_of_the_schema(berth: Stack) -> None:
+    fuzz(berth, "alice", "fuzzing", 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("person", PEOPLE)
+def test_the_same_at_length(berth: Stack, person: str) -> None:
+    fuzz(berth, person, "coverage,fuzzing", 150)
