@@ -10,6 +10,8 @@ from tests.devcluster.cluster import is_ready
 N = "/api/v1/namespaces"
 Obj = dict[str, Any]
 STEPS: Steps = {}
+SILENT = "c-silent"
+"""A node without a kubelet."""
 
 
 def before(scenario: str, note: str) -> Callable[[Step], Step]:
@@ -52,7 +54,7 @@ def told(stage: Stage, namespace: str, name: str, reason: str) -> None:
 
 def a_namespace(name: str, **labels: str) -> Step:
     def step(stage: Stage) -> None:
-        stage.cluster.create(N, {"metadata": {"name": name, "labels": labels}})
+        stage.cluster.namespace(name, **labels)
 
     return step
 
@@ -62,19 +64,13 @@ before("apply", "apply creates")(a_namespace("c-apply"))
 before("quota", "quota")(a_namespace("c-quota"))
 before("statefulset", "a pod tried first, dry run")(a_namespace("c-sts"))
 before("pods", "many causes at once")(a_namespace("c-pod"))
+before("scheduling", "claim without a class")(a_namespace("c-sched"))
 before("services", "load balancer")(a_namespace("c-svc"))
 before("volumes", "class, binds on first use, grows")(a_namespace("c-vol"))
 before("workloads", "deployment")(a_namespace("c-work"))
 before("podsecurity", "restricted refuses")(
     a_namespace("c-ps", **{"pod-security.kubernetes.io/enforce": "restricted"})
 )
-
-
-@before("scheduling", "claim without a class")
-def _(stage: Stage) -> None:
-    a_namespace("c-sched")(stage)
-    for name in ("local-fast", "net-shared"):  # the recorded cluster had no classes of its own
-        stage.cluster.call("DELETE", f"/apis/storage.k8s.io/v1/storageclasses/{name}")
 
 
 # --- Access
@@ -226,8 +222,8 @@ def _(stage: Stage) -> None:
 
 @before("statefulset", "over quota, told by a dry run")
 def _(stage: Stage) -> None:
-    a = "/apis/apps/v1/namespaces/c-sts/statefulsets"
-    stage.cluster.call("PATCH", f"{a}/ws", {"metadata": {"finalizers": None}}, "merge")
+    for held in ("/apis/apps/v1/namespaces/c-sts/statefulsets/ws", f"{N}/c-sts/configmaps/kept"):
+        stage.cluster.call("PATCH", held, {"metadata": {"finalizers": None}}, "merge")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}}
     stage.cluster.create(f"{N}/c-sts/resourcequotas", quota)
 
@@ -280,7 +276,10 @@ def _(stage: Stage) -> None:
 
 @before("scheduling", "log of a pod whose node does not answer")
 def _(stage: Stage) -> None:
-    stage.cluster.until(f"{N}/c-sched/pods/fits", lambda o: o.get("code") == 404)
+    """The recording's script kept no addresses of its nodes: so is a Node that somebody makes by hand."""
+    stage.cluster.create("/api/v1/nodes", {"metadata": {"name": SILENT}, "spec": {"unschedulable": True}})
+    stage.cluster.create(f"{N}/c-sched/pods", pod("unheard", nodeName=SILENT))
+    stage.request["path"] = f"{N}/c-sched/pods/unheard/log"
 
 
 # --- Quotas, Pod Security, volumes, workloads

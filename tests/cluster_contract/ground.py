@@ -1,0 +1,51 @@
+"""What a cluster must have for the recorded scenarios, and what they leave behind there."""
+
+import re
+
+from tests.cluster_contract.player import RECORDED, scenario
+from tests.cluster_contract.steps import SILENT, N
+from tests.kube import Kube, Obj
+
+_OURS = re.compile(rf"{N}/c-[a-z]+")
+_GONE_SECONDS = 90
+
+
+def lacking(kube: Kube, name: str) -> str:
+    """Why a scenario cannot be played there; empty if it can."""
+    if name != "scheduling":
+        return ""
+    nodes = {n["metadata"]["name"]: _gpus(n) for n in kube.get("/api/v1/nodes")["items"]}
+    if nodes != {"fake-0": "8", "fake-1": "8"}:
+        return f"its messages count nodes: fake-0 and fake-1 with 8 GPUs each, here are {nodes}"
+    return ""
+
+
+def outlived(kube: Kube, name: str) -> set[str]:
+    """Notes of requests for what was long ago, which a cluster that is older than the recorded one was forgets."""
+    if name != "reading":
+        return set()
+    first = kube.watch(f"{N}/default/configmaps", resourceVersion="1")[:1]
+    forgotten = bool(first) and first[0]["type"] == "ERROR"
+    return {"too old", "list exactly at a compacted resourceVersion"} if forgotten else set()
+
+
+def clear(kube: Kube) -> None:
+    """Remove what the scenarios made, this time or in a run that was interrupted."""
+    paths = [f"/api/v1/nodes/{SILENT}", *_made()]
+    for path in paths:
+        kube.call("DELETE", path)
+    for path in paths:
+        kube.until(path, lambda o: o.get("code") == 404, _GONE_SECONDS)
+
+
+def _gpus(node: Obj) -> str:
+    return str(node["status"].get("capacity", {}).get("nvidia.com/gpu", "0"))
+
+
+def _made() -> list[str]:
+    """Namespaces first: what is in them may hold the rest."""
+    entries = [entry for file in RECORDED.glob("*.json") for entry in scenario(file.stem)]
+    spaces = {found[0] for e in entries if (found := _OURS.match(e["request"]["path"]))}
+    created = [e for e in entries if e["response"].get("status") == 201 and "/c-" not in e["request"]["path"]]
+    named = [(e["request"]["path"], e["response"]["body"]["metadata"].get("name")) for e in created]
+    return [*sorted(spaces), *(f"{path}/{name}" for path, name in named if name)]
