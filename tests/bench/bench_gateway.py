@@ -1,0 +1,227 @@
+"""JupyterLab through Berth, beside the same asked directly"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+
+import aiohttp
+from aiohttp import web
+
+from portal.up.plan import REPOSITORY
+from portal.up.postgres import Server
+from tests.bench import Figure
+from tests.e2e.stack import free_port, until
+
+SIZE_MIB = 1024
+TIMES = 9
+SOCKETS = 200
+ROUNDS = 20
+AGAIN = 5
+PIECE = b"x" * 2**20
+MESSAGE = "x" * 200
+# A workspace of bob's that leads to the port, and a pass for it.
+SEED = """
+from tests.cast import make_cast
+from tests.workspaces.made import make_workspace
+from workspaces.gateway import passes
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+cast = make_cast()
+bob = cast.bob.user
+session = SessionStore()
+session[SESSION_KEY], session[HASH_SESSION_KEY] = str(bob.pk), bob.get_session_auth_hash()
+session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+session.save()
+workspace = make_workspace(cast, cast.bob, host="127.0.0.1", jupyter_port={port})
+print(workspace.pk, passes.enter(passes.hand_over(session.session_key, workspace), workspace.pk))
+"""
+
+
+def measure() -> Iterator[Figure]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
+        folder.chmod(0o711)
+        jupyter = free_port()
+        upstream = multiprocessing.get_context("spawn").Process(target=_jupyter, args=(jupyter,))
+        upstream.start()
+        stack.callback(upstream.join)
+        stack.callback(upstream.terminate)
+        environ = os.environ | {
+            "DATABASE_URL": stack.enter_context(_database(folder)),
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "BERTH_TRIAL": "1",
+            "BERTH_SECRET_KEY": "only-for-benchmarks-" + "0" * 50,
+            "BERTH_STATE_DIR": str(folder / "state"),
+            "BERTH_PLAIN_STATIC": "1",
+            "BERTH_ROLE": "web",
+        }
+        web_process, port = stack.enter_context(_berth(environ))
+        workspace, secret = _manage(environ, "shell", "-c", SEED.format(port=jupyter)).split()[-2:]
+        headers = {"Host": f"{workspace}.localhost:{port}", "Cookie": f"berth_pass={secret}"}
+        through = f"http://127.0.0.1:{port}", headers
+        yield from asyncio.run(_all((f"http://127.0.0.1:{jupyter}", {}), through, web_process))
+
+
+Place = tuple[str, dict[str, str]]
+
+
+async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
+    await _download(through, 1)  # what is loaded once is no growth
+    before = _memory_mib(pid)
+    figures = await _downloads(direct, through, pid)
+    after_downloads = _memory_mib(pid)
+    figures += (await _echoes("direct", direct, pid))[0]
+    echoes, with_sockets = await _echoes("through Berth", through, pid)
+    closed = _memory_mib(pid)
+    for _ in range(AGAIN):
+        await _echoes("through Berth", through, pid)
+    return [
+        *figures,
+        *echoes,
+        Figure("memory of the web process before", before, "MiB"),
+        Figure(f"after {TIMES} downloads", after_downloads, "MiB"),
+        Figure(f"with {SOCKETS} sockets open", with_sockets, "MiB"),
+        Figure("when they are closed", closed, "MiB"),
+        Figure(f"when {AGAIN} times as many came and went", _memory_mib(pid), "MiB"),
+    ]
+
+
+async def _downloads(direct: Place, through: Place, pid: int) -> list[Figure]:
+    """In turn, and more than one: on a machine with other work the same download takes thrice as long at times."""
+    spent = _cpu_seconds(pid)
+    pairs = [(await _download(direct, SIZE_MIB), await _download(through, SIZE_MIB)) for _ in range(TIMES)]
+    spent = _cpu_seconds(pid) - spent
+    figures = []
+    for what, rates in zip(("direct", "through Berth"), zip(*pairs, strict=True), strict=True):
+        found = {"slowest": min(rates), "median": median(rates), "fastest": max(rates)}
+        figures += [Figure(f"{SIZE_MIB} MiB {what}, {name}", rate, "MiB/s") for name, rate in found.items()]
+    shares = [100 * slow / fast for fast, slow in pairs]
+    found = {"least": min(shares), "median": median(shares), "most": max(shares)}
+    figures += [Figure(f"through Berth beside direct, {name}", value, "%") for name, value in found.items()]
+    return [*figures, Figure("CPU of the web process for a GiB", spent / TIMES * 1024 / SIZE_MIB, "s")]
+
+
+async def _download(place: Place, mib: int) -> float:
+    """MiB a second."""
+    address, headers = place
+    began = time.monotonic()
+    async with (
+        aiohttp.ClientSession(headers=headers, read_bufsize=2**20) as browser,
+        browser.get(f"{address}/download?mib={mib}") as answer,
+    ):
+        size = 0
+        async for piece in answer.content.iter_any():
+            size += len(piece)
+    assert size == mib * 2**20
+    return mib / (time.monotonic() - began)
+
+
+async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], float]:
+    """One echo after the other, over all sockets in turn, while all are open; and the web process's memory then."""
+    address, headers = place
+    took: list[float] = []
+    browser = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0))
+    sockets = [await browser.ws_connect(f"{address}/socket") for _ in range(SOCKETS)]
+    for _ in range(ROUNDS):
+        for socket in sockets:
+            began = time.perf_counter()
+            await socket.send_str(MESSAGE)
+            assert await socket.receive_str() == MESSAGE
+            took.append((time.perf_counter() - began) * 1000)
+    memory = _memory_mib(pid)
+    await asyncio.gather(*(socket.close() for socket in sockets))
+    await browser.close()
+    cuts = quantiles(took, n=20)
+    found = {"p50": cuts[9], "p95": cuts[18], "at most": max(took)}
+    title = f"an echo with {SOCKETS} sockets open, {what}"
+    return [Figure(f"{title}, {name}", value, "ms") for name, value in found.items()], memory
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+# --- what is measured
+
+
+def _jupyter(port: int) -> None:
+    async def download(request: web.Request) -> web.StreamResponse:
+        mib = int(request.query["mib"])
+        answer = web.StreamResponse(headers={"Content-Length": str(mib * 2**20)})
+        await answer.prepare(request)
+        for _ in range(mib):
+            await answer.write(PIECE)
+        return answer
+
+    async def echo(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/download", download)
+    app.router.add_get("/socket", echo)
+    web.run_app(app, host="127.0.0.1", port=port, print=None)
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[str]:
+    server = Server(folder / "postgres", folder / "run")
+    server.prepare()
+    with (folder / "postgres.log").open("wb") as log:
+        process = subprocess.Popen(server.command(), stdout=log, stderr=log, start_new_session=True)
+    try:
+        server.wait_until_ready()
+        server.ensure_database()
+        yield server.url
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextmanager
+def _berth(environ: dict[str, str]) -> Iterator[tuple[int, int]]:
+    _manage(environ, "migrate")
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--port", str(port)]
+    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+    process = subprocess.Popen(command, cwd=REPOSITORY, env=environ)
+
+    async def answers() -> bool:
+        try:
+            async with aiohttp.ClientSession() as browser, browser.get(f"http://127.0.0.1:{port}/healthz"):
+                return True
+        except aiohttp.ClientError:
+            return False
+
+    try:
+        until("Berth answers", lambda: asyncio.run(answers()))
+        yield process.pid, port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _manage(environ: dict[str, str], *words: str) -> str:
+    command = [sys.executable, "manage.py", *words]
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=environ, check=True, capture_output=True, text=True
+    ).stdout
