@@ -34,7 +34,7 @@ _RESOURCES = (
     "replicationcontrollers*",
     "services/proxy",
 )
-_GO_DIFF = ("body.message", "body.details.causes[spec].message")
+_PICTURES = ("body.message.(picture)", "body.details.causes[spec*].message.(picture)")
 
 DIFFERENCES = (
     Difference(
@@ -60,16 +60,11 @@ DIFFERENCES = (
         },
     ),
     Difference(
-        "Go's picture of a value, or of a difference, is not drawn in messages; what precedes it is the same.",
+        "Go's picture of a value or of a difference is drawn otherwise or not at all; the words are the same.",
         {
-            "pods": {"a pod's spec is immutable": _GO_DIFF},
-            "workloads": {
-                "parallelism can change, completions cannot": (
-                    "body.message",
-                    "body.details.causes[spec.template].message",
-                )
-            },
-            "volumes": {"unbound claims cannot grow": _GO_DIFF, "change the class": _GO_DIFF},
+            "pods": {"a pod's spec is immutable": _PICTURES},
+            "workloads": {"parallelism can change, completions cannot": _PICTURES},
+            "volumes": {"unbound claims cannot grow": _PICTURES, "change the class": _PICTURES},
         },
     ),
     Difference(

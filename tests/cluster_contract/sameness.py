@@ -28,6 +28,8 @@ _DRAWN = (
 )
 _OPENSHIFT = "openshift-service-ca.crt"
 """The recorded cluster's builds came from OpenShift, which publishes a certificate more than Kubernetes does."""
+_PICTURE = re.compile(r"\n@@.*|(?<=Invalid value: )\{.*\}(?=: )", re.DOTALL)
+"""Go's picture of a difference, or of a value, in a message."""
 _MASKED = {"uid": "<uid>", "resourceVersion": "<rv>", "continue": "<continue>", "token": "<token>"}
 _MASKED |= {"serverAddress": "<address>", "gitCommit": "<build>"}
 _NUMBERED = {"nodePort", "healthCheckNodePort", "count"}
@@ -89,7 +91,11 @@ def differences(recorded: Json, given: Json, at: str = "") -> Iterator[tuple[str
         for name in {**theirs, **ours}:
             yield from differences(theirs.get(name, ABSENT), ours.get(name, ABSENT), f"{at}[{name}]")
     elif recorded != given:
-        yield at, recorded, given
+        yield (f"{at}.(picture)" if _words(recorded) == _words(given) else at), recorded, given
+
+
+def _words(value: Json) -> Json:
+    return _PICTURE.sub("", value) if isinstance(value, str) else value
 
 
 def _named(items: list[Json]) -> Iterator[tuple[str, Json]]:
