@@ -43,8 +43,8 @@ class Resizer(Controller[Key]):
         self._events = Recorder(api, "volume_expand")
         self._drivers = {name: Recorder(api, f"external-resizer {name}", manager=name) for name in DRIVERS}
         self._growing: set[Key] = set()
-        self._apart: set[str] = set()
-        """Claims, by uid, that no pod has had since their volume grew: the next one mounts them in their size."""
+        self._mounted: dict[Key, Obj] = {}
+        """The pod, perhaps ended again, that came to a volume that had grown and that no other pod had."""
 
     def keys(self, change: Change) -> Iterable[Key]:
         meta = change.obj["metadata"]
@@ -55,10 +55,13 @@ class Resizer(Controller[Key]):
                 yield key
             else:
                 self._growing.discard(key)
-                self._apart.discard(meta["uid"])
+                self._mounted.pop(key, None)
         elif change.kind is POD and self._growing:
-            found = ((meta["namespace"], claim) for claim in claims_of(change.obj))
-            yield from (key for key in found if key in self._growing)
+            keys = [(meta["namespace"], claim) for claim in claims_of(change.obj)]
+            keys = [key for key in keys if key in self._growing]
+            if _comes(change):
+                self._mounted |= {key: change.obj for key in keys if self._mounts_anew(key)}
+            yield from keys
 
     async def reconcile(self, key: Key) -> float | None:
         claim = self.api.store.get(PVC, *key)
@@ -68,17 +71,17 @@ class Resizer(Controller[Key]):
         if volume is None:
             return None
         if _state(claim) == "NodeResizePending":
-            await self._on_node(claim, volume)
+            await self._on_node(key, claim, volume)
             return None
         if not _state(claim):
             message = "waiting for an external controller to expand this PVC"
             self._events.event(PVC, claim, "Normal", "ExternalExpanding", message)
         driver = driver_of(volume)
-        return await self._enlarge(claim, volume, driver) if driver else None
+        return await self._enlarge(key, claim, volume, driver) if driver else None
 
     # --- the driver's part
 
-    async def _enlarge(self, claim: Obj, volume: Obj, driver: Driver) -> float | None:
+    async def _enlarge(self, key: Key, claim: Obj, volume: Obj, driver: Driver) -> float | None:
         name, size, events = volume["metadata"]["name"], requested(claim), self._drivers[driver.name]
         if _allocated(claim) != size:
             claim = self._set(claim, "ControllerResizeInProgress", [_condition(claim, "Resizing")])
@@ -104,7 +107,7 @@ class Resizer(Controller[Key]):
         claim = self._set(claim, "NodeResizePending", conditions)
         message = "Require file system resize of volume on node"
         events.event(PVC, claim, "Normal", "FileSystemResizeRequired", message)
-        await self._on_node(claim, volume)
+        await self._on_node(key, claim, volume)
         return None
 
     def _fail(self, claim: Obj, volume: str, driver: Driver, why: str) -> float:
@@ -118,17 +121,13 @@ class Resizer(Controller[Key]):
 
     # --- the node's part
 
-    async def _on_node(self, claim: Obj, volume: Obj) -> None:
+    async def _on_node(self, key: Key, claim: Obj, volume: Obj) -> None:
         """Grow the file system where a pod has it; an offline one only if that pod came after the growth."""
-        size, uid = size_of(volume), claim["metadata"]["uid"]
-        users = self._users(claim)
-        if not users:
-            await self._data.grow(handle_of(volume), size)
-            self._apart.add(uid)
+        size, mounted = size_of(volume), self._mounted.get(key)
+        users = self._users(claim) or ([mounted] if mounted else [])
+        if users and _offline(volume) and not mounted:
             return
-        if _offline(volume) and uid not in self._apart:
-            return
-        if not await self._data.grow(handle_of(volume), size):
+        if not await self._data.grow(handle_of(volume), size) or not users:
             return
         self._finish(claim, size)
         name = volume["metadata"]["name"]
@@ -139,12 +138,15 @@ class Resizer(Controller[Key]):
             kubelet.event(POD, pod, "Normal", "FileSystemResizeSuccessful", message)
             kubelet.event(PVC, claim, "Normal", "FileSystemResizeSuccessful", message)
 
+    def _mounts_anew(self, key: Key) -> bool:
+        """Whether the pod that comes to this claim is the only one, and the driver has done its part."""
+        claim = self.api.store.get(PVC, *key)
+        return claim is not None and _state(claim) == "NodeResizePending" and len(self._users(claim)) == 1
+
     def _users(self, claim: Obj) -> list[Obj]:
         meta = claim["metadata"]
         pods = self.api.store.all(POD, meta["namespace"])
-        return [
-            p for p in pods if p["spec"].get("nodeName") and not ended(p) and meta["name"] in claims_of(p)
-        ]
+        return [p for p in pods if _is_on_node(p) and meta["name"] in claims_of(p)]
 
     # --- what the claim says
 
@@ -158,6 +160,15 @@ class Resizer(Controller[Key]):
         over = ("conditions", "allocatedResourceStatuses")
         status = {k: v for k, v in claim["status"].items() if k not in over}
         self.api.set_status(PVC, claim, status | {"capacity": {"storage": size}})
+
+
+def _comes(change: Change) -> bool:
+    """Whether the pod was given to its node just now."""
+    return _is_on_node(change.obj) and not (change.old and change.old["spec"].get("nodeName"))
+
+
+def _is_on_node(pod: Obj) -> bool:
+    return bool(pod["spec"].get("nodeName")) and not ended(pod)
 
 
 def _wants_more(claim: Obj) -> bool:

@@ -150,15 +150,15 @@ def _attempt(pod: Obj, name: str, previous: bool) -> int:
     state, ended = status.get("state", {}), bool(status.get("lastState", {}).get("terminated"))
     if not status:
         raise bad_request(f"{where} is not available")
-    restarts = int(status.get("restartCount", 0))
-    if previous:
-        if not ended:
-            raise bad_request(f"previous terminated {where} not found")
-        return restarts if "waiting" in state else restarts - 1
-    if "waiting" in state and not ended:
-        reason = state["waiting"].get("reason", "")
+    restarts, waiting = int(status.get("restartCount", 0)), "waiting" in state
+    reason = state["waiting"].get("reason", "") if waiting else ""
+    if previous and not ended:
+        raise bad_request(f"previous terminated {where} not found")
+    if waiting and not ended:
         raise bad_request(f"{where} is waiting to start: {_WAITING.get(reason, reason)}")
-    return restarts
+    if reason == "CrashLoopBackOff":  # the count goes up after the pause
+        return restarts
+    return restarts - 1 if previous or waiting else restarts
 
 
 _WAITING = {

@@ -123,7 +123,8 @@ def test_a_terminal_has_its_size_and_follows_it(cluster: DevCluster, box: str) -
 
 def test_ctrl_c_interrupts_what_runs_in_a_terminal(cluster: DevCluster, box: str) -> None:
     options = {"stdin": "true", "stdout": "true", "tty": "true"}
-    channel = Channel(cluster, box, "sh", "-c", "echo begun; sleep 60", **options)
+    script = "import time; print('begun', flush=True); time.sleep(60)"  # a shell that forks may miss it
+    channel = Channel(cluster, box, "python", "-c", script, **options)
     channel.until(1, "begun")
     channel.send(0, b"\x03")
     _, _, status = channel.end()
