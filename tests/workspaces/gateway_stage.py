@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ from portal.asgi import application
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import in_thread
-from workspaces.gateway import upstream
+from workspaces.gateway import guests, upstream
 from workspaces.models import Workspace
 
 MIB = 2**20
@@ -41,6 +41,7 @@ class Upstream:
         app = web.Application(client_max_size=1024 * MIB)
         app.router.add_get("/socket", self.socket)
         app.router.add_get("/endless", self.endless)
+        app.router.add_get("/flood", self.flood)
         app.router.add_get("/large", self.large)
         app.router.add_get("/breaks", self.breaks)
         app.router.add_route("*", "/{path:.*}", self.echo)
@@ -76,6 +77,17 @@ class Upstream:
             raise
         return answer
 
+    async def flood(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        try:
+            while True:
+                await socket.send_bytes(b"x" * MIB)
+                self.served_bytes += MIB
+        except ConnectionError:
+            self.hung_up.set()
+        return socket
+
     async def breaks(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Length": "100"})
         await answer.prepare(request)
@@ -91,8 +103,8 @@ class Upstream:
         async for message in socket:
             if message.type == WSMsgType.BINARY:
                 await socket.send_bytes(message.data[::-1])
-            elif message.data == "bye":
-                await socket.close(code=4321)
+            elif message.data.startswith("bye "):
+                await socket.close(code=int(message.data.removeprefix("bye ")))
             else:
                 await socket.send_str(message.data)
         return socket
@@ -188,3 +200,51 @@ async def staged(cast: Cast) -> AsyncIterator[Stage]:
         async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as browser:
             yield Stage(cast, jupyter, workspace, port, browser)
     await in_thread(connections.close_all)()
+
+
+# --- what browsers do not say, and Jupyter does not
+
+
+def cookie(stage: Stage) -> str:
+    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in stage.browser.cookie_jar)
+
+
+async def raw(stage: Stage, request: str, *headers: str, body: str = "") -> str:
+    """What Berth answers to these very bytes; the pass goes along."""
+    host = f"Host: {stage.workspace.pk}.localhost:{stage.port}"
+    lines = [request, host, f"Cookie: {cookie(stage)}", "Connection: close", *headers, "", body]
+    reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
+    writer.write("\r\n".join(lines).encode("latin-1"))
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return answer.decode("latin-1")
+
+
+Spoken = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def jupyter_that(stage: Stage, speaks: Spoken) -> AsyncIterator[None]:
+    """Instead of the stage's Jupyter one that answers whatever it likes."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with suppress(ConnectionError):
+            await speaks(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    await in_thread(Workspace.objects.update)(jupyter_port=server.sockets[0].getsockname()[1])
+    guests._known.clear()
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def that_says(text: str) -> Spoken:
+    async def says(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(text.encode("latin-1"))
+        await writer.drain()
+
+    return says

@@ -246,6 +246,6 @@ async def test_a_websocket_passes_text_bytes_protocol_and_close(stage: Stage) ->
         assert await wire.receive_str() == "안녕"
         await wire.send_bytes(bytes(range(256)) * 16384)
         assert await wire.receive_bytes() == (bytes(range(256)) * 16384)[::-1]
-        await wire.send_str("bye")
+        await wire.send_str("bye 4321")
         assert (await wire.receive()).type == WSMsgType.CLOSE
         assert wire.close_code == 4321

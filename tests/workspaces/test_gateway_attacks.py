@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
 import pytest
-from aiohttp import WSMsgType
-from django.contrib.sessions.models import Session
 from django.db import OperationalError
 from django.test import Client
-from django.utils import timezone
 from yarl import URL
 
 from tests.cast import Cast
-from tests.workspaces.gateway_stage import Stage, staged
+from tests.workspaces.gateway_stage import Stage, cookie, raw, staged
 from tests.workspaces.sockets import in_thread
-from workspaces.gateway import guests, hosts, sockets
+from workspaces.gateway import guests, hosts
 from workspaces.gateway.door import local
-from workspaces.models import GatewayPass, Workspace
+from workspaces.models import GatewayPass
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 
@@ -31,51 +27,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 async def stage(cast: Cast) -> AsyncIterator[Stage]:
     async with staged(cast) as stage:
         yield stage
-
-
-def cookie(stage: Stage) -> str:
-    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in stage.browser.cookie_jar)
-
-
-async def raw(stage: Stage, request: str, *headers: str, body: str = "") -> str:
-    """What Berth answers to these very bytes; the pass goes along."""
-    host = f"Host: {stage.workspace.pk}.localhost:{stage.port}"
-    lines = [request, host, f"Cookie: {cookie(stage)}", "Connection: close", *headers, "", body]
-    reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
-    writer.write("\r\n".join(lines).encode("latin-1"))
-    answer = await asyncio.wait_for(reader.read(), 20)
-    writer.close()
-    return answer.decode("latin-1")
-
-
-Spoken = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def jupyter_that(stage: Stage, speaks: Spoken) -> AsyncIterator[None]:
-    """Instead of the stage's Jupyter one that answers whatever it likes."""
-
-    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        with suppress(ConnectionError):
-            await speaks(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(speak, "127.0.0.1", 0)
-    await in_thread(Workspace.objects.update)(jupyter_port=server.sockets[0].getsockname()[1])
-    guests._known.clear()
-    try:
-        yield
-    finally:
-        server.close()
-
-
-def that_says(text: str) -> Spoken:
-    async def says(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(text.encode("latin-1"))
-        await writer.drain()
-
-    return says
 
 
 # --- Where a request goes
@@ -283,142 +234,7 @@ async def test_no_service_worker_stands_before_the_way_in(stage: Stage) -> None:
     assert (await stage.get("/proxy/8080/worker.js", headers={"Service-Worker": "script"}))[0] == 200
 
 
-# --- A hostile Jupyter
-
-PLAIN = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
-
-
-async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: Stage) -> None:
-    await stage.open()
-    hostile = {
-        "X-Accel-Redirect": "/internal",
-        "X-Accel-Buffering": "no",
-        "X-Sendfile": "/etc/passwd",
-        "Clear-Site-Data": '"cookies"',
-        "Service-Worker-Allowed": "/",
-        "Connection": "X-Mine",
-        "X-Mine": "1",
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in hostile.items())
-    cookies = (
-        "Set-Cookie: berth_pass=x\r\nSet-Cookie: =berth_pass=x\r\nSet-Cookie: a=1; Domain =.localhost\r\n"
-    )
-    says = that_says(f"{PLAIN}{lines}{cookies}\r\nok")
-    async with jupyter_that(stage, says), stage.browser.get(stage.at("/api")) as answer:
-        assert not set(hostile) & set(answer.headers)
-        assert answer.headers.getall("Set-Cookie") == ["a=1"]
-        assert len(answer.headers.getall("Server", [])) == 1
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\nraw",
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 9\r\n\r\nok",
-        "HTTP/1.1 200 OK\r\nX: " + "y" * 20_000 + "\r\n\r\n",
-        "HTTP/1.1 200 OK\r\n" + "X: y\r\n" * 1000 + "\r\n",
-        "HTTP/1.1 2x0 OK\r\n\r\n",
-        "SSH-2.0-OpenSSH_9.2\r\n",
-        "",
-    ],
-)
-async def test_a_jupyter_that_speaks_no_http_is_said_and_nothing_told(
-    stage: Stage, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    await stage.open()
-    async with jupyter_that(stage, that_says(said)):
-        status, told = await stage.get("/api")
-    assert (status, "does not answer" in told) == (502, True)
-    assert "oken" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    "line", ["X: a\rSet-Cookie: evil=1", "X: a\nSet-Cookie: evil=1", "X: a\0b", "X: a\r\n Set-Cookie: evil=1"]
-)
-async def test_no_header_hides_in_another(stage: Stage, line: str) -> None:
-    await stage.open()
-    async with jupyter_that(stage, that_says(f"{PLAIN}{line}\r\n\r\nok")):
-        answer = await raw(stage, "GET /api HTTP/1.1")
-    for bad in ("\rSet", "\0", "\r\n Set"):
-        assert bad not in answer.replace("\r\nSet-Cookie: evil=1", "")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n"
-        + "x" * 20
-        + "\r\n0\r\n\r\n",
-        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
-        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello",
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
-    ],
-)
-async def test_no_answer_runs_over_its_end(stage: Stage, said: str) -> None:
-    await stage.open()
-    async with jupyter_that(stage, that_says(said)):
-        answer = await raw(stage, "GET /api HTTP/1.1")
-    head, _, body = answer.partition("\r\n\r\n")
-    assert len(body) <= 2 or "transfer-encoding: chunked" in head.lower() or " 502 " in head
-
-
-# --- Who goes away, and who is shown out
-
-
-async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read()
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_when_the_browser_leaves_a_silent_jupyter_is_left_too(stage: Stage, method: str) -> None:
-    await stage.open()
-    left = asyncio.Event()
-
-    async def waits(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        left.set()
-
-    async with jupyter_that(stage, waits):
-        with pytest.raises(TimeoutError):
-            timeout = aiohttp.ClientTimeout(total=1)
-            await stage.browser.request(method, stage.at("/api"), data=b"x" * 9, timeout=timeout)
-        await asyncio.wait_for(left.wait(), 10)
-
-
-async def test_a_silent_jupyter_keeps_no_socket_waiting(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sockets, "HANDSHAKE_SECONDS", 0.5)
-    await stage.open()
-    async with jupyter_that(stage, silent):
-        with pytest.raises(aiohttp.WSServerHandshakeError):
-            await stage.browser.ws_connect(stage.at("/socket"))
-
-
-async def test_an_answer_that_lasts_ends_with_the_right_to_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.2)
-    await stage.open()
-    async with stage.browser.get(stage.at("/endless")) as answer:
-        await answer.content.readexactly(65536)
-        await in_thread(Session.objects.all().delete)()
-        with pytest.raises(aiohttp.ClientPayloadError):
-            while await answer.content.readany():
-                pass
-    await asyncio.wait_for(stage.jupyter.hung_up.wait(), 10)
-
-
-async def test_a_socket_ends_with_a_session_that_ran_out_unheard(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guests, "SOCKET_RECHECK_SECONDS", 0.2)
-    await stage.open()
-    async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
-        await open_socket.receive()
-        await in_thread(Session.objects.update)(expire_date=timezone.now())
-        assert (await open_socket.receive(10)).type == WSMsgType.CLOSE
-        assert open_socket.close_code == 1008
+# --- Who is shown out
 
 
 async def test_a_new_password_ends_the_pass(stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from .passes import Guest
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 30
+CLOSE_SECONDS = 1.0
 LARGEST_MESSAGE_BYTES = 64 * 2**20
 SENT_CODES = {1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)}  # RFC 6455, 7.4; IANA
 GOING_AWAY, REFUSED_POLICY, TRY_AGAIN_LATER = 1001, 1008, 1013
@@ -27,20 +29,29 @@ async def carry(
     await receive()  # websocket.connect
     try:
         async with asyncio.timeout(HANDSHAKE_SECONDS):
-            connected = await upstream.client().ws_connect(
+            jupyter = await upstream.client().ws_connect(
                 upstream.address(scope, guest),
                 protocols=scope.get("subprotocols", ()),
                 headers=upstream.onward(scope["headers"], guest),
                 max_msg_size=LARGEST_MESSAGE_BYTES,
             )
-        async with connected as jupyter:
+        try:
             await send({"type": "websocket.accept", "subprotocol": jupyter.protocol})
             code = await _between(jupyter, receive, send, until_shown_out(secret, workspace_id, guest))
-            if code is not None:
-                await send({"type": "websocket.close", "code": code})
+        finally:
+            await _leave(jupyter)
+        if code is not None:  # last: a browser that does not read lets it wait
+            await send({"type": "websocket.close", "code": code})
     except (aiohttp.ClientError, TimeoutError) as error:
         log.info("a workspace's Jupyter refuses a websocket: %s", type(error).__name__)
         await send({"type": "websocket.close", "code": TRY_AGAIN_LATER})
+
+
+async def _leave(jupyter: aiohttp.ClientWebSocketResponse) -> None:
+    """Say goodbye; a server that just goes on talking is left without."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await jupyter.close()
 
 
 async def _between(
