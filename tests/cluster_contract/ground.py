@@ -3,20 +3,23 @@
 import re
 
 from tests.cluster_contract.player import RECORDED, scenario
-from tests.cluster_contract.steps import SILENT, N
+from tests.cluster_contract.steps import SILENT, N, pod
+from tests.devcluster.cluster import is_gone, is_ready
 from tests.kube import Kube, Obj
 
 _OURS = re.compile(rf"{N}/c-[a-z]+")
+_TRY = "c-try"
 _GONE_SECONDS = 90
 
 
 def lacking(kube: Kube, name: str) -> str:
     """Why a scenario cannot be played there; empty if it can."""
-    if name != "scheduling":
-        return ""
-    nodes = {n["metadata"]["name"]: _gpus(n) for n in kube.get("/api/v1/nodes")["items"]}
-    if nodes != {"fake-0": "8", "fake-1": "8"}:
-        return f"its messages count nodes: fake-0 and fake-1 with 8 GPUs each, here are {nodes}"
+    if name == "scheduling":
+        nodes = {n["metadata"]["name"]: _gpus(n) for n in kube.get("/api/v1/nodes")["items"]}
+        if nodes != {"fake-0": "8", "fake-1": "8"}:
+            return f"its messages count nodes: fake-0 and fake-1 with 8 GPUs each, here are {nodes}"
+    if name in ("scheduling", "statefulset", "workloads") and not _plays(kube):
+        return "its pods do not run: that takes nodes that play them, as there is no such image"
     return ""
 
 
@@ -31,11 +34,26 @@ def outlived(kube: Kube, name: str) -> set[str]:
 
 def clear(kube: Kube) -> None:
     """Remove what the scenarios made, this time or in a run that was interrupted."""
-    paths = [f"/api/v1/nodes/{SILENT}", *_made()]
+    _remove(kube, [f"/api/v1/nodes/{SILENT}", f"{N}/{_TRY}", *_made()])
+
+
+def _remove(kube: Kube, paths: list[str]) -> None:
     for path in paths:
         kube.call("DELETE", path)
     for path in paths:
-        kube.until(path, lambda o: o.get("code") == 404, _GONE_SECONDS)
+        kube.until(path, is_gone, _GONE_SECONDS)
+
+
+def _plays(kube: Kube) -> bool:
+    path = f"{kube.namespace(_TRY)}/pods"
+    try:
+        kube.create(path, pod("tried"))
+        kube.until(f"{path}/tried", is_ready)
+    except AssertionError:
+        return False
+    finally:
+        _remove(kube, [f"{N}/{_TRY}"])
+    return True
 
 
 def _gpus(node: Obj) -> str:

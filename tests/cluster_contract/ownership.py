@@ -40,10 +40,12 @@ def without(recorded: Json, given: Json, managers: frozenset[str]) -> tuple[Json
 
 
 def telling(events: list[Json]) -> Iterator[Json]:
-    """The events of a watch but those that tell of nothing but what is played."""
+    """The events of a watch but those that tell nothing: of what is played alone, and bookmarks by the clock."""
     last: dict[str, Json] = {}
     for event in events:
         shown = event.get("object", {})
+        if event.get("type") == "BOOKMARK" and "annotations" not in shown.get("metadata", {}):
+            continue  # the one that ends the initial events says so in an annotation
         name = shown.get("metadata", {}).get("name", "")
         if event.get("type") == "MODIFIED" and name in last:
             before, now = without(last[name], shown, _PLAYED)

@@ -65,3 +65,12 @@ def test_a_watch_tells_the_same_however_often_a_kubelet_writes() -> None:
     last["spec"]["node"] = "b"
     events = [{"type": "MODIFIED", "object": shown} for shown in (PLAYED, REAL, last)]
     assert [event["object"] for event in telling(events)] == [PLAYED, last]
+
+
+def test_bookmarks_come_when_the_server_likes_but_for_the_one_that_ends_the_initial_events() -> None:
+    bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "<rv>"}}}
+    ends = {
+        "type": "BOOKMARK",
+        "object": {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}},
+    }
+    assert [*telling([bookmark, ends, bookmark])] == [ends]
