@@ -109,13 +109,20 @@ class Kube:
             time.sleep(0.05)
 
     def watch(
-        self, path: str, act: Callable[[], object] | None = None, seconds: int = 1, **query: Any
+        self,
+        path: str,
+        act: Callable[[], object] | None = None,
+        seconds: int = 1,
+        count: int = 0,
+        **query: Any,
     ) -> list[Obj]:
-        """The events of a watch of so many seconds, during which `act` happens."""
+        """The events of a watch of so many seconds, or the first so many, during which `act` happens."""
         if act:
             threading.Timer(0.2, act).start()
-        with self.open("GET", path, watch="1", timeoutSeconds=str(seconds), **query) as answer:
-            return [json.loads(line) for line in answer]
+        with self.open(
+            "GET", path, watch="1", timeoutSeconds=str(30 if count else seconds), **query
+        ) as answer:
+            return [json.loads(line) for line in itertools.islice(answer, count or None)]
 
 
 def _trusting(cluster: Obj) -> ssl.SSLContext:

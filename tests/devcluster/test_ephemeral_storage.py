@@ -71,7 +71,7 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(cluster: DevCluster, s
 @process_pods
 def test_a_pod_within_its_limits_stays(cluster: DevCluster, space: str) -> None:
     mounts = {"/cache": {"emptyDir": {"sizeLimit": "50Mi"}}}
-    script = "head -c 20M /dev/zero > /cache/f; head -c 20M /dev/zero > /tmp/f; sleep 5; echo well"
+    script = "head -c 20M /dev/zero > /cache/f; head -c 20M /dev/zero > /tmp/f; sleep 3; echo well"
     assert output(cluster, space, shell("p", script, mounts, resources=limited("100Mi"))) == "well\n"
 
 

@@ -27,7 +27,7 @@ def test_the_next_pod_of_a_set_comes_only_once_the_last_is_gone(cluster: DevClus
     first = cluster.until(f"{space}/pods/ws-0", is_ready)
     since = cluster.get(f"{space}/pods")["metadata"]["resourceVersion"]
     events = cluster.watch(
-        f"{space}/pods", lambda: cluster.call("DELETE", f"{space}/pods/ws-0"), 3, resourceVersion=since
+        f"{space}/pods", lambda: cluster.call("DELETE", f"{space}/pods/ws-0"), 2, resourceVersion=since
     )
     seen = [(e["type"], e["object"]["metadata"]["uid"] == first["metadata"]["uid"]) for e in events]
     gone = seen.index(("DELETED", True))

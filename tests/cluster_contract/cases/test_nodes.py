@@ -25,7 +25,7 @@ PREFIX = "node.kubernetes.io/"
 IMPATIENT = """
 nodes:
   - {name: plain, cpu: 16, memory: 64Gi}
-lifecycle: {grace_seconds: 4, startup_seconds: 4, orphan_seconds: 1}
+lifecycle: {grace_seconds: 4, startup_seconds: 2, orphan_seconds: 1}
 """
 
 
@@ -209,7 +209,7 @@ def test_a_pod_that_does_not_bear_a_taint_is_deleted_and_told_why(
 
 def test_pods_stay_as_long_as_they_bear_a_taint(kube: Kube, node: FakeNode, run: Callable[..., str]) -> None:
     node.join()
-    while_, ever = run("while", [bearing("test/out", 3)]), run("ever", [bearing("test/out")])
+    while_, ever = run("while", [bearing("test/out", 2)]), run("ever", [bearing("test/out")])
     node.taint("test/out")
     at_once = run("at-once")
     kube.until(at_once, going)
