@@ -274,6 +274,8 @@ def test_the_network_goes_with_devcluster(tmp_path: Path, number: int) -> None:
     while any(_command(p) for p in ours) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(_command(p) for p in ours)
+    cluster.start()  # after SIGKILL the next one clears what is left
+    cluster.end()
 
 
 def test_the_way_out_comes_back_should_it_be_killed(cluster: DevCluster, space: str) -> None:
