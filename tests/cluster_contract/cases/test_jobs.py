@@ -269,7 +269,8 @@ def test_otherwise_a_deleted_pod_counts_as_failed_while_it_still_goes(jobs: Jobs
         jobs.create(node=node, backoffLimit=0, podReplacementPolicy="TerminatingOrFailed")
         (pod,) = jobs.pods(1)
         jobs.kube.call("DELETE", f"{jobs.space}/pods/{pod['metadata']['name']}")
-        assert jobs.until("FailureTarget")["status"]["failed"] == 1
+        jobs.until("FailureTarget")
+        jobs.kube.until(f"{jobs.path}/j", lambda o: o["status"].get("failed") == 1)
         remove(jobs.kube, jobs.space, pod["metadata"]["name"])
         jobs.until("Failed")
 

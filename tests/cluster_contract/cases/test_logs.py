@@ -12,7 +12,7 @@ from tests.kube import Obj
 @pytest.fixture(scope="module")
 def told(module_ground: Ground) -> str:
     """The path of a pod that has said five lines."""
-    path = module_ground.pod("for n in 1 2 3 4 5; do echo line $n; done; echo bad >&2", name="told")
+    path = module_ground.pod("for n in 1 2 3 4 5; do echo line $n; done; sleep 1; echo bad >&2", name="told")
     module_ground.ended(path)
     return path
 

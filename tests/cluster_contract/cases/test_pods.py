@@ -84,9 +84,10 @@ def test_what_keeps_failing_waits_longer_each_time_and_says_so(ground: Ground) -
     found = ground.until(path, "CrashLoopBackOff")
     meta, status = found["metadata"], container(found)
     where = f"p_{meta['namespace']}({meta['uid']})"
-    told = f"back-off 10s restarting failed container=main pod={where}"
+    pause = {1: "10s", 2: "20s"}[status["restartCount"]]  # a busy kubelet may not tell the first one
+    told = f"back-off {pause} restarting failed container=main pod={where}"
     assert status["state"]["waiting"]["message"] == told
-    assert (status["restartCount"], status["started"]) == (1, False)
+    assert status["started"] is False
     assert status["lastState"]["terminated"]["exitCode"] == 5
     assert found["status"]["phase"] == "Running"
     assert ground.events("BackOff") == [f"Back-off restarting failed container main in pod {where}"]
