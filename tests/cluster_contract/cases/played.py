@@ -24,8 +24,10 @@ def own_node(kube: Kube) -> Iterator[str]:
     """A node without a kubelet: a pod that is deleted there goes only when the case says so."""
     name = f"played-{uuid.uuid4().hex[:8]}"
     kube.create("/api/v1/nodes", {"metadata": {"name": name}})
-    yield name
-    kube.call("DELETE", f"/api/v1/nodes/{name}")
+    try:
+        yield name
+    finally:
+        kube.call("DELETE", f"/api/v1/nodes/{name}")
 
 
 def remove(kube: Kube, space: str, name: str) -> None:
