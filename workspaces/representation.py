@@ -134,7 +134,7 @@ def endpoints(workspace: Workspace) -> Json:
         jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
     elif workspace.jupyter_port and not inside:
         token = quote(decrypt(workspace.secret.jupyter_token), safe="")
-        address = f"http://{_bracketed(workspace.host)}:{workspace.jupyter_port}"
+        address = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
         # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
         jupyter = f"{address}/login?next=%2Flab&token={token}"
     if workspace.ssh_port and not inside:
@@ -160,7 +160,7 @@ def ssh_endpoint(workspace: Workspace, host: str, port: int) -> Json:
         "command": f"ssh {with_port}-o HostKeyAlias={alias} {user}@{host}",
         "config": "\n".join(config) + "\n",
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
-        "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{_bracketed(host)}:{port}{workspace.image.home}",
+        "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{bracketed(host)}:{port}{workspace.image.home}",
     }
 
 
@@ -169,7 +169,8 @@ def host_nickname(name: str) -> str:
     return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
 
 
-def _bracketed(host: str) -> str:
+def bracketed(host: str) -> str:
+    """As a host stands in an address: an IPv6 one in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -12,6 +12,7 @@ import aiohttp
 from django.utils.translation import gettext as _
 
 from . import upstream
+from .answers import answer
 from .passes import Guest
 
 log = logging.getLogger(__name__)
@@ -92,12 +93,12 @@ async def _exchange(scope: dict[str, Any], incoming: Incoming, send: Outgoing, g
         headers=upstream.onward(scope["headers"], guest),
         data=incoming.pieces() if has_body else None,
         allow_redirects=False,
-    ) as answer:
-        if answer.status < 200:  # a switch to another protocol, which nobody asked for
+    ) as given:
+        if given.status < 200:  # a switch to another protocol, which nobody asked for
             raise aiohttp.ClientPayloadError
-        headers = upstream.back(answer.raw_headers)
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        async for piece in answer.content.iter_any():
+        headers = upstream.back(given.raw_headers)
+        await send({"type": "http.response.start", "status": given.status, "headers": headers})
+        async for piece in given.content.iter_any():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body"})
 
@@ -109,13 +110,10 @@ def has_a_body(scope: dict[str, Any]) -> bool:
 
 
 async def _not_there(send: Any) -> None:
-    body = _("JupyterLab does not answer at the moment. This page tries again by itself.").encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
         (b"retry-after", b"3"),
         (b"refresh", b"3"),
     ]
-    await send({"type": "http.response.start", "status": 502, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    body = _("JupyterLab does not answer at the moment. This page tries again by itself.")
+    await answer(send, 502, headers, body.encode())

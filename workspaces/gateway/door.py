@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import parse_qs, quote
 from uuid import UUID
@@ -13,10 +12,10 @@ from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext as _
 
 from . import carry, guests, hosts, passes, sockets, upstream
+from .answers import redirect, refuse
 from .passes import Guest
 
 ENTER = "/_berth/enter"
-REFUSED_POLICY = 1008
 MOST_PASSES = 4
 
 Scope = dict[str, Any]
@@ -91,7 +90,9 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
             await refuse(send, 503, _("Too much is under way in this workspace. Close some of its pages."))
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal knows best: it signs in, says why nothing runs, or hands over anew.
-        where = f"workspaces/{workspace_id}/" + ("" if guest else f"jupyter/?next={quote(_asked(scope))}")
+        where = f"workspaces/{workspace_id}/" + (
+            "" if guest else f"jupyter/?next={quote(upstream.asked(scope))}"
+        )
         await redirect(send, f"{settings.BASE_URL}/{where}")
     elif guest is None:
         await refuse(send, 401, _("You are not signed in to this workspace. Open it from Berth again."))
@@ -111,7 +112,7 @@ async def _socket(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
     except guests.Crowded:
         pass
     await receive()
-    await send({"type": "websocket.close", "code": REFUSED_POLICY})
+    await send({"type": "websocket.close", "code": sockets.REFUSED_POLICY})
 
 
 def _is_here(scope: Scope) -> bool:
@@ -162,29 +163,3 @@ def passes_in(headers: dict[str, str]) -> list[str]:
 def _cookie(secret: str) -> str:
     secure = "; Secure" if settings.SESSION_COOKIE_SECURE else ""
     return f"{cookie_name()}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}"
-
-
-# --- short answers
-
-
-def _asked(scope: Scope) -> str:
-    """As the browser wrote it: what was encoded stays so."""
-    path, query = scope["raw_path"], scope["query_string"]
-    return str((path + (b"?" + query if query else b"")).decode("latin-1"))
-
-
-async def redirect(send: Any, where: str, cookie: str = "") -> None:
-    headers = [(b"location", where.encode()), (b"cache-control", b"no-store"), (b"content-length", b"0")]
-    headers += [(b"referrer-policy", b"no-referrer")]
-    headers += [(b"set-cookie", cookie.encode())] if cookie else []
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body"})
-
-
-async def refuse(send: Any, status: int, message: str) -> None:
-    """As Jupyter's own refusals look to its pages."""
-    body = json.dumps({"message": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -16,6 +16,7 @@ from accounts.sign_in import person_of
 from accounts.tokens import digest
 from workspaces import access
 from workspaces.models import GatewayPass, Phase, Workspace
+from workspaces.representation import bracketed
 
 TICKET_LIFETIME = timedelta(seconds=60)
 MOST_PER_SESSION = 20  # of one workspace: a page that opens Jupyter over and over fills no table
@@ -71,5 +72,5 @@ def admitted(secret: str, workspace_id: UUID) -> Guest | None:
         return None
     if workspace.phase != Phase.READY or not workspace.host or not workspace.jupyter_port:
         return Guest(user.pk)
-    host = f"[{workspace.host}]" if ":" in workspace.host else workspace.host
-    return Guest(user.pk, f"http://{host}:{workspace.jupyter_port}", decrypt(workspace.secret.jupyter_token))
+    upstream = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
+    return Guest(user.pk, upstream, decrypt(workspace.secret.jupyter_token))

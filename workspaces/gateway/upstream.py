@@ -47,11 +47,14 @@ async def close() -> None:
 
 
 def address(scope: dict[str, Any], guest: Guest) -> URL:
-    """As the browser wrote it: an encoded slash in a file's name stays one. The path begins with a slash, see `door`:
-    with anything else it could name another server."""
-    path = scope.get("raw_path") or scope["path"].encode()
-    query = scope["query_string"]
-    return URL(guest.upstream + (path + (b"?" + query if query else b"")).decode("latin-1"), encoded=True)
+    """The path begins with a slash, see `door`: with anything else it could name another server."""
+    return URL(guest.upstream + asked(scope), encoded=True)
+
+
+def asked(scope: dict[str, Any]) -> str:
+    """Path and query as the browser wrote them: what was encoded stays so."""
+    path, query = scope["raw_path"], scope["query_string"]
+    return str((path + (b"?" + query if query else b"")).decode("latin-1"))
 
 
 def onward(headers: Iterable[Header], guest: Guest) -> list[tuple[str, str]]:

@@ -1,0 +1,28 @@
+"""The gateway's own short answers, beside those of Jupyter that it carries."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Header = tuple[bytes, bytes]
+
+
+async def answer(send: Any, status: int, headers: list[Header], body: bytes = b"") -> None:
+    """Whole, and kept by nobody."""
+    always = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *always]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def redirect(send: Any, where: str, cookie: str = "") -> None:
+    headers = [(b"location", where.encode()), (b"referrer-policy", b"no-referrer")]
+    headers += [(b"set-cookie", cookie.encode())] if cookie else []
+    await answer(send, 303, headers)
+
+
+async def refuse(send: Any, status: int, message: str) -> None:
+    """As Jupyter's own refusals look to its pages."""
+    await answer(
+        send, status, [(b"content-type", b"application/json")], json.dumps({"message": message}).encode()
+    )
