@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.devcluster.cluster import running
+
 if TYPE_CHECKING:  # a conftest is read before Django is set up
     from clusters.api import Api
     from clusters.models import Cluster
-
-START_SECONDS = 30
 
 
 @pytest.fixture(scope="session")
@@ -29,32 +25,8 @@ def kubeconfig() -> Iterator[str]:
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="berth-cluster-") as folder:
-        path = Path(folder, "kubeconfig")
-        options = [
-            "--state-dir",
-            f"{folder}/state",
-            "--port",
-            "0",
-            "--pods",
-            "played",
-            "--kubeconfig",
-            str(path),
-        ]
-        process = subprocess.Popen([sys.executable, "-m", "devcluster", *options], stdout=subprocess.DEVNULL)
-        try:
-            wait_for_file(path, process)
-            yield str(path)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(10)
-
-
-def wait_for_file(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not path.exists():
-        assert process.poll() is None, "the trial cluster ended before it was ready"
-        assert time.monotonic() < deadline, "the trial cluster was not ready in time"
-        time.sleep(0.05)
+        for cluster in running(Path(folder), "--pods", "played"):
+            yield str(cluster.kubeconfig)
 
 
 @pytest.fixture

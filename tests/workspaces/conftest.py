@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.devcluster.cluster import running
 from tests.own_rights import OwnRights
 
 if TYPE_CHECKING:
@@ -46,16 +45,8 @@ def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if given := os.environ.get("BERTH_TEST_KUBECONFIG"):
         yield Path(given)
         return
-    folder = tmp_path_factory.mktemp("cluster")
-    nodes, kubeconfig = folder / "nodes.yaml", folder / "kubeconfig"
-    nodes.write_text(NODES)
-    state = ["--state-dir", str(folder / "state"), "--kubeconfig", str(kubeconfig), "--nodes", str(nodes)]
-    command = [sys.executable, "-m", "devcluster", "--port", "0", "--pods", "played", *state]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert "ready" in process.stdout.readline()
-        yield kubeconfig
-        process.terminate()
+    for cluster in running(tmp_path_factory.mktemp("cluster"), "--pods", "played", nodes=NODES):
+        yield cluster.kubeconfig
 
 
 @pytest.fixture(scope="session")
