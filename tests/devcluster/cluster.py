@@ -73,6 +73,12 @@ def stateful_set(name: str, replicas: int = 1, **template_meta: Any) -> Obj:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}
 
 
+def volume_claim(name: str, size: str, **spec: Any) -> Obj:
+    """Of the class whose volumes can be attached, copied and grown."""
+    wanted: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {"metadata": {"name": name}, "spec": wanted | {"storageClassName": "net-shared", **spec}}
+
+
 def is_ready(found: Obj) -> bool:
     conditions = (
         found.get("status", {}).get("conditions", []) if isinstance(found.get("status"), dict) else []

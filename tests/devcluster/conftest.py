@@ -20,5 +20,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 
 @pytest.fixture
+def space(cluster: DevCluster) -> Iterator[str]:
+    """The path of a namespace of the test's own; no fault outlives it."""
+    path = cluster.fresh()
+    yield path
+    cluster.call("DELETE", "/_faults")
+    cluster.call("DELETE", path)
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path

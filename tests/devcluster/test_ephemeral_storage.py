@@ -25,13 +25,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     yield from running(tmp_path_factory.mktemp("ephemeral"), *arguments, nodes=NODES)
 
 
-@pytest.fixture
-def space(cluster: DevCluster) -> Iterator[str]:
-    path = cluster.fresh()
-    yield path
-    cluster.call("DELETE", path)
-
-
 def limited(size: str) -> Obj:
     return {"limits": {"ephemeral-storage": size}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running, volume_claim
 from tests.devcluster.test_process_pods import output, shell
 from tests.kube import Obj
 
@@ -24,18 +24,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     yield from running(tmp_path_factory.mktemp("data"), *arguments, nodes=NODES)
 
 
-@pytest.fixture
-def space(cluster: DevCluster) -> Iterator[str]:
-    path = cluster.fresh()
-    yield path
-    cluster.call("DELETE", "/_faults")
-    cluster.call("DELETE", path)
-
-
 def disk(cluster: DevCluster, space: str, name: str, size: str = "80Mi", **spec: object) -> Obj:
-    wanted: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-    body = {"metadata": {"name": name}, "spec": wanted | {"storageClassName": "net-shared", **spec}}
-    cluster.create(f"{space}/persistentvolumeclaims", body)
+    cluster.create(f"{space}/persistentvolumeclaims", volume_claim(name, size, **spec))
     return {"persistentVolumeClaim": {"claimName": name}}
 
 

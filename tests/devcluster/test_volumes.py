@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running
+from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running, volume_claim
 from tests.kube import Obj
 
 NODES = """
@@ -26,18 +26,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     yield from running(tmp_path_factory.mktemp("volumes"), "--pods", "played", nodes=NODES)
 
 
-@pytest.fixture
-def space(cluster: DevCluster) -> Iterator[str]:
-    path = cluster.fresh()
-    yield path
-    cluster.call("DELETE", "/_faults")
-    cluster.call("DELETE", path)
-
-
 def claim(cluster: DevCluster, space: str, name: str, size: str = "1Gi", **spec: object) -> str:
-    wanted: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
-    body = {"metadata": {"name": name}, "spec": wanted | {"storageClassName": "net-shared", **spec}}
-    cluster.create(f"{space}/persistentvolumeclaims", body)
+    cluster.create(f"{space}/persistentvolumeclaims", volume_claim(name, size, **spec))
     return f"{space}/persistentvolumeclaims/{name}"
 
 
