@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test test-slow bench screenshots lint lock check-machine check-network check-browser
+.PHONY: up test test-slow bench screenshots messages lint lock check-machine check-network check-browser
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
@@ -13,10 +13,11 @@ hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
 RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt)
 TESTING := .venv/.test-$(call hash,requirements/test.txt)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
+MESSAGES := locale/.compiled-$(call hash,$(wildcard locale/*/LC_MESSAGES/django.po))
 SSHD := $(STATE)/sshd/.unpacked
 IMAGE := $(STATE)/image/.workspace-$(call hash,requirements/workspace.txt)
 
-up: check-machine $(RUNTIME) $(FRONT_END) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,check-network $(IMAGE))
+up: check-machine $(RUNTIME) $(FRONT_END) $(MESSAGES) $(if $(KUBECONFIG)$(filter played,$(BERTH_DEVCLUSTER_PODS)),,check-network $(IMAGE))
 	@exec $(BIN)/python -m portal.up
 
 # --- What must be here, and what is installed
@@ -78,6 +79,14 @@ $(FRONT_END): | $(RUNTIME)
 		node_modules/uplot/dist/uPlot.min.css static/vendor/
 	@touch $@
 
+$(MESSAGES): | $(RUNTIME)
+	@$(BIN)/pybabel --quiet compile --domain django --directory locale
+	@rm -f locale/.compiled-* && touch $@
+
+# What is new in the code and the templates comes into the catalogues, to be translated.
+messages: $(RUNTIME)
+	$(BIN)/python -m portal.translations
+
 # --- Checks
 
 test: lint check-network check-browser $(SSHD)
@@ -87,7 +96,7 @@ test: lint check-network check-browser $(SSHD)
 AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_URL=postgres:////nonexistent/berth \
 	BERTH_SECRET_KEY="$$(head -c 48 /dev/urandom | base64)" BERTH_BASE_URL=https://berth.example BERTH_ALLOWED_HOSTS=berth.example
 
-lint: $(TESTING) $(FRONT_END) $(IMAGE)
+lint: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy .
@@ -95,10 +104,10 @@ lint: $(TESTING) $(FRONT_END) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test-slow: $(TESTING) $(FRONT_END) $(IMAGE) $(SSHD) check-network check-browser
+test-slow: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD) check-network check-browser
 	$(BIN)/pytest -m "slow and not screenshots"
 
-screenshots: $(TESTING) $(FRONT_END) $(IMAGE) check-browser
+screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser
 	$(BIN)/pytest -m screenshots
 
 bench: $(TESTING)

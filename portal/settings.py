@@ -6,7 +6,6 @@ from typing import Any
 import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF
-from django.utils.translation import gettext_lazy as _
 
 from portal.environment import BASE_DIR, load_run_file, state_dir
 
@@ -177,7 +176,7 @@ CONTENT_SECURITY_POLICY = {
 
 # --- Language, time, static files
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", _("English"))]
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ko", "한국어")]  # each in its own words
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
