@@ -1,10 +1,11 @@
 from django.urls import path
 
 from accounts import views
+from accounts.sign_on import views as sign_on
 
 urlpatterns = [
-    path("sign-in/", views.sign_in, name="sign-in"),
-    path("sign-out/", views.sign_out, name="sign-out"),
+    path("sign-in/", sign_on.sign_in, name="sign-in"),
+    path("sign-out/", sign_on.sign_out, name="sign-out"),
     path("profile/", views.profile, name="profile"),
     path("profile/ssh-keys/", views.add_ssh_key, name="ssh-key-add"),
     path("profile/ssh-keys/<uuid:id>/remove/", views.remove_ssh_key, name="ssh-key-remove"),
