@@ -53,6 +53,8 @@ class LaunchSpec:
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     repository: str = ""
     priority: int = 0
+    max_runtime_minutes: int | None = None
+    notify: bool = True
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
@@ -168,6 +170,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
                 env=dict(spec.env),
                 repository=spec.repository,
                 priority=spec.priority,
+                max_runtime_minutes=spec.max_runtime_minutes,
+                notify=spec.notify,
                 phase=Phase.WAITING,
                 step=Step.REQUEST,
                 step_since=timezone.now(),

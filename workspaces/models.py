@@ -111,6 +111,12 @@ class Workspace(models.Model):
     env = models.JSONField(default=dict, blank=True)
     repository = models.CharField(max_length=1024, blank=True)
     priority = models.SmallIntegerField(default=0)
+    max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
+    notify = models.BooleanField(
+        default=True, db_default=True, help_text=_("Its person is told when it is ready, fails, stops.")
+    )
+    # The size from the next start on, as sizing.Size writes it; null: as now.
+    next_size = models.JSONField(null=True)
 
     desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
     delete_disk = models.BooleanField(default=False, help_text=_("A deletion takes home and disk along."))
@@ -144,6 +150,9 @@ class Workspace(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, help_text=_("When the current run was admitted."))
     ready_at = models.DateTimeField(null=True)
+    stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run is over."))
+    # When the lifetime has something to say or do next: a warning, or the stop itself.
+    lifetime_due_at = models.DateTimeField(null=True, db_index=True)
     deleted_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(auto_now=True)
     last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
