@@ -1,0 +1,56 @@
+"""What people read stands in the templates where it can be translated."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.template.base import Lexer, TokenType
+
+from portal.environment import BASE_DIR
+
+TEMPLATES = sorted((BASE_DIR / "templates").rglob("*.html"))
+# What is the same in every language.
+NAMES = {
+    "Berth",
+    "GiB",
+    "MiB",
+    "GPU",
+    "GPUs",
+    "CPU",
+    "SSH",
+    "API",
+    "JupyterLab",
+    "Jupyter",
+    "VS Code",
+    "h",
+    "s",
+}
+SHOWN_ATTRIBUTES = re.compile(r'\b(?:title|alt|placeholder|aria-label)="([^"]*)"')
+HIDDEN = re.compile(r"<(code|pre|script|style|svg|title)\b.*?</\1>", re.DOTALL)
+TAG = re.compile(r"""<(?:[^>"]|"[^"]*")*>""")
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(BASE_DIR / "templates")))
+def test_no_template_speaks_english_alone(path: Path) -> None:
+    assert not list(untranslatable(path.read_text())), "put it in {% translate %} or {% blocktranslate %}"
+
+
+def untranslatable(source: str) -> list[str]:
+    """The words that stand in a template outside of anything that translates them."""
+    shown, inside = "", False
+    for token in Lexer(source).tokenize():
+        first = token.contents.split()[0] if token.contents.split() else ""
+        if token.token_type == TokenType.BLOCK and first in ("blocktranslate", "blocktrans"):
+            inside = True
+        elif token.token_type == TokenType.BLOCK and first in ("endblocktranslate", "endblocktrans"):
+            inside = False
+        elif token.token_type == TokenType.TEXT and not inside:
+            shown += token.contents
+        elif token.token_type == TokenType.VAR:
+            shown += "…"
+    attributes = SHOWN_ATTRIBUTES.findall(shown)
+    plain = TAG.sub("\n", HIDDEN.sub("\n", shown.replace("&nbsp;", " "))).split("\n")
+    pieces = (piece.strip(" ·…():,./×–\t") for piece in [*attributes, *plain])
+    return [piece for piece in pieces if re.search(r"[A-Za-z]", piece) and piece not in NAMES]
