@@ -26,6 +26,7 @@ NAMES = {
     "VS Code",
     "h",
     "s",
+    "ssh-ed25519 AAAA",
 }
 SHOWN_ATTRIBUTES = re.compile(r'\b(?:title|alt|placeholder|aria-label)="([^"]*)"')
 HIDDEN = re.compile(r"<(code|pre|script|style|svg|title)\b.*?</\1>", re.DOTALL)
