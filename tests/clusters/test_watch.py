@@ -156,6 +156,7 @@ def failing_once(signal: Signal) -> Iterator[list[str]]:
     signal.disconnect(receive)
 
 
+@pytest.mark.slow
 def test_a_change_that_could_not_be_written_down_is_followed_by_a_list(
     cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
 ) -> None:
@@ -197,6 +198,7 @@ def test_an_unreachable_cluster_says_so_and_stops_no_other(
     assert Node.objects.filter(cluster=row).exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_removed_is_no_longer_watched(cluster: Cluster, fleet: Fleet) -> None:
     eventually(lambda: Node.objects.filter(cluster=cluster).exists())
     cluster.delete()
@@ -204,6 +206,7 @@ def test_a_cluster_that_is_removed_is_no_longer_watched(cluster: Cluster, fleet:
     assert not Node.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_command_ends_within_two_seconds_and_another_takes_over(cluster: Cluster) -> None:
     database = connections["default"].settings_dict
     url = f"postgres://{database['USER']}@/{database['NAME']}?host={database['HOST']}"

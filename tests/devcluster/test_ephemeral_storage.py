@@ -43,6 +43,7 @@ def evicted(cluster: DevCluster, space: str, body: Obj) -> str:
     return str(found["status"]["message"])
 
 
+@pytest.mark.slow
 @process_pods
 def test_a_full_empty_dir_evicts_its_pod(cluster: DevCluster, space: str) -> None:
     mounts = {"/cache": {"emptyDir": {"sizeLimit": "10Mi"}}}
@@ -61,6 +62,7 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(cluster: DevCluster, s
     )  # its room is free again though it is still told
 
 
+@pytest.mark.slow
 @process_pods
 def test_a_pod_within_its_limits_stays(cluster: DevCluster, space: str) -> None:
     mounts = {"/cache": {"emptyDir": {"sizeLimit": "50Mi"}}}

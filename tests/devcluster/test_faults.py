@@ -219,6 +219,7 @@ def test_open_watches_can_break_in_the_middle_of_a_line(cluster: DevCluster, spa
                 json.loads(line)
 
 
+@pytest.mark.slow
 def test_a_silent_watch_says_nothing_until_it_is_heard_again(cluster: DevCluster, space: str) -> None:
     silent = switch(cluster, silent_watches=True, match={"resource": "configmaps"})
     lines: list[bytes] = []

@@ -59,6 +59,7 @@ def test_logs_are_what_the_container_wrote(kubectl: Kubectl) -> None:
     assert stamped.endswith("Z one")
 
 
+@pytest.mark.slow
 def test_logs_follow_until_the_container_ends(kubectl: Kubectl) -> None:
     kubectl.apply(pod("counts", "i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo line $i; sleep 0.1; done",
                       restartPolicy="Never"))  # fmt: skip

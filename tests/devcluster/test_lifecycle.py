@@ -132,6 +132,7 @@ def test_a_log_that_begins_anew_is_followed_without_a_gap(
     assert said.decode().split() == [str(n) for n in range(12)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
 )

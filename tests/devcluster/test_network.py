@@ -155,6 +155,7 @@ def test_names_are_resolved_by_this_machines_own_resolver(cluster: DevCluster, s
     ]
 
 
+@pytest.mark.slow
 def test_every_pod_has_every_port_of_its_own_also_the_low_ones(cluster: DevCluster, space: str) -> None:
     """A wildcard bind, as most programs do, is no business of another pod's."""
     addresses = {serving(cluster, space, name) for name in ("a", "b")}
@@ -196,6 +197,7 @@ def stolen(cluster: DevCluster, space: str) -> bool:
     return bool(reached_from_a_pod(cluster, space, {"hers": f"{address}:8888"})["hers"])
 
 
+@pytest.mark.slow
 def test_who_binds_another_pods_address_hears_nothing(cluster: DevCluster, space: str) -> None:
     assert not stolen(cluster, space)
 

@@ -108,6 +108,7 @@ def test_a_node_that_is_told_to_be_ready_again_has_no_fault_left(cluster: DevClu
     assert cluster.get("/_faults")["faults"] == []
 
 
+@pytest.mark.slow
 def test_what_was_deleted_while_its_node_was_away_ends_when_it_is_back_and_the_rest_goes_on(
     cluster: DevCluster, space: str
 ) -> None:
@@ -129,6 +130,7 @@ def test_what_was_deleted_while_its_node_was_away_ends_when_it_is_back_and_the_r
     assert conditions(node)["Ready"]["reason"] == "KubeletReady"
 
 
+@pytest.mark.slow
 def test_a_set_on_a_lost_node_gets_its_next_pod_only_once_an_admin_says_the_node_is_off(
     cluster: DevCluster, space: str
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_pod_bound_to_a_node_that_nobody_plays_stays_pending(cluster: DevClust
     cluster.call("DELETE", "/api/v1/nodes/empty")
 
 
+@pytest.mark.slow
 def test_patience_begins_when_the_node_falls_silent(tmp_path: Path) -> None:
     nodes = NODES.replace("{grace_seconds: 0.5,", "{grace_seconds: 1.5,")
     for cluster in running(tmp_path, "--pods", "played", nodes=nodes):
@@ -277,6 +280,7 @@ def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods need root and util-linux"
 )

@@ -163,6 +163,7 @@ def test_a_disk_has_its_size_and_grows_at_once_or_for_the_next_pod(cluster: DevC
     cluster.until(claim, lambda o: o["status"]["capacity"]["storage"] == "40Mi")
 
 
+@pytest.mark.slow
 def test_a_secret_mounted_as_a_directory_follows_the_object(cluster: DevCluster, space: str) -> None:
     cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"k": "one"}})
     mounts = {"/secret": {"secret": {"secretName": "s", "defaultMode": 0o440}}}

@@ -241,6 +241,7 @@ def test_a_lost_node_keeps_its_volume_until_an_admin_says_that_it_is_off(
     cluster.call("PATCH", "/api/v1/nodes/one", {"spec": {"taints": None}}, "merge")
 
 
+@pytest.mark.slow
 def test_a_lost_node_loses_its_volume_after_a_while(tmp_path: Path) -> None:
     for own in running(tmp_path, "--pods", "played", nodes=NODES.replace("600", "1")):
         space = own.fresh()

@@ -40,6 +40,7 @@ def phases(api: Client) -> Counter[str]:
     return Counter(workspace["phase"] for workspace in api.everything("workspaces/?limit=500"))
 
 
+@pytest.mark.slow
 def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
     set_quota = (
         "from quotas.models import Quota; Quota.objects.filter(tenant__slug='demo', pool__slug='a100')"

@@ -212,6 +212,7 @@ def test_who_does_not_sign_in_keeps_nobody_else_out_for_long(pod: Pod) -> None:
 # --- Stop and start
 
 
+@pytest.mark.slow
 def test_what_pip_installed_and_wrote_is_there_after_stop_and_start(pod: Pod) -> None:
     make_package(pod.home / "pkg", owner=UID)
     pod.start(ENV)
@@ -235,6 +236,7 @@ def test_what_pip_installed_and_wrote_is_there_after_stop_and_start(pod: Pod) ->
     assert pod.says("python -c 'import six; print(six.word)'") == "hello\n"
 
 
+@pytest.mark.slow
 def test_a_stop_takes_two_seconds_whatever_runs(pod: Pod) -> None:
     pod.start()
     pod.wait_for_jupyter()
@@ -252,7 +254,13 @@ def test_a_stop_takes_two_seconds_whatever_runs(pod: Pod) -> None:
     assert (pod.home / "flushed").read_text() == "flushed\n"
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "bash --posix", "busybox ash"])
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "dash",
+        *(pytest.param(shell, marks=pytest.mark.slow) for shell in ("bash", "bash --posix", "busybox ash")),
+    ],
+)
 def test_it_runs_in_any_shell(shell: str) -> None:
     program = shutil.which(shell.split(maxsplit=1)[0])
     if program is None:

@@ -107,6 +107,7 @@ def test_a_replica_set_can_leave_its_pods_behind(kube: Kube, space: str, image: 
     assert left["metadata"]["uid"] == pod["metadata"]["uid"] and "ownerReferences" not in left["metadata"]
 
 
+@pytest.mark.slow
 def test_a_namespace_says_what_keeps_it(kube: Kube) -> None:
     space = kube.fresh()
     for name in ("first", "second"):

@@ -207,6 +207,7 @@ def test_a_pod_that_does_not_bear_a_taint_is_deleted_and_told_why(
     assert told(kube, space, "TaintManagerEviction") == [f"Marking for deletion Pod {namespace}/p"]
 
 
+@pytest.mark.slow
 def test_pods_stay_as_long_as_they_bear_a_taint(kube: Kube, node: FakeNode, run: Callable[..., str]) -> None:
     node.join()
     while_, ever = run("while", [bearing("test/out", 2)]), run("ever", [bearing("test/out")])
@@ -255,6 +256,7 @@ def test_without_a_kubelet_a_pod_stays_pending_and_its_deletion_waits(
     assert gone(kube.get(path))
 
 
+@pytest.mark.slow
 @slow_in_reality
 def test_a_silent_node_is_unknown_and_its_pods_are_unready(
     kube: Kube, space: str, node: FakeNode, run: Callable[..., str]
@@ -281,6 +283,7 @@ def test_a_silent_node_is_unknown_and_its_pods_are_unready(
     assert not going(kube.get(pod))
 
 
+@pytest.mark.slow
 @slow_in_reality
 def test_a_node_for_which_nobody_ever_spoke_is_unknown(node: FakeNode) -> None:
     found = node.until(("unreachable", "NoSchedule"), ("unreachable", "NoExecute"), seconds=LONG)
@@ -290,6 +293,7 @@ def test_a_node_for_which_nobody_ever_spoke_is_unknown(node: FakeNode) -> None:
     ]
 
 
+@pytest.mark.slow
 @slow_in_reality
 def test_pods_of_a_deleted_node_fail_and_go(
     kube: Kube, space: str, node: FakeNode, run: Callable[..., str]

@@ -43,6 +43,7 @@ def test_an_init_container_that_fails_for_good_fails_the_pod(ground: Ground) -> 
     assert conditions(found)["Ready"]["reason"] == "PodFailed"
 
 
+@pytest.mark.slow
 def test_a_sidecar_runs_beside_the_pods_work_and_ends_after_it(ground: Ground) -> None:
     script = "trap 'sleep 1; exit 0' TERM; sleep 600 & wait"
     sidecar = ground.container(script, name="side", restartPolicy="Always")
@@ -53,6 +54,7 @@ def test_a_sidecar_runs_beside_the_pods_work_and_ends_after_it(ground: Ground) -
     assert ground.events("Killing") == ["Stopping container side"]
 
 
+@pytest.mark.slow
 def test_the_next_init_container_waits_for_the_sidecars_startup_probe(ground: Ground) -> None:
     probe = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "periodSeconds": 1}
     sidecar = ground.container("sleep 2; touch /tmp/up; sleep 600", name="side", restartPolicy="Always")
@@ -116,6 +118,7 @@ def test_more_memory_than_allowed_ends_in_oom_killed(ground: Ground) -> None:
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
 
 
+@pytest.mark.slow
 def test_a_pod_has_no_longer_than_its_deadline(ground: Ground) -> None:
     path = ground.pod("trap 'exit 0' TERM; sleep 600 & wait", activeDeadlineSeconds=2)
     found = ground.ended(path, "Failed")

@@ -38,6 +38,7 @@ def test_until_its_probe_succeeds_a_container_is_not_ready(ground: Ground) -> No
     assert container(found)["started"] is True
 
 
+@pytest.mark.slow
 def test_an_answer_of_the_wrong_kind_is_named_by_its_code(ground: Ground) -> None:
     slow = {"initialDelaySeconds": 2}
     probing(ground, SERVE, readiness={"httpGet": {"port": 8080, "path": "/nope"}} | slow)
@@ -60,6 +61,7 @@ def test_a_container_that_is_not_alive_is_started_again(ground: Ground) -> None:
     assert ground.events("Killing") == ["Container main failed liveness probe, will be restarted"]
 
 
+@pytest.mark.slow
 def test_nothing_else_is_asked_before_the_start_is_over(ground: Ground) -> None:
     started = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "failureThreshold": 30}
     alive = {"exec": {"command": ["test", "-e", "/tmp/up"]}}

@@ -113,6 +113,7 @@ def test_who_wants_no_list_first_sees_only_what_comes(kube: Kube, maps: str) -> 
     assert told(events) == [("ADDED", "two")]
 
 
+@pytest.mark.slow
 def test_a_streamed_list_from_the_future_is_an_error_in_the_stream(kube: Kube, maps: str) -> None:
     asked: dict[str, Any] = {
         "sendInitialEvents": "true",
