@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import ClassVar
+from zoneinfo import available_timezones
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -18,11 +21,38 @@ valid_slug = RegexValidator(
 )
 
 
+@lru_cache(maxsize=1)
+def time_zones() -> frozenset[str]:
+    """Places such as Europe/Berlin, and UTC: not Etc/GMT-1, which means the opposite of what people read."""
+    places = (name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
+    return frozenset(places) | {"UTC"}
+
+
+def valid_time_zone(name: str) -> None:
+    if name not in time_zones():
+        raise ValidationError(_("There is no such time zone: use a name such as Europe/Berlin."))
+
+
+class Theme(models.TextChoices):
+    LIGHT = "light", _("light")
+    DARK = "dark", _("dark")
+
+
 class User(AbstractUser):
     """A person. Staff (`is_staff`) are the admins of the installation."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     language = models.CharField(_("language"), max_length=16, blank=True, default="")
+    time_zone = models.CharField(
+        _("time zone"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("A name such as Europe/Berlin. Empty: the browser's."),
+        validators=[valid_time_zone],
+    )
+    theme = models.CharField(_("theme"), max_length=8, blank=True, default="", db_default="", choices=Theme)
 
     class Meta:
         verbose_name = _("user")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 from django.contrib.auth.views import redirect_to_login
@@ -13,7 +14,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils import translation
+from django.utils.functional import SimpleLazyObject
 
+from accounts import preferences
 from accounts.access import Actor
 from accounts.audit import client_address, record_refusal
 from accounts.errors import NotSignedIn, Refusal
@@ -37,6 +41,19 @@ class RequestContext:
         response = self.get_response(request)
         response["X-Request-ID"] = request_id
         return response
+
+
+class PersonalPreferences:
+    """The signed-in person's language and time zone. A database that is away is for the view to say, not for this."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        with preferences.applied(request, _person_behind(request)):
+            response = self.get_response(request)
+            response.headers.setdefault("Content-Language", translation.get_language())
+            return response
 
 
 class RefusalPages:
@@ -64,6 +81,23 @@ class RefusalPages:
         if isinstance(request.user, User):
             record_refusal(request, Actor(request.user), refusal)
         return render(request, "accounts/refusal.html", {"refusal": refusal}, status=refusal.status)
+
+
+def _person_behind(request: HttpRequest) -> User | None:
+    try:
+        return request.user if isinstance(request.user, User) else None
+    except (OperationalError, InterfaceError) as error:
+        request.user = _unknown(error)
+        return None
+
+
+def _unknown(error: Exception) -> Any:
+    """Whoever asks again who it is hears the same at once: waiting for the database a second time helps nobody."""
+
+    def fail() -> User:
+        raise error
+
+    return SimpleLazyObject(fail)
 
 
 def _address_of(request: HttpRequest) -> str | None:

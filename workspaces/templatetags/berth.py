@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from accounts.models import Membership, User
+from accounts.preferences import theme_of
 
 register = template.Library()
 
-THEMES = ("light", "dark")
 # Above this many GPUs a meter is a bar: cells could no longer be counted at a glance.
 MOST_CELLS = 16
 
@@ -108,10 +108,9 @@ def memberships(user: User) -> list[Membership]:
 
 @register.simple_tag(takes_context=True)
 def theme(context: dict[str, Any]) -> str:
-    """The theme that the person chose (a cookie), or "" for the system's."""
+    """The theme that the person chose, or "" for the system's."""
     request = context.get("request")
-    chosen = request.COOKIES.get("berth_theme", "") if request else ""
-    return chosen if chosen in THEMES else ""
+    return theme_of(request) if request else ""
 
 
 @register.inclusion_tag("components/meter.html")
