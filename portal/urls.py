@@ -18,6 +18,7 @@ urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
+    path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics),

@@ -1,4 +1,4 @@
-"""The page that lists what the API can do, made from its schema: no script, nothing from elsewhere."""
+"""What belongs to the frame: the choice of a tenant, and the page that lists what the API can do, from its schema."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
+
+from accounts import tenancy
 
 METHODS = ("get", "post", "patch", "put", "delete")
 
@@ -21,6 +24,16 @@ class Operation(NamedTuple):
     parameters: list[str]
     body: list[str]
     answers: list[str]
+
+
+@login_required
+@require_POST
+def choose_tenant(request: HttpRequest) -> HttpResponse:
+    """Show what belongs to one tenant, or to all of the person's; then the page they came from."""
+    tenancy.choose(request, request.POST.get("tenant", ""))
+    target = request.POST.get("next", "")
+    inside = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    return redirect(target if inside else "workspaces")
 
 
 @login_required

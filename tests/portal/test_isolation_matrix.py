@@ -135,6 +135,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "": (PAGE, NO_SUCH_METHOD),
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
+    "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "healthz": (PUBLIC, PUBLIC),
     "metrics": (PUBLIC, PUBLIC),
     "sign-in/": ("302 302 302 302 302 302 200", "302 302 302 302 302 302 200"),
