@@ -18,16 +18,20 @@ class Actor:
     user: User
     token: APIToken | None = None
 
+    @property
+    def is_admin(self) -> bool:
+        return self.user.is_staff and self.user.is_active
+
     def may(self, scope: Scope | str) -> bool:
         """A session may all that its person may; a token only what it was made for. Admin is for staff alone."""
-        if scope == Scope.ADMIN and not self.user.is_staff:
+        if scope == Scope.ADMIN and not self.is_admin:
             return False
         return self.token is None or scope in self.token.scopes
 
     def require(self, scope: Scope | str) -> None:
         if self.may(scope):
             return
-        if scope == Scope.ADMIN and not self.user.is_staff:
+        if scope == Scope.ADMIN and not self.is_admin:
             raise NotAllowed(
                 "admins_only", _("Only admins may do this."), _("Ask an admin of this installation.")
             )
@@ -83,7 +87,10 @@ def tenant_by_slug(actor: Actor, slug: str) -> Tenant:
 
 
 def require_owner(actor: Actor, tenant: Tenant) -> None:
-    if role_in(actor, tenant) != Role.OWNER:
+    role = role_in(actor, tenant)
+    if role is None:
+        raise not_there()
+    if role != Role.OWNER:
         raise NotAllowed(
             "owners_only",
             _("Only the owners of %(tenant)s may do this.") % {"tenant": tenant.name},

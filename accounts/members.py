@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 
-from accounts import audit, signals
+from accounts import audit, sessions, signals
 from accounts.access import Actor, not_there, require_owner
 from accounts.errors import Conflict, Invalid
 from accounts.models import Membership, Role, Scope, Tenant, User, valid_slug
@@ -30,34 +34,33 @@ def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:
     return tenant
 
 
-def set_role(actor: Actor, tenant: Tenant, username: str, role: str) -> Membership:
-    """Let a person in, or give them another role."""
-    _require_may_change(actor, tenant)
-    with transaction.atomic():
-        _lock(tenant)
-        user = User.objects.filter(username=username, is_active=True).first()
-        if user is None:
-            text = _("There is no person with this name.")
-            raise Invalid(
-                "unknown_person", text, _("Ask them how they sign in."), fields={"username": [text]}
-            )
+def set_role(
+    actor: Actor, tenant: Tenant, username: str, role: str, *, was: str | None = None
+) -> Membership:
+    """Let a person in, or give them another role. `username` may be their e-mail address.
+
+    `was` is the role that the actor saw when they decided ("" for somebody who is not in): another one by now, and
+    nothing is done.
+    """
+    with _changing_members(actor, tenant):
+        user = _person(username)
         membership = Membership.objects.filter(tenant=tenant, user=user).first()
+        _require_as_seen(user, membership, was)
         if membership is not None and membership.role == Role.OWNER and role != Role.OWNER:
             _require_other_owner(tenant, membership)
         membership, created = Membership.objects.update_or_create(
-            tenant=tenant, user=user, defaults={"role": role}
+            tenant=tenant, user=user, defaults={"role": role, "by_group": False}
         )
         action = "member.add" if created else "member.change"
-        audit.record(actor, action, target=user, tenant=tenant, data={"username": username, "role": role})
+        data = {"username": user.username, "role": role}
+        audit.record(actor, action, target=user, tenant=tenant, data=data)
         signals.access_changed.send(sender=Membership, user=user)
     return membership
 
 
 def remove(actor: Actor, tenant: Tenant, username: str) -> None:
     """Take a person out: what they still run there is its owners' to see and stop."""
-    _require_may_change(actor, tenant)
-    with transaction.atomic():
-        _lock(tenant)
+    with _changing_members(actor, tenant):
         membership = member(tenant, username)
         if membership.role == Role.OWNER:
             _require_other_owner(tenant, membership)
@@ -76,30 +79,87 @@ def member(tenant: Tenant, username: str) -> Membership:
 
 
 def set_active(actor: Actor, user: User, *, active: bool) -> None:
-    """Deactivated people lose sessions, tokens, keys and open pages at once; their rows stay."""
+    """Deactivated people lose sessions, tokens, keys and open pages at once; their rows stay.
+
+    Who is activated again has their memberships, tokens and keys as before, and signs in anew.
+    """
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
     with transaction.atomic():
+        both = User.objects.select_for_update().filter(pk__in={actor.user.pk, user.pk}).order_by("pk")
+        myself = {row.pk: row for row in both}[actor.user.pk]
+        if not active:
+            _require_one_stays(myself, user)
+            sessions.end_all(user)
         User.objects.filter(pk=user.pk).update(is_active=active)
-        audit.record(actor, "user.activate" if active else "user.deactivate", target=user)
+        audit.record(
+            actor,
+            "user.activate" if active else "user.deactivate",
+            target=user,
+            data={"username": user.username},
+        )
         signals.access_changed.send(sender=User, user=user)
 
 
-def _require_may_change(actor: Actor, tenant: Tenant) -> None:
-    """Who is let in decides who may run work here: a token needs that scope."""
-    require_owner(actor, tenant)
-    actor.require(Scope.WORKSPACES)
+@contextmanager
+def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
+    """One change of a tenant's members at a time, by somebody who is its owner when their turn comes: of two owners
+    who take each other out, the second is out already.
+
+    Who is let in decides who may run work here: a token needs that scope.
+    """
+    with transaction.atomic():
+        Tenant.objects.select_for_update().get(pk=tenant.pk)
+        require_owner(actor, tenant)
+        actor.require(Scope.WORKSPACES)
+        yield
 
 
-def _lock(tenant: Tenant) -> None:
-    """One change of members at a time, or two owners could remove each other."""
-    Tenant.objects.select_for_update().get(pk=tenant.pk)
+def _person(name: str) -> User:
+    """By user name, else by e-mail address where it is one person's."""
+    active = User.objects.filter(is_active=True)
+    found = list(active.filter(username=name)) or list(active.filter(email__iexact=name)[:2] if name else [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        text = _("More than one person has this e-mail address.")
+        hint = _("Use the user name.")
+    else:
+        text = _("There is no person with this name.")
+        hint = _("Ask them how they sign in; who never did has no name here yet.")
+    raise Invalid("unknown_person", text, hint, fields={"username": [f"{text} {hint}"]})
+
+
+def _require_as_seen(user: User, membership: Membership | None, was: str | None) -> None:
+    now = membership.role if membership else ""
+    if was is None or was == now:
+        return
+    if membership is None:
+        text = _("%(name)s was taken out meanwhile.") % {"name": user.username}
+    else:
+        text = _("%(name)s is in already, with the role %(role)s.") % {
+            "name": user.username,
+            "role": membership.get_role_display(),
+        }
+    hint = _("Look at the list again, then decide.")
+    raise Conflict("changed_meanwhile", text, hint, fields={"username": [text]})
 
 
 def _require_other_owner(tenant: Tenant, membership: Membership) -> None:
-    if not tenant.memberships.filter(role=Role.OWNER).exclude(pk=membership.pk).exists():
+    others = tenant.memberships.filter(role=Role.OWNER, user__is_active=True).exclude(pk=membership.pk)
+    if not others.exists():
         raise Conflict(
             "last_owner",
-            _("This is the only owner of %(tenant)s.") % {"tenant": tenant.name},
+            _("%(name)s is the only owner of %(tenant)s.")
+            % {"name": membership.user.username, "tenant": tenant.name},
             _("Make somebody else an owner first."),
         )
+
+
+def _require_one_stays(admin: User, user: User) -> None:
+    """Nobody shuts out themselves, nor, of two admins at once, each the other."""
+    if user.pk == admin.pk:
+        raise Conflict(
+            "yourself", _("You cannot deactivate yourself."), _("Ask another admin, so that one stays.")
+        )
+    Actor(admin).require(Scope.ADMIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import ClassVar
 from zoneinfo import available_timezones
@@ -53,10 +54,24 @@ class User(AbstractUser):
         validators=[valid_time_zone],
     )
     theme = models.CharField(_("theme"), max_length=8, blank=True, default="", db_default="", choices=Theme)
+    sign_outs = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text=_("How often all of their sessions were ended.")
+    )
 
     class Meta:
         verbose_name = _("user")
         verbose_name_plural = _("users")
+
+    def get_session_auth_hash(self) -> str:
+        """What each session keeps of its person: after a sign-out everywhere no session matches any more."""
+        return super().get_session_auth_hash() + self._of_sign_outs
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        return (known + self._of_sign_outs for known in super().get_session_auth_fallback_hash())
+
+    @property
+    def _of_sign_outs(self) -> str:
+        return f":{self.sign_outs}" if self.sign_outs else ""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         """There is one kind of admin: Django's permissions by model are not used."""

@@ -35,4 +35,14 @@ class Migration(migrations.Migration):
                 verbose_name="time zone",
             ),
         ),
+        migrations.AddField(
+            model_name="user",
+            name="sign_outs",
+            field=models.PositiveIntegerField(
+                db_default=0,
+                default=0,
+                editable=False,
+                help_text="How often all of their sessions were ended.",
+            ),
+        ),
     ]

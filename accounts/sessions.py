@@ -1,0 +1,24 @@
+"""Being signed in: all of a person's browsers at once."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+
+from accounts import audit, signals
+from accounts.access import Actor
+from accounts.models import User
+
+
+def sign_out_everywhere(actor: Actor) -> None:
+    """Every browser of the person, this one too. Tokens and SSH keys go on."""
+    actor.require_whole_person()
+    with transaction.atomic():
+        end_all(actor.user)
+        audit.record(actor, "user.sign-out-everywhere", target=actor.user)
+        signals.access_changed.send(sender=User, user=actor.user)
+
+
+def end_all(user: User) -> None:
+    """No session of before matches any more (User.get_session_auth_hash)."""
+    User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
