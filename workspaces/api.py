@@ -9,6 +9,8 @@ from uuid import UUID
 import django_filters
 from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -25,7 +27,8 @@ from accounts.rest.serializers import StrictSerializer
 from accounts.rest.shapes import NoBody
 from accounts.rest.views import ListView, checked
 
-from . import access, lifecycle
+from . import access, changes, lifecycle, lifetime
+from .clone import clone
 from .estimate import alternatives, estimate
 from .launch import check, launch
 from .logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
@@ -33,15 +36,30 @@ from .models import Event, Image, Phase, Workspace
 from .representation import event_json, with_related, workspace_json, workspaces_json
 from .serializers import (
     ChangeBody,
+    CloneBody,
     EstimateShape,
     EventShape,
+    ExtendBody,
     ImageShape,
     LaunchBody,
+    MetricsShape,
     WorkspaceShape,
+    change_of,
     spec_of,
 )
 
 LONGEST_FOLLOW_SECONDS = 600
+# What says where and how much is another's; secrets are not sent back.
+REPLACED_BY_ALTERNATIVES = {
+    "flavor",
+    "pool",
+    "gpu",
+    "gpus",
+    "gpu_memory_mib",
+    "cpu",
+    "memory_mib",
+    "secret_env",
+}
 
 
 def answer(actor: Actor, workspace_id: UUID, status: int) -> Response:
@@ -96,17 +114,19 @@ class WorkspaceView(APIView):
         return answer(actor_of(request), id, 200)
 
     @extend_schema(
-        summary="Change a workspace",
+        summary="Change its name, size, lifetime",
+        description=(
+            "A size that is changed while it runs takes effect at the next start: `restart_needed` and `next_size` "
+            "say so. A lifetime that is changed counts from now. All of it is changed, or nothing."
+        ),
         request=ChangeBody,
-        responses=answers({200: WorkspaceShape}, 404, 409, 422),
+        responses=answers({200: WorkspaceShape}, 404, 409, 422, 501),
     )
     def patch(self, request: Request, id: UUID) -> Response:
         actor = actor_of(request)
         workspace = access.get(actor, id)
         access.require_own(actor, workspace)
-        body = checked(ChangeBody, request)
-        if "name" in body:
-            lifecycle.rename(actor, workspace, body["name"])
+        changes.change(actor, workspace, change_of(checked(ChangeBody, request), workspace))
         return answer(actor, id, 200)
 
     @extend_schema(
@@ -147,6 +167,14 @@ class LogQuery(Query):
     follow = serializers.BooleanField(default=False)
 
 
+class MetricsQuery(Query):
+    window = serializers.RegexField(
+        r"^(?:[1-9]\d{0,4}m|[1-9]\d{0,2}h|(?:[12]?[1-9]|[123]0)d)\Z",
+        default="1h",
+        error_messages={"invalid": _lazy("Use minutes, hours or days, up to 30 days: 30m, 1h, 7d.")},
+    )
+
+
 class ActionView(APIView):
     """Start, stop, restart: 202 when something will happen, 200 when it is so already."""
 
@@ -177,6 +205,74 @@ class StopView(ActionView):
 @extend_schema(summary="Restart a workspace on the same units")
 class RestartView(ActionView):
     use_case = staticmethod(lifecycle.restart)
+
+
+class ExtendView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary="Move the end of its lifetime",
+        description="200 when nothing ends it: there is no end to move.",
+        request=ExtendBody,
+        responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_manage(actor, workspace)
+        changed = lifetime.extend(actor, workspace, **checked(ExtendBody, request))
+        return answer(actor, id, 202 if changed else 200)
+
+
+class KeepAliveView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary="Do not stop it for being idle",
+        description="Nothing stops a workspace for being idle yet, so this changes nothing.",
+        request=NoBody,
+        responses=answers({200: WorkspaceShape}, 404),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        access.require_manage(actor, access.get(actor, id))
+        checked(NoBody, request)
+        return answer(actor, id, 200)
+
+
+class CloneView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary="Launch another with the same settings",
+        description=(
+            "Files are not copied. Of somebody else's workspace, environment and repository are left out: they are "
+            "private."
+        ),
+        request=CloneBody,
+        responses=answers({202: WorkspaceShape}, 404, 409, 422, 429),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        source = access.get(actor, id)
+        access.require_launch(actor, source.tenant)
+        copy = clone(actor, source, **checked(CloneBody, request))
+        return answer(actor, copy.pk, 202)
+
+
+class MetricsView(APIView):
+    @extend_schema(
+        summary="What it used",
+        description="No figures are collected yet: `series` is empty, and `message` says so.",
+        parameters=[
+            OpenApiParameter("window", str, description="As 30m, 1h or 7d; 1h unless said, 30d at most.")
+        ],
+        responses=answers({200: MetricsShape}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        access.get(actor_of(request), id)
+        window = MetricsQuery.of(request)["window"]
+        return Response({"window": window, "series": [], "message": _("No figures are collected yet.")})
 
 
 class EventsView(ListView):
@@ -249,7 +345,9 @@ class EstimateView(APIView):
         tenant = tenant_by_slug(actor, body["tenant"])
         _image, size = check(tenant, spec_of(body))
         outlook = estimate(tenant, size)
-        kept = {name: body[name] for name in ("tenant", "name", "image", "disk_mib")}
+        kept = {
+            name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
+        }
         others = [] if outlook["starts_now"] else alternatives(tenant, size)
         return Response(
             {

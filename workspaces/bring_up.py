@@ -15,7 +15,7 @@ from clusters.explain import count
 from clusters.labels import RUN
 from quotas.models import Claim
 
-from . import manifests, runs, tasks
+from . import lifetime, manifests, runs, tasks
 from .digest import HASH
 from .live import changing
 from .look import binding_modes, look_closely
@@ -213,6 +213,7 @@ def become_ready(row: Workspace, observation: Observation) -> None:
         if row.ready_at is None:
             row.ready_at = timezone.now()
             tell(row, "ready", step=Step.READY)
+            lifetime.begin(row)
 
 
 def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:

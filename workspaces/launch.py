@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -25,7 +26,9 @@ from .access import require_launch
 from .live import announce
 from .models import Image, Phase, Step, Workspace
 from .sizing import Size, SizeAsked, resolve
+from .story import tell
 
+LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What decides which GPUs a container sees, who it is and how it is reached is Berth's to set.
@@ -55,6 +58,7 @@ class LaunchSpec:
     priority: int = 0
     max_runtime_minutes: int | None = None
     notify: bool = True
+    settings_of: Workspace | None = None  # a clone's: told in its story
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
@@ -91,8 +95,7 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
-    if spec.disk_mib and not SMALLEST_DISK_MIB <= spec.disk_mib <= LARGEST_DISK_MIB:
-        fields["disk_mib"] = [_("Use 0 for none, or 64 MiB to 16 TiB.")]
+    fields |= check_disk(spec.disk_mib)
     if spec.repository and not REPOSITORY.fullmatch(spec.repository):
         fields["repository"] = [_("Give an address that git can clone, as https://host/group/project.git")]
     fields |= check_env(spec.env, spec.secret_env)
@@ -111,6 +114,12 @@ def check_name(name: str) -> dict[str, list[str]]:
             _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
         ]
     }
+
+
+def check_disk(disk_mib: int) -> dict[str, list[str]]:
+    if disk_mib and not SMALLEST_DISK_MIB <= disk_mib <= LARGEST_DISK_MIB:
+        return {"disk_mib": [_("Use 0 for none, or 64 MiB to 16 TiB.")]}
+    return {}
 
 
 def name_taken(name: str) -> Conflict:
@@ -178,6 +187,8 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
             )
             keys.make_secret(workspace, dict(spec.secret_env))
             runs.begin(workspace, claim_for(workspace), "requested")
+            if spec.settings_of is not None:
+                tell_source(workspace, spec.settings_of)
             workspace.save()
             announce(workspace)
             audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
@@ -188,17 +199,28 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
         raise name_taken(spec.name) from None
 
 
+def tell_source(workspace: Workspace, source: Workspace) -> None:
+    if source.owner_id == workspace.owner_id:
+        tell(workspace, "cloned", name=source.name)
+    else:
+        tell(workspace, "cloned_of_another", name=source.name, owner=source.owner.get_username())
+
+
 def claim_for(workspace: Workspace) -> Claim:
     """Ask the queue for what the workspace needs, as the pod will request it."""
-    size = Size.of(workspace)
-    return admission.request(
-        tenant=workspace.tenant,
-        user=workspace.owner,
-        pool=workspace.pool,
-        units=workspace.units,
-        cpu_millicores=size.requested_cpu_millicores,
-        memory_mib=size.requested_memory_mib,
-        holder_kind=Claim.Holder.WORKSPACE,
-        holder_id=workspace.pk,
-        priority=workspace.priority,
-    )
+    return admission.request(**needs(workspace, Size.of(workspace)))
+
+
+def needs(workspace: Workspace, size: Size) -> dict[str, Any]:
+    """Of a claim: who asks, and for how much."""
+    return {
+        "tenant": workspace.tenant,
+        "user": workspace.owner,
+        "pool": size.pool,
+        "units": size.units,
+        "cpu_millicores": size.requested_cpu_millicores,
+        "memory_mib": size.requested_memory_mib,
+        "holder_kind": Claim.Holder.WORKSPACE,
+        "holder_id": workspace.pk,
+        "priority": workspace.priority,
+    }

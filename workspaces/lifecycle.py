@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.access import Actor
-from accounts.errors import Conflict, Invalid, Refusal
+from accounts.errors import Conflict, Refusal
 from quotas import admission
 
 from . import runs, tasks
 from .access import require_manage, require_own
-from .launch import check_name, claim_for, name_taken
+from .launch import claim_for
 from .live import changing
 from .models import Desired, Ending, Phase, Workspace
 from .story import tell
@@ -26,10 +26,10 @@ from .story import tell
 
 def start(actor: Actor, workspace: Workspace) -> bool:
     """Wanted running: into the queue now, or as soon as the run that is ending has ended."""
-    with _allowed(actor, workspace, "start"):
+    with allowed(actor, workspace, "start"):
         require_own(actor, workspace)
-    with _changing(actor, workspace, "start") as row:
-        _refuse_deleted(row)
+    with audited_change(actor, workspace, "start") as row:
+        refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
         row.desired = Desired.RUNNING
@@ -40,30 +40,27 @@ def start(actor: Actor, workspace: Workspace) -> bool:
 
 def stop(actor: Actor, workspace: Workspace) -> bool:
     """Wanted stopped; files stay. What only waits is out of the queue at once."""
-    with _allowed(actor, workspace, "stop"):
+    with allowed(actor, workspace, "stop"):
         require_manage(actor, workspace)
-    with _changing(actor, workspace, "stop") as row:
-        _refuse_deleted(row)
+    with audited_change(actor, workspace, "stop") as row:
+        refuse_deleted(row)
         if row.desired == Desired.STOPPED:
             return False
-        row.desired = Desired.STOPPED
         tell(row, "stop_requested", by=actor.user.get_username())
-        if row.phase == Phase.WAITING and not row.ending and runs.withdraw(row):
-            return True
-        if row.ending != Ending.FAILED:
-            runs.end(row, Ending.STOP)
-    tasks.mark([workspace.pk])
+        has_run = runs.stop(row)
+    if has_run:
+        tasks.mark([workspace.pk])
     return True
 
 
 def restart(actor: Actor, workspace: Workspace) -> bool:
-    """End the current run and begin the next on the same units; a stopped one just starts."""
+    """End the current run and begin the next: on the same units, unless it has another size from then on."""
     if workspace.desired == Desired.STOPPED:
         return start(actor, workspace)
-    with _allowed(actor, workspace, "restart"):
+    with allowed(actor, workspace, "restart"):
         require_own(actor, workspace)
-    with _changing(actor, workspace, "restart") as row:
-        _refuse_deleted(row)
+    with audited_change(actor, workspace, "restart") as row:
+        refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
         tell(row, "restarting")
@@ -74,9 +71,9 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
 
 def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> bool:
     """Wanted gone. Home and disk stay in the cluster unless `delete_disk`, which may be added until it is done."""
-    with _allowed(actor, workspace, "delete"):
+    with allowed(actor, workspace, "delete"):
         require_manage(actor, workspace)
-    with _changing(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
+    with audited_change(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
         if row.desired == Desired.DELETED and (row.deleted_at or row.delete_disk >= delete_disk):
             return False
         row.desired = Desired.DELETED
@@ -87,28 +84,8 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
     return True
 
 
-def rename(actor: Actor, workspace: Workspace, name: str) -> bool:
-    """Another name for people; its objects in the cluster are named by id and stay."""
-    with _allowed(actor, workspace, "rename"):
-        require_own(actor, workspace)
-        if faults := check_name(name):
-            raise Invalid("invalid", _("It cannot have this name."), _("Choose another one."), fields=faults)
-    try:
-        with _changing(actor, workspace, "rename", {"name": name}) as row:
-            _refuse_deleted(row)
-            if row.name == name:
-                return False
-            tell(row, "renamed", old=row.name, new=name)
-            row.name = name
-    except IntegrityError as error:
-        if "one_workspace_of_a_name" not in str(error):
-            raise
-        raise name_taken(name) from None
-    return True
-
-
 @contextmanager
-def _allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
+def allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
     """Who may not is refused, and that is on record."""
     try:
         yield
@@ -125,20 +102,20 @@ def _allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
 
 
 @contextmanager
-def _changing(
+def audited_change(
     actor: Actor, workspace: Workspace, verb: str, data: dict[str, object] | None = None
 ) -> Iterator[Workspace]:
     """The row, locked in the right order; the change is audited with it."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
         with changing(workspace.pk) as row:
-            before = row.last_event, row.desired
+            before = row.last_event, row.desired, row.notify
             yield row
-            changed = (row.last_event, row.desired) != before
+            changed = (row.last_event, row.desired, row.notify) != before
         if changed:
             audit.record(actor, f"workspace.{verb}", target=row, tenant=row.tenant, data=data)
 
 
-def _refuse_deleted(row: Workspace) -> None:
+def refuse_deleted(row: Workspace) -> None:
     if row.desired == Desired.DELETED:
         raise Conflict("being_deleted", _("This workspace is being deleted."), _("Launch a new one."))

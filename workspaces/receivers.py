@@ -13,7 +13,7 @@ from accounts.live import publish
 from clusters import labels
 from clusters.models import Cluster
 
-from . import tasks
+from . import lifetime, tasks
 from .models import Workspace
 
 # Events carry no labels of ours; the name of what they are about carries the id.
@@ -46,6 +46,7 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
 
 
 def on_tick(**_: object) -> None:
+    lifetime.pass_due()
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.secrets import decrypt
@@ -83,7 +84,11 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None) -> 
         "started_at": moment(workspace.started_at),
         "ready_at": moment(workspace.ready_at),
         "deleted_at": moment(workspace.deleted_at),
-        "stops_at": None,
+        "stops_at": moment(workspace.stops_at),
+        "max_runtime_minutes": workspace.max_runtime_minutes,
+        "notify": workspace.notify,
+        "restart_needed": workspace.next_size is not None,
+        "next_size": next_size_json(workspace),
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": workspace.last_event,
     }
@@ -100,6 +105,21 @@ def event_json(event: Event) -> Json:
         "message": story.sentence(event.code, event.data),
         "hint": story.hint(event.code, event.data),
         "data": event.data,
+    }
+
+
+def next_size_json(workspace: Workspace) -> Json | None:
+    """What a change of its size waits for, and what it will then have."""
+    kept = workspace.next_size
+    if kept is None:
+        return None
+    return {
+        "pool": kept["pool"],
+        "flavor": kept["flavor"],
+        "gpus": number(kept["gpus"]),
+        "cpu": number(kept["cpu_millicores"] / 1000),
+        "memory_mib": kept["memory_mib"],
+        "message": _("This size takes effect at the next start. Restart it to have it now."),
     }
 
 

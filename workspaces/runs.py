@@ -13,6 +13,7 @@ from quotas.models import Claim
 from . import tasks
 from .live import announce, changing
 from .models import Desired, Ending, Event, Phase, Step, Workspace
+from .sizing import Size
 from .story import tell
 
 
@@ -28,8 +29,15 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.pod_ended = True
     workspace.container_restarts = 0
     workspace.started_at = workspace.ready_at = None
-    tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=describe_size(workspace))
+    if code == "requested":
+        stop_clock(workspace)
+    tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
     advance(workspace, Step.ADMISSION)
+
+
+def stop_clock(workspace: Workspace) -> None:
+    """No lifetime is counted."""
+    workspace.stops_at = workspace.lifetime_due_at = None
 
 
 def advance(workspace: Workspace, step: Step) -> None:
@@ -41,12 +49,12 @@ def advance(workspace: Workspace, step: Step) -> None:
     workspace.message_data = {}
 
 
-def describe_size(workspace: Workspace) -> str:
-    """As people write it: `a100-1`, or the figures where there is no flavor."""
-    if workspace.flavor is not None:
-        return workspace.flavor.slug
-    gpus = float(workspace.pool.gpus(workspace.units))
-    return f"{workspace.pool.slug}, {gpus:g} GPU, {workspace.cpu_millicores / 1000:g} CPU, {workspace.memory_mib} MiB"
+def take_up_size(workspace: Workspace) -> None:
+    """The size that was asked for while a run was on counts from here. Inside `changing`, with no run on."""
+    size = Size.of_next(workspace)
+    workspace.next_size = None
+    workspace.pool, workspace.flavor, workspace.units = size.pool, size.flavor, size.units
+    workspace.cpu_millicores, workspace.memory_mib = size.cpu_millicores, size.memory_mib
 
 
 def on_admitted(*, claim: Claim, **_: object) -> None:
@@ -109,6 +117,7 @@ def withdraw(workspace: Workspace) -> bool:
         return False
     workspace.phase = Phase.STOPPED
     workspace.message_code, workspace.message_data = "stopped", {}
+    take_up_size(workspace)
     tell(workspace, "stopped")
     return True
 
@@ -130,9 +139,24 @@ MESSAGE_WHILE = {
 }
 
 
+def stop(workspace: Workspace) -> bool:
+    """Wanted stopped from now on; what only waits is out of the queue at once. Whether a run is to be taken down.
+
+    Inside `changing`, under the cluster's admission lock.
+    """
+    workspace.desired = Desired.STOPPED
+    if workspace.phase == Phase.WAITING and not workspace.ending and withdraw(workspace):
+        return False
+    if workspace.ending != Ending.FAILED:
+        end(workspace, Ending.STOP)
+    return True
+
+
 def end(workspace: Workspace, ending: Ending) -> None:
     """Take the current run down; what follows is decided when its end is proven. Inside `changing`."""
     workspace.ending = ending
+    if ending != Ending.INTERRUPTED:
+        stop_clock(workspace)
     workspace.phase = PHASE_WHILE[ending]
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,13 +13,15 @@ from rest_framework import serializers
 from accounts.errors import NotYet
 from accounts.rest.serializers import StrictSerializer
 
+from .changes import Change, Lifetime
 from .launch import ENV_NAME, LaunchSpec
-from .models import Desired, Event, Image, Phase, Step
-from .sizing import GpuAsked, SizeAsked
+from .lifetime import LONGEST_MINUTES
+from .models import Desired, Event, Image, Phase, Step, Workspace
+from .sizing import GpuAsked, Size, SizeAsked
 
 LARGEST_MIB = 16 * 1024 * 1024
 # In the contract, not built yet: taken when empty, answered 501 when not.
-LATER = ("volumes", "max_runtime_minutes", "idle_minutes", "notify")
+LATER = ("volumes", "idle_minutes")
 
 
 class Environment(serializers.DictField):
@@ -44,12 +47,9 @@ class GpuBody(StrictSerializer):
     product = serializers.CharField(required=False, max_length=120)
 
 
-class LaunchBody(StrictSerializer):
-    """Exactly one of flavor, pool or gpu says where; the other figures say how much."""
+class SettingsBody(StrictSerializer):
+    """What a launch and a change of it have in common."""
 
-    tenant = serializers.CharField(max_length=40)
-    name = serializers.CharField(max_length=63)
-    image = serializers.CharField(max_length=40)
     flavor = serializers.CharField(required=False, max_length=40)
     pool = serializers.CharField(required=False, max_length=40)
     gpu = GpuBody(required=False)
@@ -57,53 +57,115 @@ class LaunchBody(StrictSerializer):
     gpu_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
     cpu = serializers.FloatField(required=False, min_value=0.1, max_value=1024)
     memory_mib = serializers.IntegerField(required=False, min_value=128, max_value=LARGEST_MIB)
-    disk_mib = serializers.IntegerField(required=False, default=0, min_value=0, max_value=LARGEST_MIB)
+    disk_mib = serializers.IntegerField(required=False, min_value=0, max_value=LARGEST_MIB)
+    max_runtime_minutes = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LONGEST_MINUTES,
+        help_text="It is stopped so long after it is ready; files stay. Null: it runs until it is stopped.",
+    )
+    idle_minutes = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LONGEST_MINUTES,
+        help_text="Not built yet: leave it out, or null.",
+    )
+    notify = serializers.BooleanField(
+        required=False, help_text="Tell its person when it is ready, fails or stops. True unless said."
+    )
+
+
+class LaunchBody(SettingsBody):
+    """Exactly one of flavor, pool or gpu says where; the other figures say how much."""
+
+    tenant = serializers.CharField(max_length=40)
+    name = serializers.CharField(max_length=63)
+    image = serializers.CharField(max_length=40)
     env = Environment(required=False, default=dict)
     secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
     repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
     priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
-    volumes = serializers.ListField(required=False, child=serializers.DictField(), help_text="Not built yet.")
-    max_runtime_minutes = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=525_600, help_text="Not built yet."
+    volumes = serializers.ListField(
+        required=False, child=serializers.DictField(), help_text="Not built yet: leave it out, or empty."
     )
-    idle_minutes = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=525_600, help_text="Not built yet."
-    )
-    notify = serializers.BooleanField(required=False, help_text="Not built yet.")
 
 
-class ChangeBody(StrictSerializer):
-    """What may change of a workspace that is there."""
+class ChangeBody(SettingsBody):
+    """What may change of a workspace that is there; what is left out stays."""
 
     name = serializers.CharField(required=False, max_length=63)
 
 
-def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
-    """A valid LaunchBody as what the launch takes."""
+class ExtendBody(StrictSerializer):
+    minutes = serializers.IntegerField(
+        required=False, min_value=1, max_value=LONGEST_MINUTES, help_text="Left out: its lifetime once more."
+    )
+
+
+class CloneBody(StrictSerializer):
+    name = serializers.CharField(required=False, max_length=63, help_text="Left out: one that is free.")
+
+
+def refuse_later(body: Mapping[str, Any]) -> None:
     for name in LATER:
         if body.get(name):
             text = _("“%(name)s” is not built yet.") % {"name": name}
             raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
+
+
+def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
+    """A valid LaunchBody as what the launch takes."""
+    refuse_later(body)
     return LaunchSpec(
         tenant=body["tenant"],
         name=body["name"],
         image=body["image"],
-        size=SizeAsked(
-            flavor=body.get("flavor"),
-            pool=body.get("pool"),
-            gpu=GpuAsked(**body["gpu"]) if "gpu" in body else None,
-            # As it was written: 0.14 is 14/100, not the nearest binary fraction.
-            gpus=Fraction(str(body["gpus"])) if "gpus" in body else None,
-            gpu_memory_mib=body.get("gpu_memory_mib"),
-            cpu_millicores=round(body["cpu"] * 1000) if "cpu" in body else None,
-            memory_mib=body.get("memory_mib"),
-        ),
-        disk_mib=body["disk_mib"],
+        size=size_asked(body),
+        disk_mib=body.get("disk_mib", 0),
         env=body["env"],
         secret_env=body["secret_env"],
         repository=body["repository"],
         priority=body["priority"],
+        max_runtime_minutes=body.get("max_runtime_minutes"),
+        notify=body.get("notify", True),
     )
+
+
+def size_asked(body: Mapping[str, Any]) -> SizeAsked:
+    return SizeAsked(
+        flavor=body.get("flavor"),
+        pool=body.get("pool"),
+        gpu=GpuAsked(**body["gpu"]) if "gpu" in body else None,
+        # As it was written: 0.14 is 14/100, not the nearest binary fraction.
+        gpus=Fraction(str(body["gpus"])) if "gpus" in body else None,
+        gpu_memory_mib=body.get("gpu_memory_mib"),
+        cpu_millicores=round(body["cpu"] * 1000) if "cpu" in body else None,
+        memory_mib=body.get("memory_mib"),
+    )
+
+
+def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
+    """A valid ChangeBody as what is wanted of this workspace."""
+    refuse_later(body)
+    return Change(
+        name=body.get("name"),
+        size=new_size_asked(size_asked(body), Size.of_next(workspace)),
+        disk_mib=body.get("disk_mib"),
+        lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
+        notify=body.get("notify"),
+    )
+
+
+def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
+    """Figures alone change what it has; a place (flavor, pool, gpu) asks anew, as at launch. None: as it is."""
+    if asked == SizeAsked() or asked.flavor or asked.pool or asked.gpu:
+        return None if asked == SizeAsked() else asked
+    has = now.asked()
+    if asked.gpus is not None or asked.gpu_memory_mib is not None:
+        has = replace(has, flavor=None, pool=now.pool.slug, gpus=now.pool.gpus(now.units))
+    return replace(has, **{name: value for name, value in asdict(asked).items() if value is not None})
 
 
 # --- What goes out, for OpenAPI alone: representation.py makes it
@@ -129,7 +191,7 @@ class ProgressShape(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
 
 
-class SSHShape(serializers.Serializer[Any]):
+class DirectSSHShape(serializers.Serializer[Any]):
     host = serializers.CharField()
     port = serializers.IntegerField()
     user = serializers.CharField()
@@ -137,6 +199,15 @@ class SSHShape(serializers.Serializer[Any]):
     config = serializers.CharField(help_text="For ~/.ssh/config.")
     host_key_fingerprint = serializers.CharField()
     vscode = serializers.CharField(help_text="Opens it in VS Code.")
+
+
+class JumpSSHShape(DirectSSHShape):
+    jump_host_key_fingerprint = serializers.CharField(help_text="Of Berth's own SSH address.")
+
+
+class SSHShape(DirectSSHShape):
+    jump_host_key_fingerprint = serializers.CharField(required=False)
+    jump = JumpSSHShape(allow_null=True, help_text="The way through Berth, where that is set up.")
 
 
 class EndpointsShape(serializers.Serializer[Any]):
@@ -153,6 +224,15 @@ class IdleShape(serializers.Serializer[Any]):
     since = serializers.DateTimeField(allow_null=True)
     stops_at = serializers.DateTimeField(allow_null=True)
     busy_by = serializers.ListField(child=serializers.CharField())
+
+
+class NextSizeShape(serializers.Serializer[Any]):
+    pool = serializers.CharField()
+    flavor = serializers.CharField(allow_null=True)
+    gpus = serializers.FloatField()
+    cpu = serializers.FloatField()
+    memory_mib = serializers.IntegerField()
+    message = serializers.CharField()
 
 
 class WorkspaceShape(serializers.Serializer[Any]):
@@ -184,7 +264,13 @@ class WorkspaceShape(serializers.Serializer[Any]):
     started_at = serializers.DateTimeField(allow_null=True)
     ready_at = serializers.DateTimeField(allow_null=True)
     deleted_at = serializers.DateTimeField(allow_null=True)
-    stops_at = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its lifetime ends; null: no end is set."
+    )
+    max_runtime_minutes = serializers.IntegerField(allow_null=True)
+    notify = serializers.BooleanField()
+    restart_needed = serializers.BooleanField(help_text="A change of its size waits for the next start.")
+    next_size = NextSizeShape(allow_null=True, help_text="The size that it has from then on.")
     idle = IdleShape()
     last_event = serializers.IntegerField()
 
@@ -222,6 +308,12 @@ class ImageShape(serializers.ModelSerializer[Image]):
     def get_offers(self, image: Image) -> list[str]:
         offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
         return [name for name, is_offered in offered.items() if is_offered]
+
+
+class MetricsShape(serializers.Serializer[Any]):
+    window = serializers.CharField()
+    series = serializers.ListField(child=serializers.DictField())
+    message = serializers.CharField()
 
 
 class EstimateShape(serializers.Serializer[Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
@@ -65,6 +65,54 @@ class Size:
             cpu_millicores=workspace.cpu_millicores,
             memory_mib=workspace.memory_mib,
         )
+
+    @classmethod
+    def of_next(cls, workspace: Workspace) -> Size:
+        """What its next start asks for."""
+        return (workspace.next_size and cls.kept(workspace.next_size)) or cls.of(workspace)
+
+    @classmethod
+    def kept(cls, kept: dict[str, Any]) -> Size | None:
+        """As `to_keep` wrote it; None when that pool is gone."""
+        pool = Pool.objects.select_related("cluster").filter(slug=kept["pool"]).first()
+        if pool is None:
+            return None
+        return cls(
+            pool=pool,
+            flavor=pool.flavors.filter(slug=kept["flavor"]).first(),
+            units=kept["units"],
+            cpu_millicores=kept["cpu_millicores"],
+            memory_mib=kept["memory_mib"],
+        )
+
+    def to_keep(self) -> dict[str, Any]:
+        """For a row; with the figures that people are shown."""
+        return {
+            "pool": self.pool.slug,
+            "flavor": self.flavor.slug if self.flavor else None,
+            "units": self.units,
+            "gpus": round(float(self.pool.gpus(self.units)), 4),
+            "cpu_millicores": self.cpu_millicores,
+            "memory_mib": self.memory_mib,
+        }
+
+    def asked(self) -> SizeAsked:
+        """The same size, to be asked for anew."""
+        is_flavor = self.flavor is not None and self.flavor.units == self.units
+        return SizeAsked(
+            flavor=self.flavor.slug if self.flavor and is_flavor else None,
+            pool=None if is_flavor else self.pool.slug,
+            gpus=None if is_flavor else self.pool.gpus(self.units),
+            cpu_millicores=self.cpu_millicores,
+            memory_mib=self.memory_mib,
+        )
+
+    def describe(self) -> str:
+        """As people write it: `a100-1`, or the figures where there is no flavor."""
+        if self.flavor is not None:
+            return self.flavor.slug
+        gpus = float(self.pool.gpus(self.units))
+        return f"{self.pool.slug}, {gpus:g} GPU, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib} MiB"
 
     @property
     def requested_cpu_millicores(self) -> int:

@@ -56,7 +56,31 @@ LINES: dict[str, Line] = {
     "deleted_with_files": Line(_("Deleted, with its files.")),
     "restarting": Line(_("Restarting: the old container ends first.")),
     "renamed": Line(_("Renamed from “%(old)s” to “%(new)s”.")),
-    "settings_changed": Line(_("New settings were saved; they apply from the next start.")),
+    "cloned": Line(_("It has the settings of “%(name)s”. Files were not copied.")),
+    "cloned_of_another": Line(
+        _(
+            "It has the settings of “%(name)s”, which belongs to %(owner)s: without its environment and repository, "
+            "which are private. Files were not copied."
+        )
+    ),
+    # Lifetime.
+    "stops_soon": Line(
+        _("Its lifetime is over in %(minutes)s min: it stops then. Files are kept."),
+        _("Extend it if you still need it; save what is only in memory."),
+    ),
+    "stopped_by_lifetime": Line(
+        _("Its lifetime is over, so it stops. Files are kept."),
+        _("Start it again when you need it: its lifetime then begins anew."),
+    ),
+    "extended": Line(_("%(by)s gave it %(minutes)s min more.")),
+    "resized": Line(_("Its size is %(size)s from now on.")),
+    "resized_later": Line(
+        _("Its size is %(size)s from its next start on."), _("Restart it to have that size now.")
+    ),
+    "size_stays": Line(_("It keeps its size: %(size)s.")),
+    "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "lifetime_changed": Line(_("Its lifetime is %(minutes)s min from now on.")),
+    "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
     # Troubles that are ours to tell.
     "interrupted": Line(
         _("The container was ended from outside (%(reason)s)."),

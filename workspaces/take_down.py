@@ -106,6 +106,7 @@ def finish(workspace: Workspace) -> None:
                 return  # something else is wanted since this look began, and it was not done yet
             ending, row.ending = Ending(row.ending), ""
             wanted = row.desired
+            keeps_units = ending == Ending.INTERRUPTED or (ending == Ending.RESTART and row.next_size is None)
         if wanted == Desired.DELETED:
             _release(claim, ending)
             _become_deleted(workspace)
@@ -114,7 +115,7 @@ def finish(workspace: Workspace) -> None:
             _become_stopped(workspace, ending)
         elif ending == Ending.REQUEUE and claim is not None:
             _send_back(workspace, claim)
-        elif ending in (Ending.RESTART, Ending.INTERRUPTED) and claim is not None:
+        elif keeps_units and claim is not None:
             admission.renew(claim)  # its signal begins the next run
         else:
             _release(claim, ending)
@@ -143,6 +144,7 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
     with changing(workspace.pk) as row:
         row.ready_at = row.started_at = None
         row.node = ""
+        runs.take_up_size(row)
         if ending == Ending.FAILED:
             row.phase = Phase.FAILED
             return
@@ -154,6 +156,7 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
 def _ask_again(workspace: Workspace) -> None:
     """Into the queue; refused when limits or nodes became smaller than what it needs."""
     with changing(workspace.pk) as row:
+        runs.take_up_size(row)
         try:
             runs.begin(row, claim_for(row), "requested")
         except Refusal:

@@ -1,26 +1,12 @@
 """REST addresses of workspaces; and those of the contract that are not built yet."""
 
-from uuid import UUID
-
 from django.urls import path
 
 from accounts.access import Actor
 from accounts.models import Scope
 from accounts.rest.not_yet import not_yet
 
-from . import access, api
-
-
-def may_see(actor: Actor, id: UUID) -> None:
-    access.get(actor, id)
-
-
-def may_manage(actor: Actor, id: UUID) -> None:
-    access.require_manage(actor, access.get(actor, id))
-
-
-def may_copy(actor: Actor, id: UUID) -> None:
-    access.require_launch(actor, access.get(actor, id).tenant)
+from . import api
 
 
 def is_admin(actor: Actor, **_: object) -> None:
@@ -37,10 +23,10 @@ urlpatterns = [
     path("workspaces/<uuid:id>/logs/", api.LogsView.as_view(), name="workspace-logs"),
     path("images/", api.ImagesView.as_view(), name="images"),
     path("estimate/", api.EstimateView.as_view(), name="estimate"),
-    path("workspaces/<uuid:id>/extend/", not_yet("POST", check=may_manage), name="workspace-extend"),
-    path("workspaces/<uuid:id>/keep-alive/", not_yet("POST", check=may_manage), name="workspace-keep-alive"),
-    path("workspaces/<uuid:id>/clone/", not_yet("POST", check=may_copy), name="workspace-clone"),
-    path("workspaces/<uuid:id>/metrics/", not_yet("GET", check=may_see), name="workspace-metrics"),
+    path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
+    path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),
+    path("workspaces/<uuid:id>/clone/", api.CloneView.as_view(), name="workspace-clone"),
+    path("workspaces/<uuid:id>/metrics/", api.MetricsView.as_view(), name="workspace-metrics"),
     path("jobs/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="jobs"),
     path("jobs/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.JOBS), name="job"),
     path("jobs/<uuid:id>/cancel/", not_yet("POST", write_scope=Scope.JOBS), name="job-cancel"),

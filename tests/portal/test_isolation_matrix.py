@@ -100,10 +100,10 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/events/": {"GET": SEEN},
     # 503: who may read it is told that no cluster answers here.
     "workspaces/<uuid:id>/logs/": {"GET": Row("503 403 403 503 503 404 503 404")},
-    "workspaces/<uuid:id>/extend/": {"POST": Row("501 403 403 501 501 404 403 404")},
-    "workspaces/<uuid:id>/keep-alive/": {"POST": Row("501 403 403 501 501 404 403 404")},
-    "workspaces/<uuid:id>/clone/": {"POST": Row("501 403 501 501 501 404 403 404")},
-    "workspaces/<uuid:id>/metrics/": {"GET": Row("501 501 501 501 501 404 501 404")},
+    "workspaces/<uuid:id>/extend/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},  # no end
+    "workspaces/<uuid:id>/keep-alive/": {"POST": Row("200 403 403 200 200 404 403 404")},
+    "workspaces/<uuid:id>/clone/": {"POST": Row("202 403 202 202 202 404 403 404")},
+    "workspaces/<uuid:id>/metrics/": {"GET": SEEN},
     "jobs/": {"GET": NOT_YET, "POST": NOT_YET_WRITE},
     "jobs/<uuid:id>/": {"GET": NOT_YET, "PATCH": NOT_YET_WRITE, "DELETE": NOT_YET_WRITE},
     "jobs/<uuid:id>/cancel/": {"POST": NOT_YET_WRITE},

@@ -12,6 +12,7 @@ from tests.own_rights import OwnRights
 
 if TYPE_CHECKING:
     from tests.cast import Cast
+    from tests.workspaces.play import Play
 
 
 @pytest.fixture
@@ -25,6 +26,17 @@ def cast(request: pytest.FixtureRequest) -> Cast:
 def _needs_transactions(request: pytest.FixtureRequest) -> bool:
     marker = request.node.get_closest_marker("django_db")
     return bool(marker and marker.kwargs.get("transaction"))
+
+
+@pytest.fixture
+def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Play:
+    from tests.workspaces.play import Play
+    from tests.workspaces.playing import PlayedApi
+    from workspaces import reconcile as reconciling
+
+    api = PlayedApi()
+    monkeypatch.setattr(reconciling, "api_for", lambda cluster: api)
+    return Play(cast, api)
 
 
 NODES = """

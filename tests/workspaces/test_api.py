@@ -230,7 +230,7 @@ def test_an_estimate_writes_nothing_and_says_what_would_start(cast: Cast) -> Non
     later = ask(read_only, "POST", "estimate/", {**BODY, "flavor": "a100-4", "secret_env": {"A": "x"}}).json()
     assert (later["starts_now"], later["position"]) == (False, 1)
     assert later["reasons"][0]["message"]
-    assert later["alternatives"] == [{**BODY, "disk_mib": 0}]
+    assert later["alternatives"] == [BODY]
     assert Workspace.objects.count() == 1
 
 
@@ -321,10 +321,6 @@ def test_a_log_gives_its_place_back(cast: Cast, container: Container) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "workspaces/{id}/extend/"),
-        ("POST", "workspaces/{id}/keep-alive/"),
-        ("POST", "workspaces/{id}/clone/"),
-        ("GET", "workspaces/{id}/metrics/"),
         ("GET", "jobs/"),
         ("GET", "volumes/"),
         ("GET", "usage/"),
@@ -332,13 +328,9 @@ def test_a_log_gives_its_place_back(cast: Cast, container: Container) -> None:
     ],
 )
 def test_what_is_not_built_says_so_to_who_may_ask(cast: Cast, method: str, path: str) -> None:
-    workspace = make_workspace(cast, cast.bob)
-    address = path.format(id=workspace.pk)
-    answer = ask(script(cast.bob), method, address)
+    answer = ask(script(cast.bob), method, path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_yet")
-    assert ask(Client(), method, address).status_code == 401
-    if "{id}" in path:
-        assert ask(script(cast.carol), method, address).status_code == 404
+    assert ask(Client(), method, path).status_code == 401
 
 
 def test_the_schema_is_clean(cast: Cast, tmp_path: Any) -> None:

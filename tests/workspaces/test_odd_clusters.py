@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -10,78 +9,13 @@ import pytest
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from quotas import admission
-from quotas.models import Claim, Quota
-from tests.cast import Cast
-from tests.workspaces.playing import PlayedApi
-from workspaces import lifecycle, tasks
-from workspaces import reconcile as reconciling
-from workspaces.launch import LaunchSpec, launch
+from quotas.models import Quota
+from tests.workspaces.play import Play
+from workspaces import lifecycle
 from workspaces.models import Workspace
-from workspaces.sizing import SizeAsked
 
 pytestmark = [pytest.mark.django_db]
 RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
-
-
-class Play:
-    """One workspace of alice's on a played cluster."""
-
-    def __init__(self, cast: Cast, api: PlayedApi) -> None:
-        self.cast, self.api = cast, api
-        size = SizeAsked(flavor="a100-1")
-        self.id = launch(cast.alice, LaunchSpec(tenant="demo", name="exp", image="jupyter", size=size)).pk
-
-    @property
-    def row(self) -> Workspace:
-        return Workspace.objects.get(pk=self.id)
-
-    def look(self) -> Workspace:
-        tasks.mark([self.id])
-        reconciling.reconcile(self.id)
-        return self.row
-
-    def until(self, done: Callable[[Workspace], bool]) -> Workspace:
-        for _ in range(30):
-            admission.admit(self.cast.pool.pk)
-            if done(self.look()):
-                return self.row
-            self.api.step()
-        row = self.row
-        pytest.fail(f"still {row.phase} {row.ending} at {row.step}: {row.message_code}")
-
-    def until_phase(self, phase: str) -> Workspace:
-        return self.until(lambda row: row.phase == phase and not row.ending)
-
-    def told(self, code: str) -> int:
-        return self.row.events.filter(code=code).count()
-
-    def pod(self) -> dict[str, Any]:
-        return self.api.of("Pod")[0]
-
-    def claim(self) -> Claim:
-        """Of the current run."""
-        assert self.row.run is not None
-        return Claim.objects.get(pk=self.row.run)
-
-    def fail_calls(self, error: Exception, *, from_call: int = 0) -> None:
-        calls: list[None] = []
-
-        def call() -> None:
-            calls.append(None)
-            if len(calls) > from_call:
-                raise error
-
-        self.api.before_call = call
-
-    def answer_calls(self) -> None:
-        self.api.before_call = lambda: None
-
-
-@pytest.fixture
-def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Play:
-    api = PlayedApi()
-    monkeypatch.setattr(reconciling, "api_for", lambda cluster: api)
-    return Play(cast, api)
 
 
 # --- the proof of an end

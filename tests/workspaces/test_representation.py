@@ -82,6 +82,10 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "node": "gpu-1",
         "deleted_at": None,
         "stops_at": None,
+        "max_runtime_minutes": None,
+        "notify": True,
+        "restart_needed": False,
+        "next_size": None,
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": 10,
     }

@@ -1,0 +1,72 @@
+"""One workspace's whole path on a cluster in memory, one look after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quotas import admission
+from quotas.models import Claim
+from tests.cast import Cast
+from tests.workspaces.playing import PlayedApi
+from workspaces import reconcile as reconciling
+from workspaces import tasks
+from workspaces.launch import LaunchSpec, launch
+from workspaces.models import Workspace
+from workspaces.sizing import SizeAsked
+
+
+class Play:
+    """One workspace of alice's on a played cluster."""
+
+    def __init__(self, cast: Cast, api: PlayedApi) -> None:
+        self.cast, self.api = cast, api
+        spec = LaunchSpec(tenant="demo", name="exp", image="jupyter", size=SizeAsked(flavor="a100-1"))
+        self.id = launch(cast.alice, spec).pk
+
+    @property
+    def row(self) -> Workspace:
+        return Workspace.objects.get(pk=self.id)
+
+    def look(self) -> Workspace:
+        tasks.mark([self.id])
+        reconciling.reconcile(self.id)
+        return self.row
+
+    def until(self, done: Callable[[Workspace], bool]) -> Workspace:
+        for _ in range(30):
+            admission.admit(self.cast.pool.pk)
+            if done(self.look()):
+                return self.row
+            self.api.step()
+        row = self.row
+        pytest.fail(f"still {row.phase} {row.ending} at {row.step}: {row.message_code}")
+
+    def until_phase(self, phase: str) -> Workspace:
+        return self.until(lambda row: row.phase == phase and not row.ending)
+
+    def told(self, code: str) -> int:
+        return self.row.events.filter(code=code).count()
+
+    def pod(self) -> dict[str, Any]:
+        return self.api.of("Pod")[0]
+
+    def claim(self) -> Claim:
+        """Of the current run."""
+        assert self.row.run is not None
+        return Claim.objects.get(pk=self.row.run)
+
+    def fail_calls(self, error: Exception, *, from_call: int = 0) -> None:
+        calls: list[None] = []
+
+        def call() -> None:
+            calls.append(None)
+            if len(calls) > from_call:
+                raise error
+
+        self.api.before_call = call
+
+    def answer_calls(self) -> None:
+        self.api.before_call = lambda: None

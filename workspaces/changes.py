@@ -1,0 +1,155 @@
+"""Change a workspace that is there: its name, size, lifetime. All of it or nothing, and what waits for a start says so.
+
+A size that is changed while a run is on is kept beside the row until the next start: what runs goes on as it was
+admitted, under its own claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import IntegrityError
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid
+from quotas.limits import refuse_what_never_fits
+from quotas.models import Claim
+
+from . import lifecycle, lifetime, runs
+from .access import require_own
+from .launch import check_disk, check_name, name_taken, needs
+from .models import Desired, Workspace
+from .sizing import Size, SizeAsked, resolve
+from .story import tell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lifetime:
+    minutes: int | None  # None: until somebody stops it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What somebody wants of it from now on. None: as it is."""
+
+    name: str | None = None
+    size: SizeAsked | None = None
+    disk_mib: int | None = None
+    lifetime: Lifetime | None = None
+    notify: bool | None = None
+
+    @property
+    def named(self) -> dict[str, object]:
+        """For the audit: which of it was asked for."""
+        names = [
+            name for name in ("size", "disk_mib", "lifetime", "notify") if getattr(self, name) is not None
+        ]
+        return {"changed": names} | ({"name": self.name} if self.name is not None else {})
+
+
+def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
+    """Whether anything became another. Raises a Refusal that names the field, and then nothing is changed."""
+    with lifecycle.allowed(actor, workspace, "change"):
+        require_own(actor, workspace)
+        _check(wanted)
+        size = _new_size(workspace, wanted.size) if wanted.size is not None else None
+    try:
+        with lifecycle.audited_change(actor, workspace, "change", wanted.named) as row:
+            lifecycle.refuse_deleted(row)
+            changed = [
+                wanted.name is not None and _rename(row, wanted.name),
+                size is not None and _resize(row, size),
+                wanted.disk_mib is not None and _add_disk(row, wanted.disk_mib),
+                wanted.lifetime is not None and _give_lifetime(row, wanted.lifetime),
+                wanted.notify is not None and _notify(row, wanted.notify),
+            ]
+            return any(changed)
+    except IntegrityError as error:
+        if wanted.name is None or "one_workspace_of_a_name" not in str(error):
+            raise
+        raise name_taken(wanted.name) from None
+
+
+def _check(wanted: Change) -> None:
+    if wanted.name is not None and (faults := check_name(wanted.name)):
+        raise Invalid("invalid", _("It cannot have this name."), _("Choose another one."), fields=faults)
+    if wanted.lifetime is not None:
+        lifetime.refuse_too_long(wanted.lifetime.minutes, "max_runtime_minutes")
+
+
+def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
+    """Checked as at launch."""
+    size = resolve(workspace.tenant, asked)
+    if size.pool.cluster_id != workspace.pool.cluster_id:
+        text = _("Its files are in %(here)s, and %(pool)s is in %(there)s.") % {
+            "here": workspace.pool.cluster.name,
+            "pool": size.pool.name,
+            "there": size.pool.cluster.name,
+        }
+        hint = _("Choose a pool of the same cluster, or launch a new workspace there.")
+        raise Invalid("other_cluster", text, hint, fields={"pool": [text]})
+    refuse_what_never_fits(Claim(**needs(workspace, size), place=0))
+    return size
+
+
+# --- Each part, inside `changing`. Whether it became another.
+
+
+def _rename(row: Workspace, name: str) -> bool:
+    """For people; its objects in the cluster are named by id and stay."""
+    if row.name == name:
+        return False
+    tell(row, "renamed", old=row.name, new=name)
+    row.name = name
+    return True
+
+
+def _resize(row: Workspace, size: Size) -> bool:
+    pending = size.to_keep() if size != Size.of(row) else None
+    if pending == row.next_size:
+        return False
+    row.next_size = pending
+    if row.desired == Desired.STOPPED and not row.ending:
+        runs.take_up_size(row)
+        tell(row, "resized", size=size.describe())
+    else:
+        tell(row, "resized_later" if pending else "size_stays", size=size.describe())
+    return True
+
+
+def _add_disk(row: Workspace, disk_mib: int) -> bool:
+    if row.disk_mib == disk_mib:
+        return False
+    if row.disk_mib:
+        text = _("Its local disk cannot become larger or smaller yet.")
+        hint = _("Launch a new workspace with another disk, and copy what you need.")
+        raise Invalid("disk_stays", text, hint, fields={"disk_mib": [text]})
+    if faults := check_disk(disk_mib):
+        raise Invalid("invalid", _("It cannot have this disk."), _("Choose another size."), fields=faults)
+    if row.desired != Desired.STOPPED or row.ending:
+        text = _("A local disk can be added while it is stopped.")
+        raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
+    row.disk_mib = disk_mib
+    tell(row, "disk_added", mib=disk_mib)
+    return True
+
+
+def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
+    """A clock that runs, or that could, starts anew."""
+    if row.max_runtime_minutes == wanted.minutes:
+        return False
+    row.max_runtime_minutes = wanted.minutes
+    if row.desired == Desired.RUNNING and (row.ready_at or row.stops_at):
+        lifetime.start_anew(row)
+    if wanted.minutes is None:
+        tell(row, "lifetime_removed")
+    else:
+        tell(row, "lifetime_changed", minutes=wanted.minutes)
+    return True
+
+
+def _notify(row: Workspace, notify: bool) -> bool:
+    changed = row.notify != notify
+    row.notify = notify
+    return changed

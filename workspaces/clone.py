@@ -1,0 +1,47 @@
+"""A new workspace with the settings of another: for whoever may launch in its tenant. Files are never copied.
+
+What is its own person's alone (environment, repository) goes along only when they clone their own.
+"""
+
+from __future__ import annotations
+
+from accounts.access import Actor
+
+from . import access
+from .launch import LONGEST_NAME, LaunchSpec, launch
+from .models import Workspace
+from .sizing import Size
+
+
+def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace:
+    """Launched as if it had been asked for anew: the same checks, limits and queue."""
+    own = access.is_own(actor, source)
+    return launch(
+        actor,
+        LaunchSpec(
+            tenant=source.tenant.slug,
+            name=name or free_name(actor, source),
+            image=source.image.slug,
+            size=Size.of_next(source).asked(),
+            disk_mib=source.disk_mib,
+            env=source.env if own else {},
+            secret_env=source.secret.clear_env() if own else {},
+            repository=source.repository if own else "",
+            priority=source.priority if actor.user.is_staff else min(source.priority, 0),
+            max_runtime_minutes=source.max_runtime_minutes,
+            notify=source.notify,
+            settings_of=source,
+        ),
+    )
+
+
+def free_name(actor: Actor, source: Workspace) -> str:
+    """`exp`, `exp-2`, `exp-3` …: the first that the person has not given in this tenant."""
+    mine = Workspace.objects.filter(owner=actor.user, tenant=source.tenant, deleted_at__isnull=True)
+    taken = set(mine.values_list("name", flat=True))
+    number, name = 1, source.name
+    while name in taken:
+        number += 1
+        ending = f"-{number}"
+        name = source.name[: LONGEST_NAME - len(ending)] + ending
+    return name

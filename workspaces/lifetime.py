@@ -1,0 +1,136 @@
+"""A run may have a lifetime: its person is warned before its end, then it is stopped; files stay.
+
+The clock starts when the run is ready: neither the queue nor the pull of an image takes of anybody's time. It stands
+in the row, so it outlives every process; a run that was interrupted and came back goes on under it. Whoever extends
+and the pass that stops lock the same row: the later one sees what the first one did.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from math import ceil
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid
+from quotas import admission
+
+from . import lifecycle, runs, tasks
+from .access import require_manage
+from .live import changing
+from .models import Desired, Event, Workspace
+from .story import tell
+
+LONGEST_MINUTES = 365 * 24 * 60
+WARN_BEFORE = (timedelta(minutes=30), timedelta(minutes=5))
+
+
+def first_due(now: datetime, stops_at: datetime) -> datetime:
+    """When to warn first: by the earliest warning that comes after half of the time, else at half of it."""
+    left = stops_at - now
+    return stops_at - next((before for before in WARN_BEFORE if 2 * before <= left), left / 2)
+
+
+def due_after_warning(now: datetime, stops_at: datetime) -> datetime:
+    """What comes after a warning: the next one, or the end."""
+    left = stops_at - now
+    return stops_at - next((before for before in WARN_BEFORE if 2 * before <= left), timedelta())
+
+
+# --- The clock of a row. Inside `changing`.
+
+
+def begin(row: Workspace) -> None:
+    """The run is ready: its clock starts, unless it has none or goes on under the one that runs."""
+    if row.stops_at is None:
+        start_anew(row)
+
+
+def start_anew(row: Workspace) -> None:
+    """All of its lifetime again, from now."""
+    if row.max_runtime_minutes is None:
+        runs.stop_clock(row)
+    else:
+        end_at(row, timezone.now() + timedelta(minutes=row.max_runtime_minutes))
+
+
+def end_at(row: Workspace, stops_at: datetime) -> None:
+    row.stops_at = stops_at
+    row.lifetime_due_at = first_due(timezone.now(), stops_at)
+
+
+# --- What is due
+
+
+def pass_due() -> None:
+    """Warn and stop whom it is time for. Late or twice, it does the same."""
+    due = Workspace.objects.filter(lifetime_due_at__lte=timezone.now())
+    for workspace_id, cluster_id in due.values_list("pk", "pool__cluster_id"):
+        act(workspace_id, cluster_id)
+
+
+def act(workspace_id: UUID, cluster_id: UUID) -> None:
+    with transaction.atomic():
+        admission.lock(cluster_id)
+        with changing(workspace_id) as row:
+            now = timezone.now()
+            if row.stops_at is None or row.lifetime_due_at is None or now < row.lifetime_due_at:
+                return  # somebody extended or stopped it meanwhile
+            if now < row.stops_at:
+                minutes = ceil((row.stops_at - now) / timedelta(minutes=1))
+                tell(row, "stops_soon", level=Event.Level.WARNING, minutes=minutes)
+                row.lifetime_due_at = due_after_warning(now, row.stops_at)
+                return
+            tell(row, "stopped_by_lifetime", level=Event.Level.WARNING)
+            has_run = runs.stop(row)
+    if has_run:
+        tasks.mark([workspace_id])
+
+
+# --- Extend
+
+
+def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bool:
+    """So many minutes more, or its lifetime once more. False: nothing ends it, so there is nothing to move."""
+    with lifecycle.allowed(actor, workspace, "extend"):
+        require_manage(actor, workspace)
+        refuse_too_long(minutes, "minutes")
+    with lifecycle.audited_change(actor, workspace, "extend", {"minutes": minutes}) as row:
+        if row.desired != Desired.RUNNING:
+            raise Conflict(
+                "not_running",
+                _("It does not run, so there is no end to move."),
+                _("Start it: its lifetime then begins anew."),
+            )
+        if row.stops_at is None and row.max_runtime_minutes is None:
+            return False
+        if row.stops_at is None:
+            raise Conflict(
+                "clock_not_running",
+                _("Its lifetime begins when it is ready."),
+                _("Extend it then, or change its lifetime in its settings."),
+            )
+        more = minutes or row.max_runtime_minutes
+        if more is None:
+            raise Invalid(
+                "minutes_required",
+                _("It has no lifetime of its own that could be given once more."),
+                _("Say how many minutes."),
+                fields={"minutes": [_("Give a number of minutes.")]},
+            )
+        now = timezone.now()
+        stops_at = max(row.stops_at, now) + timedelta(minutes=more)
+        refuse_too_long(ceil((stops_at - now) / timedelta(minutes=1)), "minutes")
+        end_at(row, stops_at)
+        tell(row, "extended", by=actor.user.get_username(), minutes=more)
+    return True
+
+
+def refuse_too_long(minutes: int | None, field: str) -> None:
+    if minutes is not None and not 1 <= minutes <= LONGEST_MINUTES:
+        text = _("A lifetime ends a minute to a year from now.")
+        raise Invalid("lifetime_too_long", text, _("Give fewer minutes."), fields={field: [text]})
