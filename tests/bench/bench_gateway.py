@@ -27,6 +27,7 @@ TIMES = 9
 SOCKETS = 200
 ROUNDS = 20
 AGAIN = 5
+SLOW_READERS = 20
 PIECE = b"x" * 2**20
 MESSAGE = "x" * 200
 # A workspace of bob's that leads to the port, and a pass for it.
@@ -85,6 +86,8 @@ async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
     closed = _memory_mib(pid)
     for _ in range(AGAIN):
         await _echoes("through Berth", through, pid)
+    again = _memory_mib(pid)
+    beside, rate, with_slow_readers = await _beside_slow_readers(through, pid)
     return [
         *figures,
         *echoes,
@@ -92,7 +95,10 @@ async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
         Figure(f"after {TIMES} downloads", after_downloads, "MiB"),
         Figure(f"with {SOCKETS} sockets open", with_sockets, "MiB"),
         Figure("when they are closed", closed, "MiB"),
-        Figure(f"when {AGAIN} times as many came and went", _memory_mib(pid), "MiB"),
+        Figure(f"when {AGAIN} times as many came and went", again, "MiB"),
+        *beside,
+        Figure(f"{SIZE_MIB} MiB beside {SLOW_READERS} slow readers", rate, "MiB/s"),
+        Figure(f"memory with {SLOW_READERS} slow readers", with_slow_readers, "MiB"),
     ]
 
 
@@ -145,6 +151,18 @@ async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], floa
     found = {"p50": cuts[9], "p95": cuts[18], "at most": max(took)}
     title = f"an echo with {SOCKETS} sockets open, {what}"
     return [Figure(f"{title}, {name}", value, "ms") for name, value in found.items()], memory
+
+
+async def _beside_slow_readers(place: Place, pid: int) -> tuple[list[Figure], float, float]:
+    """Echoes and a download while others have begun to download as much each, and stopped reading."""
+    address, headers = place
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as browser:
+        stalled = [await browser.get(f"{address}/download?mib={SIZE_MIB}") for _ in range(SLOW_READERS)]
+        echoes, memory = await _echoes(f"beside {SLOW_READERS} slow readers", place, pid)
+        rate = await _download(place, SIZE_MIB)
+        for answer in stalled:
+            answer.close()
+    return echoes, rate, memory
 
 
 def _cpu_seconds(pid: int) -> float:
