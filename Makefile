@@ -94,7 +94,8 @@ test: lint check-network check-browser $(SSHD)
 
 # Settings of a production; nothing connects to that database.
 AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_URL=postgres:////nonexistent/berth \
-	BERTH_SECRET_KEY="$$(head -c 48 /dev/urandom | base64)" BERTH_BASE_URL=https://berth.example BERTH_ALLOWED_HOSTS=berth.example
+	BERTH_SECRET_KEY="$$(head -c 48 /dev/urandom | base64)" BERTH_BASE_URL=https://berth.example BERTH_ALLOWED_HOSTS=berth.example \
+	BERTH_EMAIL_URL=smtp://mail.berth.example
 
 lint: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(BIN)/ruff check

@@ -7,7 +7,11 @@ class AccountsConfig(AppConfig):
     verbose_name = _("People and access")
 
     def ready(self) -> None:
+        from django.core.checks import Tags, register
+
+        from accounts.notices.checks import mail_is_set_up
         from accounts.receivers import forget_answers
         from accounts.signals import access_changed
 
         access_changed.connect(forget_answers, dispatch_uid="accounts.forget_answers")
+        register(mail_is_set_up, Tags.compatibility, deploy=True)

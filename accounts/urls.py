@@ -1,9 +1,10 @@
-from django.urls import path
+from django.urls import include, path
 
 from accounts import views
 from accounts.sign_on import views as sign_on
 
 urlpatterns = [
+    path("notices/", include("accounts.notices.urls")),
     path("sign-in/", sign_on.sign_in, name="sign-in"),
     path("sign-out/", sign_on.sign_out, name="sign-out"),
     path("profile/", views.profile, name="profile"),

@@ -6,6 +6,13 @@ class PortalConfig(AppConfig):
     name = "portal"
     default = True
 
+    def ready(self) -> None:
+        """What the rooms' lowest needs of one above it."""
+        from accounts.notices import outbox
+        from clusters.signals import tick
+
+        tick.connect(outbox.on_tick)
+
 
 class PortalAdminConfig(admin.AdminConfig):
     """Django admin under Berth's name and templates."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import django_stubs_ext
 import environ
@@ -139,6 +140,17 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+# --- Mail: in a trial into files, in production by BERTH_EMAIL_URL; without it, none is sent.
+if env.str("BERTH_EMAIL_URL", default=""):
+    vars().update(env.email_url("BERTH_EMAIL_URL"))
+elif TRIAL:
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = str(state_dir() / "mail")
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+EMAIL_TIMEOUT = 10  # seconds for each answer of the server
+DEFAULT_FROM_EMAIL = env.str("BERTH_MAIL_FROM", default=f"Berth <berth@{urlsplit(BASE_URL).hostname}>")
 
 # --- Security: cookies and transport. Only a trial speaks plain HTTP, on loopback.
 SESSION_COOKIE_NAME = "berth_session"

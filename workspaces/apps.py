@@ -8,11 +8,15 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         """The rooms below speak by signals; here they are heard."""
+        from django.db.models.signals import post_save
+
+        from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.signals import object_changed, relisted, tick
         from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits
 
-        from . import receivers, runs
+        from . import notices, receivers, runs
+        from .models import Event
 
         claim_admitted.connect(runs.on_admitted)
         claim_waits.connect(runs.on_waits)
@@ -24,3 +28,5 @@ class WorkspacesConfig(AppConfig):
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_access_changed)
+        post_save.connect(notices.on_event, sender=Event)
+        words.register(notices.SUBJECT, notices.describe)

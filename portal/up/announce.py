@@ -31,5 +31,6 @@ Berth is ready:  {plan.address}
 
   A token for scripts:  .venv/bin/python manage.py issue_token alice --scopes read workspaces
   Logs:  {plan.state.logs}
+  Mail, as files:  {plan.state.mail}
   Ctrl-C stops everything and loses nothing.
 """

@@ -29,7 +29,7 @@ class State:
         if folder.stat().st_uid != os.geteuid():
             raise Refusal(f"{folder} belongs to another account. Choose a BERTH_STATE_DIR of your own.")
         state = cls(folder.resolve())
-        for private in (state.logs, state.records):
+        for private in (state.logs, state.mail, state.records):
             private.mkdir(mode=0o700, exist_ok=True)
         return state
 
@@ -40,6 +40,11 @@ class State:
     @property
     def logs(self) -> Path:
         return self.folder / "logs"
+
+    @property
+    def mail(self) -> Path:
+        """What Berth would have mailed."""
+        return self.folder / "mail"
 
     @property
     def records(self) -> Path:

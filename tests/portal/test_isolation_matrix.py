@@ -23,6 +23,9 @@ from django.utils import timezone
 from accounts import ssh_keys, tokens
 from accounts.access import Actor
 from accounts.models import Membership, Role, Scope, User
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from accounts.notices.preferences import unsubscribe_url
 from tests.cast import make_cast
 from tests.workspaces.made import make_workspace
 
@@ -146,6 +149,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "profile/tokens/": (TO_PROFILE, REFUSED_FORM),
     "profile/tokens/<uuid:id>/revoke/": (TO_PROFILE, "302 404 404 404 404 404 302"),
     "profile/language/": (TO_PROFILE, REFUSED_FORM),
+    "notices/": (PAGE, NO_SUCH_METHOD),
+    "notices/read/": (NO_SUCH_METHOD, TO_PROFILE),
+    "notices/settings/": (PAGE, TO_PROFILE),
+    "notices/<uuid:id>/": ("302 404 404 404 404 404 302", NO_SUCH_METHOD),
+    "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
     "launch/": (PAGE, PAGE),
     "launch/answer/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # an answer to nothing
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
@@ -226,9 +234,20 @@ def stage() -> Stage:
     Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
     people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
-    common = {"slug": "demo", "username": "bob", "verb": "stop"}
+    token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
+    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token}
+    workspace = make_workspace(cast, cast.bob)
+    notice = Notice.objects.create(
+        user=cast.bob.user,
+        kind="ready",
+        subject="workspace",
+        subject_id=workspace.pk,
+        data={"code": "ready", "data": {}},
+        in_berth=True,
+    )
     ids = {
-        "workspace": str(make_workspace(cast, cast.bob).pk),
+        "workspace": str(workspace.pk),
+        "notice": str(notice.pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
     }

@@ -1,0 +1,74 @@
+"""What somebody was told: their list, what of it is unread, and what their browser should show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts.access import not_there
+from accounts.live import publish
+from accounts.models import User
+from accounts.notices import words
+from accounts.notices.models import Notice
+from accounts.notices.telling import group_of
+
+PAGE = 30
+# What a browser that opens late is still told of by a notification.
+FRESH = timedelta(minutes=15)
+MOST_AT_ONCE = 5
+
+Line = tuple[Notice, words.Words]
+
+
+def listed(user: User) -> QuerySet[Notice]:
+    return Notice.objects.filter(user=user, in_berth=True)
+
+
+def unread(user: User) -> int:
+    return listed(user).filter(read_at__isnull=True).count()
+
+
+def page(user: User, before: tuple[datetime, UUID] | None = None) -> tuple[list[Line], Notice | None]:
+    """The newest, or those older than one; and after which one to go on. In the reader's language of the moment."""
+    rows = listed(user)
+    if before is not None:
+        at, last = before
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=last))
+    found = list(rows[: PAGE + 1])
+    return _with_words(user, found[:PAGE]), found[PAGE - 1] if len(found) > PAGE else None
+
+
+def fresh(user: User) -> list[Line]:
+    """Unread, of the last minutes, and still so: what an open page tells, oldest first."""
+    rows = listed(user).filter(read_at__isnull=True, at__gt=timezone.now() - FRESH)
+    lines = _with_words(user, list(rows[:MOST_AT_ONCE]))
+    return [(notice, found) for notice, found in reversed(lines) if not found.is_past]
+
+
+def open_one(user: User, notice_id: UUID) -> str:
+    """The path of what it is about; it counts as read from now on."""
+    notice = listed(user).filter(pk=notice_id).first()
+    found = words.of(user, [notice]).get(notice.pk) if notice else None
+    if notice is None or found is None:
+        raise not_there()
+    if notice.read_at is None:
+        _read(listed(user).filter(pk=notice.pk), user)
+    return found.path
+
+
+def read_all(user: User) -> None:
+    _read(listed(user).filter(read_at__isnull=True), user)
+
+
+def _read(rows: QuerySet[Notice], user: User) -> None:
+    rows.update(read_at=timezone.now())
+    publish(group_of(user.pk), {"type": "notices.changed"})
+
+
+def _with_words(user: User, notices: Sequence[Notice]) -> list[Line]:
+    found = words.of(user, notices)
+    return [(notice, found[notice.pk]) for notice in notices if notice.pk in found]

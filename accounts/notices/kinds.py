@@ -1,0 +1,33 @@
+"""The kinds of notices, and what people get of each until they choose otherwise."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Kind(models.TextChoices):
+    READY = "ready", _("A workspace of yours is ready")
+    FAILED = "failed", _("A workspace of yours could not start, or was given up")
+    STOPPED = "stopped", _("A workspace of yours was stopped or interrupted, and not by you")
+    STOPS_SOON = "stops_soon", _("The lifetime of a workspace of yours is nearly over")
+    QUOTA = "quota", _("What your tenant may use became more or less")
+
+
+class Ways(NamedTuple):
+    """How to tell somebody: in Berth (its list, and where allowed a notification of the browser) and by mail."""
+
+    in_berth: bool
+    by_mail: bool
+
+
+# What happens while somebody looks is for the browser; what they would want to know elsewhere is worth a mail.
+DEFAULTS = {
+    Kind.READY: Ways(in_berth=True, by_mail=True),
+    Kind.FAILED: Ways(in_berth=True, by_mail=True),
+    Kind.STOPPED: Ways(in_berth=True, by_mail=True),
+    Kind.STOPS_SOON: Ways(in_berth=True, by_mail=True),
+    Kind.QUOTA: Ways(in_berth=True, by_mail=False),
+}

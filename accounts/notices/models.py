@@ -1,0 +1,76 @@
+"""Notices and what people want of them. A notice stores codes and figures; its words are made when it is read."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.notices.kinds import Kind
+
+
+class Notice(models.Model):
+    """Something told to one person, and how far its mail got: the row is the mail's outbox, too."""
+
+    class Mail(models.TextChoices):
+        NONE = "none", _("not by mail")
+        WAITING = "waiting", _("waiting to be sent")
+        SENT = "sent", _("sent")
+        NEEDLESS = "needless", _("no longer needed")
+        GIVEN_UP = "given_up", _("given up")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices")
+    kind = models.CharField(_("kind"), max_length=16, choices=Kind)
+    # The same thing is told once: named by whoever tells it.
+    key = models.CharField(max_length=120)
+    # What it is about; the room that knows this kind of subject has the words.
+    subject = models.CharField(max_length=16)
+    subject_id = models.UUIDField()
+    data = models.JSONField(default=dict, help_text=_("Codes and figures; never a secret."))
+    at = models.DateTimeField(_("told"), auto_now_add=True, db_index=True)
+    in_berth = models.BooleanField(_("shown in Berth"))
+    read_at = models.DateTimeField(_("read"), null=True)
+
+    mail = models.CharField(_("mail"), max_length=8, choices=Mail, default=Mail.NONE)
+    mail_due_at = models.DateTimeField(_("next attempt"), null=True)
+    # When a pass that will see to it was last asked for: not again at every tick.
+    mail_pass_at = models.DateTimeField(null=True)
+    mail_attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    mail_error = models.CharField(_("last error"), max_length=240, blank=True)
+    mail_settled_at = models.DateTimeField(_("sent or given up"), null=True)
+
+    class Meta:
+        verbose_name = _("notice")
+        verbose_name_plural = _("notices")
+        ordering: ClassVar = ["-at", "-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["user", "-at", "-id"], condition=Q(in_berth=True), name="notice_list"),
+            models.Index(fields=["mail_due_at"], condition=Q(mail="waiting"), name="notice_outbox"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "key"], name="one_notice_of_a_thing_per_person"),
+            models.CheckConstraint(
+                condition=Q(mail="waiting", mail_due_at__isnull=False)
+                | (~Q(mail="waiting") & Q(mail_due_at__isnull=True)),
+                name="mail_that_waits_has_a_time",
+            ),
+        ]
+
+
+class NoticePreference(models.Model):
+    """How a person wants to hear of one kind; no row: as `kinds.DEFAULTS` says."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=16, choices=Kind)
+    in_berth = models.BooleanField()
+    by_mail = models.BooleanField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "kind"], name="one_preference_per_person_and_kind")
+        ]

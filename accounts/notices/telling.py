@@ -1,0 +1,71 @@
+"""Tell people that something happened: the one function that the rooms above call.
+
+Rows are written in the caller's transaction, so that a notice is there exactly if the thing is; everything slow comes
+later, in the worker. A fault in here is logged and never keeps the thing itself from happening.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import tasks
+from accounts.live import publish
+from accounts.models import User
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from accounts.notices.preferences import mail_is_configured, ways_of
+
+log = logging.getLogger(__name__)
+
+KEPT = timedelta(days=90)
+
+
+def tell(
+    kind: Kind,
+    people: Collection[User],
+    *,
+    subject: str,
+    subject_id: UUID,
+    key: str,
+    data: dict[str, Any],
+    worth_a_mail: bool = True,
+) -> None:
+    """Each of these people, once for this key, by the ways that they chose."""
+    try:
+        with transaction.atomic():
+            _write(kind, people, worth_a_mail, subject=subject, subject_id=subject_id, key=key, data=data)
+    except Exception:
+        log.exception("nobody was told of %s: %s", subject, key)
+
+
+def group_of(user_id: UUID) -> str:
+    """Whom a person's open pages listen to for notices."""
+    return f"notices.{user_id}"
+
+
+def _write(kind: Kind, people: Collection[User], worth_a_mail: bool, **fields: Any) -> None:
+    now = timezone.now()
+    Notice.objects.filter(at__lt=now - KEPT).delete()
+    rows = []
+    ways = ways_of(people, kind)
+    for person in people:
+        in_berth, by_mail = ways[person.pk]
+        by_mail = by_mail and worth_a_mail and bool(person.email) and mail_is_configured()
+        if person.is_active and (in_berth or by_mail):
+            row = Notice(user=person, kind=kind, in_berth=in_berth, **fields)
+            if by_mail:
+                row.mail, row.mail_due_at, row.mail_pass_at = Notice.Mail.WAITING, now, now
+            rows.append(row)
+    Notice.objects.bulk_create(rows, ignore_conflicts=True)
+    for row in rows:
+        if row.in_berth:
+            publish(group_of(row.user_id), {"type": "notices.changed"})
+    if any(row.mail == Notice.Mail.WAITING for row in rows):
+        tasks.enqueue_mail()

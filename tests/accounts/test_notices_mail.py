@@ -1,0 +1,384 @@
+"""The outbox against a real mail server: what is sent, to whom, and what happens when the server is away or refuses."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.core.mail.backends.smtp import EmailBackend
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from accounts import members
+from accounts.access import Actor, role_in
+from accounts.models import Tenant, User
+from accounts.notices import outbox, preferences, telling, words
+from accounts.notices.kinds import Kind, Ways
+from accounts.notices.models import Notice
+from accounts.notices.words import Words
+from tests.accounts.people import People
+from tests.accounts.smtp import MailServer, mail_server
+
+pytestmark = pytest.mark.django_db
+
+MINUTE = timedelta(minutes=1)
+
+
+def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    """As a room above would: words for who is in the tenant, none for others."""
+    tenant = Tenant.objects.get(slug="demo")
+    if role_in(Actor(user), tenant) is None:
+        return {}
+    return {
+        notice.pk: Words(
+            title=notice.data["title"],
+            text=f"It happened at {timezone.localtime(notice.at):%H:%M %Z}.",
+            hint="Nothing <b>to do</b>.",
+            path="/workspaces/1/",
+            action="Open its page",
+            is_past=notice.data.get("is_past", False),
+        )
+        for notice in notices
+    }
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "_rooms", {"thing": describe})
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[MailServer]:
+    with mail_server() as running:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", running.port
+        settings.EMAIL_TIMEOUT = 0.5
+        yield running
+
+
+@pytest.fixture
+def bob(people: People) -> User:
+    people.bob.user.email = "bob@example.org"
+    people.bob.user.save()
+    return people.bob.user
+
+
+def tell(user: User, title: str = "“exp-1” failed", kind: Kind = Kind.FAILED, **data: Any) -> Notice:
+    key = f"thing {uuid4()}"
+    telling.tell(kind, [user], subject="thing", subject_id=uuid4(), key=key, data={"title": title, **data})
+    return Notice.objects.get(key=key)
+
+
+def later(notice: Notice, by: timedelta) -> None:
+    """As if so much time had passed since it was told."""
+    Notice.objects.filter(pk=notice.pk).update(at=notice.at - by)
+    notice.refresh_from_db()
+
+
+def try_now(notice: Notice) -> None:
+    Notice.objects.filter(pk=notice.pk, mail="waiting").update(mail_due_at=timezone.now())
+    outbox.send_due()
+    notice.refresh_from_db()
+
+
+# --- What is sent
+
+
+def test_a_mail_says_what_happened_in_plain_text_and_html_and_is_sent_once(
+    server: MailServer, bob: User
+) -> None:
+    notice = tell(bob)
+    outbox.send_due()
+    outbox.send_due()
+    [mail] = server.messages
+    assert server.recipients == ["bob@example.org"]
+    assert mail["Subject"] == "“exp-1” failed"
+    assert mail["Message-ID"] == f"<{notice.pk}@testserver>"
+    plain = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert "Nothing <b>to do</b>." in plain
+    assert "http://testserver/workspaces/1/" in plain
+    html = mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
+    assert "Nothing &lt;b&gt;to do&lt;/b&gt;." in html
+    notice.refresh_from_db()
+    assert notice.mail == Notice.Mail.SENT
+
+
+def test_its_words_are_made_when_it_is_sent_in_the_readers_time_zone(server: MailServer, bob: User) -> None:
+    notice = tell(bob)
+    Notice.objects.filter(pk=notice.pk).update(at=timezone.now().replace(hour=12, minute=30))
+    bob.time_zone = "Asia/Tokyo"
+    bob.save()
+    outbox.send_due()
+    plain = server.messages[0].get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert "It happened at 21:30 JST." in plain
+
+
+def test_a_subject_is_one_line_whatever_is_in_it(server: MailServer, bob: User) -> None:
+    tell(bob, "one\r\nBcc: everybody@example.org")
+    outbox.send_due()
+    assert server.messages[0]["Subject"] == "one Bcc: everybody@example.org"
+    assert server.recipients == ["bob@example.org"]
+
+
+def test_many_go_over_one_connection(server: MailServer, bob: User) -> None:
+    for _ in range(5):
+        tell(bob)
+    outbox.send_due()
+    assert (len(server.messages), server.sessions) == (5, 1)
+
+
+def test_the_task_is_enqueued_with_the_notice_and_vanishes_with_it(server: MailServer, bob: User) -> None:
+    with pytest.raises(RuntimeError), transaction.atomic():
+        tell(bob)
+        assert OrmQ.objects.count() == 1
+        raise RuntimeError
+    assert not OrmQ.objects.exists()
+    assert not Notice.objects.exists()
+
+
+# --- To whom
+
+
+def test_the_same_thing_is_told_once(server: MailServer, bob: User) -> None:
+    for _ in range(2):
+        telling.tell(
+            Kind.FAILED, [bob], subject="thing", subject_id=uuid4(), key="one", data={"title": "failed"}
+        )
+    outbox.send_due()
+    assert len(server.messages) == 1
+
+
+def test_who_has_no_address_wants_no_mail_or_is_told_otherwise_gets_none(
+    server: MailServer, people: People, bob: User
+) -> None:
+    assert tell(people.alice.user).mail == Notice.Mail.NONE  # no address
+    assert tell(bob, kind=Kind.QUOTA).mail == Notice.Mail.NONE  # by default not by mail
+    preferences.choose(people.bob, {Kind.READY: Ways(in_berth=True, by_mail=False)})
+    assert tell(bob, kind=Kind.READY).mail == Notice.Mail.NONE
+    outbox.send_due()
+    assert server.messages == []
+
+
+def test_who_wants_to_hear_nothing_has_no_row(people: People, bob: User) -> None:
+    preferences.choose(people.bob, {Kind.READY: Ways(in_berth=False, by_mail=False)})
+    telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+    assert not Notice.objects.exists()
+
+
+def test_who_turns_mail_off_gets_not_even_what_waits(server: MailServer, people: People, bob: User) -> None:
+    notice = tell(bob)
+    preferences.choose(people.bob, {Kind.FAILED: Ways(in_berth=True, by_mail=False)})
+    try_now(notice)
+    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
+
+
+def test_who_lost_access_meanwhile_hears_nothing(server: MailServer, people: People, bob: User) -> None:
+    notice = tell(bob)
+    members.remove(people.alice, people.demo, "bob")
+    try_now(notice)
+    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
+
+
+def test_who_was_deactivated_hears_nothing(server: MailServer, people: People, bob: User) -> None:
+    notice = tell(bob)
+    members.set_active(people.admin, bob, active=False)
+    try_now(notice)
+    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
+
+
+def test_what_is_no_longer_so_is_not_mailed(server: MailServer, bob: User) -> None:
+    notice = tell(bob, is_past=True)
+    try_now(notice)
+    assert (notice.mail, server.messages) == (Notice.Mail.NEEDLESS, [])
+
+
+def test_without_mail_in_the_installation_nothing_waits_for_it(settings: Any, bob: User) -> None:
+    settings.EMAIL_BACKEND = preferences.NO_MAIL_BACKEND
+    assert tell(bob).mail == Notice.Mail.NONE
+
+
+# --- When the server does not do as it should
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_server_that_is_away_is_tried_by_one_and_all_go_when_it_is_back(
+    server: MailServer, settings: Any, bob: User
+) -> None:
+    settings.EMAIL_PORT = closed_port()
+    notices = [tell(bob) for _ in range(3)]
+    outbox.send_due()
+    assert sorted(n.mail_attempts for n in Notice.objects.all()) == [0, 0, 1]
+    tried = Notice.objects.get(mail_attempts=1)
+    assert "refused" in tried.mail_error.lower()
+    settings.EMAIL_PORT = server.port
+    outbox.send_due()
+    assert len(server.messages) == 2  # the one that was tried has its pause
+    for notice in notices:
+        try_now(notice)
+    assert len(server.messages) == 3
+
+
+def test_pauses_grow_to_an_hour() -> None:
+    minutes = [outbox.pause_after(attempts) / MINUTE for attempts in (1, 2, 3, 4, 5, 6, 7, 8, 100)]
+    assert minutes == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_who_is_refused_for_now_is_tried_again_after_a_pause(server: MailServer, bob: User) -> None:
+    server.replies["RCPT"] = "451 greylisted, try again later"
+    notice = tell(bob)
+    outbox.send_due()
+    notice.refresh_from_db()
+    assert (notice.mail, notice.mail_error) == (Notice.Mail.WAITING, "451 greylisted, try again later")
+    assert notice.mail_due_at is not None
+    assert notice.mail_due_at > timezone.now() + MINUTE / 2
+    del server.replies["RCPT"]
+    outbox.send_due()
+    assert server.messages == []
+    try_now(notice)
+    assert notice.mail == Notice.Mail.SENT
+
+
+@pytest.mark.parametrize("where", ["RCPT", "BODY"])
+def test_who_is_refused_for_good_is_given_up_at_once_and_harms_no_other(
+    server: MailServer, people: People, bob: User, where: str
+) -> None:
+    alice = people.alice.user
+    alice.email = "alice@example.org"
+    alice.save()
+    server.replies["bob@example.org" if where == "RCPT" else "BODY"] = "550 no such user here"
+    refused = tell(bob)
+    outbox.send_due()
+    server.replies.clear()
+    tell(alice)
+    outbox.send_due()
+    refused.refresh_from_db()
+    assert (refused.mail, refused.mail_error) == (Notice.Mail.GIVEN_UP, "550 no such user here")
+    assert server.recipients == ["alice@example.org"]
+
+
+def test_a_refused_one_in_the_middle_stops_nobody_behind_it(
+    server: MailServer, people: People, bob: User
+) -> None:
+    alice = people.alice.user
+    alice.email = "alice@example.org"
+    alice.save()
+    server.replies["bob@example.org"] = "550 no such user here"
+    for person in (alice, bob, alice):
+        tell(person)
+    outbox.send_due()
+    assert server.recipients == ["alice@example.org"] * 2
+
+
+def test_a_server_that_is_too_slow_holds_up_one_try_and_no_more(server: MailServer, bob: User) -> None:
+    server.seconds = 2
+    notices = [tell(bob), tell(bob)]
+    began = timezone.now()
+    outbox.send_due()
+    assert timezone.now() - began < timedelta(seconds=4)
+    assert sum(Notice.objects.values_list("mail_attempts", flat=True)) == 1
+    server.seconds = 0
+    for notice in notices:
+        try_now(notice)
+    assert set(Notice.objects.values_list("mail", flat=True)) == {"sent"}
+
+
+def test_a_server_that_ends_the_connection_costs_a_pause(server: MailServer, bob: User) -> None:
+    server.replies["MAIL"] = "421 going down"
+    notice = tell(bob)
+    outbox.send_due()
+    notice.refresh_from_db()
+    assert notice.mail == Notice.Mail.WAITING
+    assert "421" in notice.mail_error
+    server.replies.clear()
+    try_now(notice)
+    assert notice.mail == Notice.Mail.SENT
+
+
+def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
+    server: MailServer, bob: User
+) -> None:
+    server.replies["RCPT"] = "451 not now"
+    notice = tell(bob)
+    later(notice, timedelta(hours=23))
+    try_now(notice)
+    assert notice.mail == Notice.Mail.WAITING
+    later(notice, timedelta(hours=2))
+    try_now(notice)
+    assert notice.mail == Notice.Mail.GIVEN_UP
+    server.replies.clear()
+    assert outbox.send_again(Notice.objects.all()) == 1
+    outbox.send_due()
+    notice.refresh_from_db()
+    assert notice.mail == Notice.Mail.SENT
+
+
+def test_a_worker_that_dies_while_sending_loses_nothing(
+    server: MailServer, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    notice = tell(bob)
+    with monkeypatch.context() as patched:
+        patched.setattr(EmailBackend, "send_messages", die)
+        with pytest.raises(Killed):
+            outbox.send_due()
+    notice.refresh_from_db()
+    assert (notice.mail, notice.mail_attempts) == (Notice.Mail.WAITING, 1)
+    outbox.send_due()
+    assert server.messages == []  # not while the other may still be at it
+    assert notice.mail_due_at is not None
+    assert notice.mail_due_at > timezone.now() + outbox.LONGEST_TRY
+    try_now(notice)
+    assert (notice.mail, len(server.messages)) == (Notice.Mail.SENT, 1)
+
+
+def test_words_that_cannot_be_made_hold_up_nobody_else(server: MailServer, bob: User) -> None:
+    faulty = tell(bob)
+    Notice.objects.filter(pk=faulty.pk).update(data={})
+    tell(bob)
+    outbox.send_due()
+    assert len(server.messages) == 1
+    faulty.refresh_from_db()
+    assert faulty.mail == Notice.Mail.WAITING
+    assert faulty.mail_error.startswith("KeyError")
+
+
+def test_the_tick_wakes_a_pass_for_what_is_due_and_only_one(server: MailServer, bob: User) -> None:
+    notice = tell(bob)
+    OrmQ.objects.all().delete()
+    outbox.on_tick()
+    assert not OrmQ.objects.exists()  # the pass that came with the notice may still be on its way
+    long_ago = timezone.now() - MINUTE
+    Notice.objects.filter(pk=notice.pk).update(mail_pass_at=long_ago)
+    outbox.on_tick()
+    outbox.on_tick()
+    assert OrmQ.objects.count() == 1
+
+
+def test_a_fault_in_the_notices_keeps_nothing_from_happening(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT no_such_column")
+
+    monkeypatch.setattr(telling, "_write", broken)
+    with transaction.atomic():
+        telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+        User.objects.filter(pk=bob.pk).update(first_name="Bob")
+    bob.refresh_from_db()
+    assert bob.first_name == "Bob"

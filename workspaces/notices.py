@@ -1,0 +1,143 @@
+"""Which lines of a workspace's story its person hears of without looking, and in which words.
+
+A notice keeps the number of its event: the words are the story's own, made anew for whoever reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Max
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.access import Actor
+from accounts.models import User
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from accounts.notices.telling import tell
+from accounts.notices.words import Words
+
+from . import access, story
+from .models import Event, Phase, Workspace
+
+SUBJECT = "workspace"
+# Who waited less still sits before it: the page tells them.
+READY_IS_WORTH_A_MAIL_AFTER = timedelta(minutes=10)
+# After these a person has what they asked for, or knows that they have not.
+ENDS_OF_A_WAIT = ("ready", "stopped", "given_up", "refused_again")
+
+
+class Told(NamedTuple):
+    kind: Kind
+    title: Promise
+
+
+TOLD: dict[str, Told] = {
+    "ready": Told(Kind.READY, gettext_lazy("“%(name)s” is ready")),
+    "given_up": Told(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
+    "refused_again": Told(Kind.FAILED, gettext_lazy("“%(name)s” cannot start again")),
+    "stop_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped by %(by)s")),
+    "delete_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was deleted by %(by)s")),
+    "claim_to_stop": Told(Kind.STOPPED, gettext_lazy("“%(name)s” has to give its GPUs back")),
+    "interrupted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
+    "container_restarted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
+    "stopped_by_lifetime": Told(Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")),
+    "stops_soon": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon")),
+}
+
+
+def on_event(*, instance: Event, created: bool, **_: object) -> None:
+    """A line of the story was written: in the same transaction its person is told, if it is for them."""
+    workspace, told = instance.workspace, TOLD.get(instance.code)
+    if not created or told is None or not workspace.notify:
+        return
+    if instance.data.get("by") == workspace.owner.get_username():
+        return  # they did it themselves
+    tell(
+        told.kind,
+        [workspace.owner],
+        subject=SUBJECT,
+        subject_id=workspace.pk,
+        key=f"{SUBJECT} {workspace.pk} {instance.number}",
+        data=_about(instance),
+        worth_a_mail=instance.code != "ready" or waited(instance) >= READY_IS_WORTH_A_MAIL_AFTER,
+    )
+
+
+def _about(event: Event) -> dict[str, Any]:
+    """What the words need. Of a failure, why: the event itself only says that it is over."""
+    about: dict[str, Any] = {"code": event.code, "data": event.data}
+    if TOLD[event.code].kind == Kind.FAILED:
+        about["cause"] = event.workspace.failure
+    if event.code == "stops_soon" and event.workspace.stops_at is not None:
+        about["stops_at"] = event.workspace.stops_at.isoformat()
+    return about
+
+
+def waited(event: Event) -> timedelta:
+    """How long its person has waited for what this event tells: since the last one that ended a wait."""
+    earlier = Event.objects.filter(workspace=event.workspace, number__lt=event.number)
+    last = earlier.filter(code__in=ENDS_OF_A_WAIT).aggregate(last=Max("number"))["last"] or 0
+    asked_at = earlier.filter(number__gt=last).order_by("number").values_list("at", flat=True).first()
+    return event.at - (asked_at or event.at)
+
+
+# --- Words
+
+
+def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
+    """For the workspaces that the person may still see."""
+    ids = {notice.subject_id for notice in notices}
+    seen = access.visible(Actor(user)).filter(owner=user, pk__in=ids).select_related("tenant")
+    workspaces = {workspace.pk: workspace for workspace in seen}
+    return {
+        notice.pk: _words(notice, workspaces[notice.subject_id])
+        for notice in notices
+        if notice.subject_id in workspaces and notice.data["code"] in TOLD
+    }
+
+
+def _words(notice: Notice, workspace: Workspace) -> Words:
+    code, data = notice.data["code"], notice.data["data"]
+    cause = notice.data.get("cause") or notice.data
+    return Words(
+        title=str(TOLD[code].title) % {**data, "name": workspace.name},
+        text=_text(notice, workspace) or story.sentence(cause["code"], cause["data"]),
+        hint=story.hint(cause["code"], cause["data"]),
+        path=reverse("workspace", args=[workspace.pk]),
+        action=_("Open its page"),
+        is_past=_is_past(notice, workspace),
+    )
+
+
+def _text(notice: Notice, workspace: Workspace) -> str:
+    """Where the story's own line says too little to whoever is not on its page."""
+    if notice.kind == Kind.READY:
+        return _("Your workspace in %(tenant)s runs: Jupyter and SSH answer.") % {
+            "tenant": workspace.tenant.name
+        }
+    if stops_at := _stops_at(notice):
+        at = date_format(timezone.localtime(stops_at), "H:i T")
+        return _("Its lifetime is over at %(time)s: it stops then. Files are kept.") % {"time": at}
+    return ""
+
+
+def _stops_at(notice: Notice) -> datetime | None:
+    return datetime.fromisoformat(notice.data["stops_at"]) if "stops_at" in notice.data else None
+
+
+def _is_past(notice: Notice, workspace: Workspace) -> bool:
+    """Nobody is called to what is not ready any more, was stopped already, or was given more time."""
+    if notice.kind == Kind.READY:
+        return workspace.phase != Phase.READY
+    if notice.kind == Kind.STOPS_SOON:
+        return workspace.stops_at != _stops_at(notice) or timezone.now() > workspace.stops_at
+    return False
