@@ -16,7 +16,7 @@ env = environ.Env()
 
 # A trial on one machine: plain HTTP on loopback, demo users, mail to a file.
 TRIAL = env.bool("BERTH_TRIAL", default=False)
-# Which process this is: web, worker, watcher, or empty for a management command.
+# Which process this is: web, worker, watcher, ssh-jump, or empty for a management command.
 ROLE = env.str("BERTH_ROLE", default="")
 
 DEBUG = env.bool("BERTH_DEBUG", default=False)
@@ -26,6 +26,11 @@ BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL el
 ALLOWED_HOSTS = env.list("BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else [])
 # Jupyter through the portal: each workspace is `<id>.` and this, a domain that nothing else uses. Empty: it is off.
 WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "").lower()
+# SSH through Berth (`manage.py ssh_jump`): the name and port by which people reach it (empty: off), where it listens.
+SSH_JUMP_HOST = env.str("BERTH_SSH_JUMP_HOST", default="")
+SSH_JUMP_PORT = env.int("BERTH_SSH_JUMP_PORT", default=2222)
+SSH_JUMP_LISTEN = env.str("BERTH_SSH_JUMP_LISTEN", default="127.0.0.1:2222")
+SSH_JUMP_HOST_KEY_FILE = env.str("BERTH_SSH_JUMP_HOST_KEY_FILE", default="")
 CSRF_TRUSTED_ORIGINS = env.list("BERTH_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -94,7 +99,7 @@ TEMPLATES: list[dict[str, Any]] = [
 # inherit one (it corrupts the protocol), and keep one connection each instead.
 DATABASES: dict[str, Any] = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].setdefault("OPTIONS", {})
-if ROLE == "web":
+if ROLE in ("web", "ssh-jump"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60

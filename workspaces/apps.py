@@ -28,5 +28,6 @@ class WorkspacesConfig(AppConfig):
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_access_changed)
+        ssh_keys_changed.connect(receivers.on_access_changed)  # the SSH jump lets nobody stay on a key that is gone
         post_save.connect(notices.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)
