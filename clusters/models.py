@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -19,6 +20,11 @@ class Installation(models.Model):
     """This installation's identity: by this label it knows its own objects in a shared cluster. One row."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Of the SSH jump, which is one host to people's ssh however many processes it has.
+    ssh_jump_key = models.TextField(
+        blank=True, help_text=_("Private and encrypted; empty: not made, or a file's.")
+    )
+    ssh_jump_public_key = models.TextField(blank=True)
 
     def __str__(self) -> str:
         return str(self.id)
@@ -43,8 +49,8 @@ class Cluster(models.Model):
 
     class Exposure(models.TextChoices):
         LOAD_BALANCER = "load-balancer", _("an address of its own per workspace (LoadBalancer)")
-        NODE_PORT = "node-port", _("a port on every node (NodePort)")
-        PORTAL = "portal", _("through Berth alone (ClusterIP): Jupyter in the browser, no SSH")
+        NODE_PORT = "node-port", _("SSH at a port of the nodes (NodePort), Jupyter through Berth")
+        PORTAL = "portal", _("all through Berth (ClusterIP)")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
@@ -58,6 +64,14 @@ class Cluster(models.Model):
     )
     exposure = models.CharField(
         _("exposure"), max_length=16, choices=Exposure, default=Exposure.LOAD_BALANCER
+    )
+    node_address = models.CharField(
+        _("address of the nodes"),
+        max_length=253,
+        blank=True,
+        help_text=_(
+            "For NodePort: a name or address at which people reach the nodes’ ports. Empty: each node’s own address."
+        ),
     )
     ssh_service_port = models.PositiveIntegerField(_("SSH port of a workspace's address"), default=22)
     disk_class = models.CharField(
@@ -93,12 +107,23 @@ class Cluster(models.Model):
         problems: dict[str, StrOrPromise] = {}
         if self.connection == self.Connection.KUBECONFIG and not self.kubeconfig_path:
             problems["kubeconfig_path"] = _("Name the kubeconfig file.")
+        if self.node_address and not _is_host(self.node_address):
+            problems["node_address"] = _("Not a host name or an address.")
         for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs"):
             wrong = [cidr for cidr in getattr(self, field) if not _is_network(cidr)]
             if wrong:
                 problems[field] = _("Not a network as in 10.0.0.0/8: %(cidrs)s") % {"cidrs": ", ".join(wrong)}
         if problems:
             raise ValidationError(problems)
+
+
+def _is_host(text: str) -> bool:
+    """What may stand in a command for ssh: a name, or an address of either family."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return re.fullmatch(r"(?!-)[A-Za-z0-9-]+(\.(?!-)[A-Za-z0-9-]+)*", text) is not None
+    return True
 
 
 def _is_network(cidr: str) -> bool:

@@ -55,7 +55,12 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
         pod_vanished(workspace)
         return
     release_rejected(seen, workspace, api)
-    observation = observe(seen, run=str(claim.pk), claims_wanted=len(manifests.volume_claims(wanted)))
+    observation = observe(
+        seen,
+        run=str(claim.pk),
+        claims_wanted=len(manifests.volume_claims(wanted)),
+        node_address=wanted.cluster.node_address,
+    )
     record(workspace, observation, in_the_way or observation.trouble)
     if Workspace.objects.filter(pk=workspace.pk).exclude(ending="").exists():
         tasks.mark([workspace.pk])  # it is to be taken down

@@ -15,19 +15,25 @@ from .models import Workspace, WorkspaceSecret
 
 def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
     """Create and store them, encrypted."""
+    private, public = new_host_key()
+    return WorkspaceSecret.objects.create(
+        workspace=workspace,
+        jupyter_token=encrypt(secrets.token_urlsafe(32)),
+        host_key=encrypt(private),
+        host_key_public=public,
+        host_key_fingerprint=fingerprint(public),
+        env=encrypt(json.dumps(env)),
+    )
+
+
+def new_host_key() -> tuple[str, str]:
+    """An ed25519 key in OpenSSH's formats: private, public."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return WorkspaceSecret.objects.create(
-        workspace=workspace,
-        jupyter_token=encrypt(secrets.token_urlsafe(32)),
-        host_key=encrypt(private.decode()),
-        host_key_public=public.decode(),
-        host_key_fingerprint=fingerprint(public.decode()),
-        env=encrypt(json.dumps(env)),
-    )
+    return private.decode(), public.decode()
 
 
 def fingerprint(public_key: str) -> str:

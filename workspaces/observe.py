@@ -98,10 +98,10 @@ class Observation:
         return STEPS[min(self.done, len(STEPS) - 1)]
 
 
-def observe(seen: Seen, *, run: str, claims_wanted: int) -> Observation:
+def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "") -> Observation:
     """How far the run got. Steps count only in order: the first without evidence is the one under way."""
     pod = seen.pod
-    host, ports = address(seen.service, pod)
+    host, ports = address(seen.service, pod, node_address)
     evidence = [
         True,  # request: there is a row
         True,  # admission: only an admitted claim is brought up
@@ -206,13 +206,13 @@ def end_told(pod: Object) -> Diagnosis | None:
     return told if told.known else None
 
 
-def address(service: Object | None, pod: Object | None) -> tuple[str, dict[str, int]]:
-    """Host and ports by name, or ("", {}) while there is none."""
+def address(service: Object | None, pod: Object | None, node_address: str = "") -> tuple[str, dict[str, int]]:
+    """Host and ports by name, or ("", {}) while there is none. Of ports of the nodes, the pod's own node's."""
     if service is None:
         return "", {}
     ports = service["spec"].get("ports", [])
     if service["spec"].get("type") == "NodePort":
-        host = pod.get("status", {}).get("hostIP", "") if pod else ""
+        host = node_address or (pod.get("status", {}).get("hostIP", "") if pod else "")
         return host, {port["name"]: port["nodePort"] for port in ports if host and port.get("nodePort")}
     if service["spec"].get("type") == "ClusterIP":
         host = service["spec"].get("clusterIP") or ""

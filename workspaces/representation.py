@@ -5,7 +5,6 @@ What opens a workspace (the Jupyter link, the SSH endpoint, its environment) is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -18,12 +17,13 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.secrets import decrypt
-from clusters.models import Cluster
+from clusters.models import Cluster, Installation
 from quotas.queries import Queue, queues_of
 
-from . import story
+from . import ssh_config, story
 from .access import is_own
 from .models import STEPS, Event, Phase, Step, Workspace
+from .ssh_config import Jump, bracketed
 
 RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor", "secret")
 Json = dict[str, Any]
@@ -42,13 +42,14 @@ def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]
     """Many at once, with as many queries as for one. The rows come from `with_related`."""
     workspaces = list(workspaces)
     queues = queues_of(workspace.run for workspace in workspaces if workspace.run)
+    jump = known_jump()
     return [
-        _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None)
+        _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None, jump)
         for workspace in workspaces
     ]
 
 
-def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None) -> Json:
+def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jump: Jump | None) -> Json:
     own = is_own(actor, workspace)
     return {
         "id": str(workspace.pk),
@@ -76,7 +77,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None) -> 
             "total": len(STEPS),
             "since": moment(workspace.step_since),
         },
-        "endpoints": endpoints(workspace) if own else {"jupyter": None, "ssh": None},
+        "endpoints": endpoints(workspace, jump) if own else {"jupyter": None, "ssh": None},
         "failure": failure_json(workspace.failure),
         "volumes": [],
         "node": workspace.node or None,
@@ -144,54 +145,47 @@ def failure_json(failure: Json | None) -> Json | None:
 # --- Endpoints
 
 
-def endpoints(workspace: Workspace) -> Json:
-    """How to get in; only while it is ready."""
+def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
+    """How to get in; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
     if workspace.phase != Phase.READY or not workspace.host:
         return {"jupyter": None, "ssh": None}
-    jupyter = ssh = None
-    inside = workspace.pool.cluster.exposure == Cluster.Exposure.PORTAL
-    if inside and settings.WORKSPACE_DOMAIN and workspace.jupyter_port:
+    jupyter = None
+    exposure = workspace.pool.cluster.exposure
+    # A node's port is open to all who reach the node, and speaks plain HTTP: the portal's way is the better one.
+    if settings.WORKSPACE_DOMAIN and workspace.jupyter_port and exposure != Cluster.Exposure.LOAD_BALANCER:
         jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
-    elif workspace.jupyter_port and not inside:
+    elif workspace.jupyter_port and exposure != Cluster.Exposure.PORTAL:
         token = quote(decrypt(workspace.secret.jupyter_token), safe="")
         address = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
         # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
         jupyter = f"{address}/login?next=%2Flab&token={token}"
-    if workspace.ssh_port and not inside:
-        ssh = ssh_endpoint(workspace, workspace.host, workspace.ssh_port)
-    return {"jupyter": jupyter, "ssh": ssh}
+    return {"jupyter": jupyter, "ssh": ssh_endpoint(workspace, jump)}
 
 
-def ssh_endpoint(workspace: Workspace, host: str, port: int) -> Json:
-    """The host key goes by the workspace's id: its address may have been another workspace's yesterday."""
-    user, alias = workspace.image.username, f"berth-{workspace.pk}"
-    config = [
-        f"Host {host_nickname(workspace.name)}",
-        f"    HostName {host}",
-        f"    Port {port}",
-        f"    User {user}",
-        f"    HostKeyAlias {alias}",
-    ]
-    with_port = "" if port == 22 else f"-p {port} "
-    return {
-        "host": host,
-        "port": port,
-        "user": user,
-        "command": f"ssh {with_port}-o HostKeyAlias={alias} {user}@{host}",
-        "config": "\n".join(config) + "\n",
-        "host_key_fingerprint": workspace.secret.host_key_fingerprint,
-        "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{bracketed(host)}:{port}{workspace.image.home}",
-    }
+def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:
+    """At its own address where it has one; `jump` is the way through Berth, for whoever does not reach that."""
+    if not workspace.ssh_port:
+        return None
+    nickname = ssh_config.host_nickname(workspace.name)
+    if workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL:
+        direct = ssh_config.direct(workspace, workspace.host, workspace.ssh_port)
+        by_jump = ssh_config.through(workspace, jump, nickname=f"{nickname}-jump") if jump else None
+        return direct | {"jump": by_jump}
+    if jump is None:
+        return None
+    by_jump = ssh_config.through(workspace, jump, nickname=nickname)
+    return by_jump | {"jump": by_jump}
 
 
-def host_nickname(name: str) -> str:
-    """The workspace's name as one word that ssh takes for a host."""
-    return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
-
-
-def bracketed(host: str) -> str:
-    """As a host stands in an address: an IPv6 one in brackets."""
-    return f"[{host}]" if ":" in host else host
+def known_jump() -> Jump | None:
+    """Berth's SSH address as people reach it; None where there is none, or it has never run."""
+    if not settings.SSH_JUMP_HOST:
+        return None
+    row = Installation.objects.get()
+    name = f"berth-jump-{row.pk.hex[:8]}"
+    if not row.ssh_jump_public_key:
+        return None
+    return Jump(name, settings.SSH_JUMP_HOST, settings.SSH_JUMP_PORT, row.ssh_jump_public_key)
 
 
 # --- Figures

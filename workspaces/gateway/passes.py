@@ -16,7 +16,7 @@ from accounts.sign_in import person_of
 from accounts.tokens import digest
 from workspaces import access
 from workspaces.models import GatewayPass, Phase, Workspace
-from workspaces.representation import bracketed
+from workspaces.ssh_config import bracketed
 
 TICKET_LIFETIME = timedelta(seconds=60)
 MOST_PER_SESSION = 20  # of one workspace: a page that opens Jupyter over and over fills no table

@@ -1,0 +1,80 @@
+"""How ssh is told the way to a workspace: commands and lines for ~/.ssh/config. Pure text.
+
+Host keys go by names of ours, never by addresses: what is at an address may be another's tomorrow.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from .keys import fingerprint
+from .models import Workspace
+
+SSH_PORT = 22  # what ssh asks for where nobody names a port
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Berth's own SSH address, as people reach it."""
+
+    name: str  # by which ssh knows it and its host key
+    host: str
+    port: int
+    public_key: str
+
+
+def direct(workspace: Workspace, host: str, port: int) -> Json:
+    """At an address of the workspace's own."""
+    user, alias = workspace.image.username, host_alias(workspace)
+    with_port = "" if port == SSH_PORT else f"-p {port} "
+    return {
+        "host": host,
+        "port": port,
+        "user": user,
+        "command": f"ssh {with_port}-o HostKeyAlias={alias} {user}@{host}",
+        "config": _block(
+            host_nickname(workspace.name), HostName=host, Port=port, User=user, HostKeyAlias=alias
+        ),
+        "host_key_fingerprint": workspace.secret.host_key_fingerprint,
+        "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{bracketed(host)}:{port}{workspace.image.home}",
+    }
+
+
+def through(workspace: Workspace, jump: Jump, *, nickname: str) -> Json:
+    """Through Berth's jump, which finds the workspace by its id. VS Code knows the way only from the config."""
+    user, alias, person = workspace.image.username, host_alias(workspace), workspace.owner.get_username()
+    at_jump = shlex.quote(f"{person}@{bracketed(jump.host)}:{jump.port}")
+    jump_block = _block(jump.name, HostName=jump.host, Port=jump.port, User=person, HostKeyAlias=jump.name)
+    own_block = _block(nickname, HostName=alias, User=user, HostKeyAlias=alias, ProxyJump=jump.name)
+    return {
+        "host": alias,
+        "port": SSH_PORT,
+        "user": user,
+        "command": f"ssh -J {at_jump} -o HostKeyAlias={alias} {user}@{alias}",
+        "config": jump_block + own_block,
+        "host_key_fingerprint": workspace.secret.host_key_fingerprint,
+        "jump_host_key_fingerprint": fingerprint(jump.public_key),
+        "vscode": f"vscode://vscode-remote/ssh-remote+{nickname}{workspace.image.home}",
+    }
+
+
+def _block(name: str, **options: Any) -> str:
+    return f"Host {name}\n" + "".join(f"    {option} {value}\n" for option, value in options.items())
+
+
+def host_alias(workspace: Workspace) -> str:
+    return f"berth-{workspace.pk}"
+
+
+def host_nickname(name: str) -> str:
+    """The workspace's name as one word that ssh takes for a host."""
+    return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
+
+
+def bracketed(host: str) -> str:
+    """As a host stands in an address: an IPv6 one in brackets."""
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,179 @@
+"""One tunnel: a channel of a person's connection on this side, a TCP connection to the workspace on the far side.
+
+Bytes pass as they come, and whoever is slow slows only what comes to them: the next is read when there is room for it.
+There must be room in three places: the workspace's connection, the channel, and the person's connection that all
+their channels share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import asyncssh
+
+from .rights import Target
+
+LAST_BYTES_SECONDS = 10.0  # for what is still on its way to a workspace when its person has left
+
+
+class Tunnel(asyncssh.SSHTCPSession[bytes]):
+    """The person's side. `over` is called once, when their ssh has let go of the channel too."""
+
+    def __init__(self, over: Callable[[Tunnel], None]) -> None:
+        self.target: Target | None = None
+        self.ended = False
+        self._over = over
+        self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
+        self._far: Far | None = None
+        self._no_room: set[str] = set()
+        self._silent: set[str] = set()  # which side has said its last
+
+    def lead_to(self, target: Target, far: Far) -> None:
+        self.target, self._far = target, far
+        far.near = self
+        self._heed_room()
+        if far.transport.is_closing():
+            self.end()
+
+    def end(self) -> None:
+        """At once, from whichever side."""
+        if self.ended:
+            return
+        self.ended = True
+        if self._far is not None:
+            self._far.leave()
+        if self._channel is not None:
+            self._channel.close()
+        else:
+            self._over(self)
+
+    def no_room(self, where: str) -> None:
+        """Nothing more is read from the workspace until there is `room` again in all the places."""
+        self._no_room.add(where)
+        self._heed_room()
+
+    def room(self, where: str) -> None:
+        self._no_room.discard(where)
+        self._heed_room()
+
+    def _heed_room(self) -> None:
+        if self._far is not None:
+            self._far.read(not self._no_room)
+
+    # --- what the far side tells
+
+    def pass_on(self, data: bytes) -> None:
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.write(data)
+
+    def pass_on_end(self) -> None:
+        if self._channel is not None and not self._channel.is_closing():
+            self._channel.write_eof()
+        self._said_its_last("far")
+
+    def _said_its_last(self, side: str) -> None:
+        self._silent.add(side)
+        if len(self._silent) == 2:
+            self.end()
+
+    def far_has_room(self, has_room: bool) -> None:
+        if self._channel is not None and not self.ended:
+            (self._channel.resume_reading if has_room else self._channel.pause_reading)()
+
+    # --- what the channel tells
+
+    def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
+        self._channel = chan
+        if self.ended:  # while it was being opened
+            chan.close()
+        elif self._far is not None:
+            self._far.begin()
+
+    def data_received(self, data: bytes, datatype: int | None = None) -> None:
+        if self._far is not None and not self.ended:
+            self._far.transport.write(data)
+
+    def eof_received(self) -> bool:
+        if self._far is not None and not self.ended:
+            self._far.transport.write_eof()
+        self._said_its_last("near")
+        return True  # the other direction goes on
+
+    def pause_writing(self) -> None:
+        self.no_room("channel")
+
+    def resume_writing(self) -> None:
+        self.room("channel")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+        self._over(self)
+
+
+class Far(asyncio.Protocol):
+    """The workspace's side. What it says before the channel is there waits."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self.near: Tunnel | None = None
+        self._begun = False
+        self._may_read = True
+        self._early = b""
+        self._early_end = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def begin(self) -> None:
+        assert self.near is not None
+        self._begun = True
+        if self._early:
+            self.near.pass_on(self._early)
+        if self._early_end:
+            self.near.pass_on_end()
+        self.read(self._may_read)
+
+    def read(self, may: bool) -> None:
+        self._may_read = may
+        if self._begun:
+            (self.transport.resume_reading if may else self.transport.pause_reading)()
+
+    def leave(self) -> None:
+        """What it was sent may still arrive; one that does not take it is left."""
+        self.transport.close()
+        asyncio.get_running_loop().call_later(LAST_BYTES_SECONDS, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._begun and self.near is not None:
+            self.near.pass_on(data)
+        else:
+            self._early += data
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        if self._begun and self.near is not None:
+            self.near.pass_on_end()
+        self._early_end = not self._begun
+        return True  # the other direction goes on
+
+    def pause_writing(self) -> None:
+        if self.near is not None:
+            self.near.far_has_room(False)
+
+    def resume_writing(self) -> None:
+        if self.near is not None:
+            self.near.far_has_room(True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.near is not None:
+            self.near.end()
+
+
+async def reach(target: Target, *, timeout_seconds: float) -> Far:
+    """Connect to where the row says; OSError or TimeoutError where nobody answers."""
+    async with asyncio.timeout(timeout_seconds):
+        _transport, far = await asyncio.get_running_loop().create_connection(Far, target.host, target.port)
+    return far

@@ -1,0 +1,63 @@
+"""How much of this process one address may hold before it has signed in, and one person after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+
+LOGIN_SECONDS = 20
+KEYS_TRIED = 30  # an agent offers all that it has
+BYTES_BEFORE_LOGIN = 256 * 1024
+STRANGERS = 300
+STRANGERS_PER_ADDRESS = 10
+CONNECTIONS_PER_PERSON = 64
+TUNNELS_PER_PERSON = 256
+TUNNELS_PER_CONNECTION = 64
+
+
+class Places:
+    """So many at once for each key, and so many for all of them."""
+
+    def __init__(self, each: int, together: int | None = None) -> None:
+        self._each, self._together = each, together
+        self._taken: Counter[Hashable] = Counter()
+
+    def take(self, key: Hashable) -> bool:
+        full = self._together is not None and self._taken.total() >= self._together
+        if full or self._taken[key] >= self._each:
+            return False
+        self._taken[key] += 1
+        return True
+
+    def give_back(self, key: Hashable) -> None:
+        self._taken[key] -= 1
+        if not self._taken[key]:
+            del self._taken[key]
+
+    @property
+    def taken(self) -> int:
+        return self._taken.total()
+
+
+@dataclass
+class House:
+    """All who are in this process at the moment."""
+
+    strangers: Places = field(default_factory=lambda: Places(STRANGERS_PER_ADDRESS, STRANGERS))
+    connections: Places = field(default_factory=lambda: Places(CONNECTIONS_PER_PERSON))
+    tunnels: Places = field(default_factory=lambda: Places(TUNNELS_PER_PERSON))
+
+
+def plain(address: str) -> str:
+    """An IPv4 address that came over IPv6 as itself; without the zone of a link."""
+    parsed = ip_address(address.partition("%")[0])
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return str(mapped or parsed)
+
+
+def neighbourhood(address: str) -> str:
+    """Who may count as one: an IPv4 address, or what one customer is given of IPv6."""
+    parsed = ip_address(address)
+    return address if parsed.version == 4 else str(IPv6Address(int(parsed) >> 64 << 64))

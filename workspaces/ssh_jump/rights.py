@@ -1,0 +1,116 @@
+"""Who a key belongs to, and which workspace of theirs a name means. From rows alone, in synchronous code.
+
+What is another's, what does not exist and what does not run are one to whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Refusal
+from accounts.models import AuditEntry, SSHKey, User
+from workspaces import access
+from workspaces.models import Phase, Workspace
+from workspaces.ssh_config import SSH_PORT, host_alias, host_nickname
+
+OPENED = "workspace.ssh"
+NOTED_ONCE_IN = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who signed in, and with which of their keys: it must stay theirs."""
+
+    user_id: UUID
+    username: str
+    language: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a tunnel leads. Another run, or another address, is another target."""
+
+    workspace_id: UUID
+    run: UUID | None
+    host: str
+    port: int
+
+
+def person_with(username: str, fingerprint: str) -> Person | None:
+    key = _keys(username, fingerprint).select_related("user").first()
+    if key is None:
+        return None
+    return Person(key.user.pk, key.user.get_username(), key.user.language, fingerprint)
+
+
+def _keys(username: str, fingerprint: str) -> QuerySet[SSHKey]:
+    return SSHKey.objects.filter(user__username=username, user__is_active=True, fingerprint=fingerprint)
+
+
+def target_named(person: Person, name: str, port: int) -> Target | None:
+    """By id, as `berth-<id>`, or by a name that is one workspace's alone."""
+    wanted = name.lower()
+    own = list(_own(person, Workspace.objects.all()))
+    by_id = [row for row in own if wanted in (str(row.pk), host_alias(row))]
+    by_name = [row for row in own if wanted in (row.name.lower(), host_nickname(row.name))]
+    found = by_id or by_name
+    if len(found) != 1:
+        return None
+    target = _target(found[0])
+    return target if target and port in (SSH_PORT, target.port) else None
+
+
+def still(person: Person, workspace_ids: Iterable[UUID]) -> dict[UUID, Target] | None:
+    """Where these lead now; None where the person may not be here any more."""
+    if not _keys(person.username, person.fingerprint).filter(user_id=person.user_id).exists():
+        return None
+    rows = _own(person, Workspace.objects.filter(pk__in=workspace_ids))
+    return {target.workspace_id: target for row in rows if (target := _target(row))}
+
+
+def _own(person: Person, among: QuerySet[Workspace]) -> Iterator[Workspace]:
+    """What is theirs and ready, and where they still have the right."""
+    ready = among.filter(owner_id=person.user_id, phase=Phase.READY)
+    for workspace in ready.select_related("tenant", "owner"):
+        try:
+            access.require_own(Actor(workspace.owner), workspace)
+        except Refusal:
+            continue
+        yield workspace
+
+
+def _target(workspace: Workspace) -> Target | None:
+    if not workspace.host or not workspace.ssh_port:
+        return None
+    return Target(workspace.pk, workspace.run, workspace.host, workspace.ssh_port)
+
+
+def note_opening(person: Person, target: Target, address: str | None) -> None:
+    """In the trail: once in a while from one place, as editors open a tunnel for every window and try."""
+    same = AuditEntry.objects.filter(
+        at__gt=timezone.now() - NOTED_ONCE_IN,
+        actor_id=person.user_id,
+        action=OPENED,
+        target_id=str(target.workspace_id),
+        address=address,
+    )
+    if same.exists():
+        return
+    workspace = Workspace.objects.select_related("tenant").get(pk=target.workspace_id)
+    audit.client_address.set(address)
+    audit.record(
+        Actor(User.objects.get(pk=person.user_id)),
+        OPENED,
+        target=workspace,
+        tenant=workspace.tenant,
+        data={"name": workspace.name, "fingerprint": person.fingerprint},
+    )
