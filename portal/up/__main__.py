@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from portal.up.processes import Supervisor, end_leftovers, log_file
 from portal.up.refusal import Refusal
 from portal.up.state import State
 
-PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "web")
+PARTS = ("postgres", "cluster", "prepare", "worker", "watcher", "ssh-jump", "web")
 QUIET_SECONDS = 60
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -96,12 +97,14 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
             supervisor.wait_for("cluster", plan.state.kubeconfig.exists, 30)
     with starting("data", "tables, static files, demo data"):
         prepare(plan, environ)
-    for part in ("worker", "watcher", "web"):
+    for part in ("worker", "watcher", "ssh-jump", "web"):
         supervisor.start(part)
     with starting("worker", "starts, watches and stops workspaces"):
         supervisor.wait_for("worker", lambda: supervisor.statename("worker") == "RUNNING", 30)
     with starting("watcher", "tells what changes in the cluster"):
         supervisor.wait_for("watcher", lambda: supervisor.statename("watcher") == "RUNNING", 30)
+    with starting("ssh-jump", f"SSH through Berth at {plan.jump_address}"):
+        supervisor.wait_for("ssh-jump", lambda: says_ssh(plan.jump_address), 60)
     with starting("web", plan.address):
         supervisor.wait_for("web", lambda: answers(f"{plan.address}readyz"), 60)
 
@@ -121,6 +124,15 @@ def answers(url: str) -> bool:
         with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310  (our own address)
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
+        return False
+
+
+def says_ssh(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as connection:
+            return connection.recv(8) == b"SSH-2.0-"
+    except OSError:
         return False
 
 

@@ -29,6 +29,7 @@ Berth is ready:  {plan.address}
   Sign in as one of these, each with the password  {plan.settings["BERTH_DEMO_PASSWORD"]}
 {people}
 
+  SSH through Berth:  ssh -J alice@{plan.jump_public_address} jovyan@<a workspace's name>
   A token for scripts:  .venv/bin/python manage.py issue_token alice --scopes read workspaces
   Logs:  {plan.state.logs}
   Mail, as files:  {plan.state.mail}

@@ -41,6 +41,14 @@ class Plan:
     programs: tuple[Program, ...]
 
     @property
+    def jump_address(self) -> str:
+        return self.settings["BERTH_SSH_JUMP_LISTEN"]
+
+    @property
+    def jump_public_address(self) -> str:
+        return f"{self.settings['BERTH_SSH_JUMP_HOST']}:{self.settings['BERTH_SSH_JUMP_PORT']}"
+
+    @property
     def has_trial_cluster(self) -> bool:
         return "BERTH_DEVCLUSTER_PORT" in self.settings
 
@@ -61,6 +69,7 @@ def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
         "DATABASE_URL": server.url if server else environ["DATABASE_URL"],
         "BERTH_BASE_URL": address.rstrip("/"),
         "BERTH_ALLOWED_HOSTS": f"{ports.LOOPBACK},localhost",
+        **jump_settings(kept, environ),
         **(
             {"KUBECONFIG": str(Path(environ["KUBECONFIG"]).resolve())}
             if environ.get("KUBECONFIG")
@@ -79,6 +88,17 @@ def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
 
 def pick(values: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: values[name] for name in names if values.get(name)}
+
+
+def jump_settings(kept: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Where SSH through Berth listens: the port of last time, the usual one, or any that is free."""
+    previous = kept.get("BERTH_SSH_JUMP_PORT") or str(ports.SSH_JUMP)
+    port = environ.get("BERTH_SSH_JUMP_PORT") or str(ports.keep_or_choose(previous))
+    return {
+        "BERTH_SSH_JUMP_HOST": environ.get("BERTH_SSH_JUMP_HOST") or ports.LOOPBACK,
+        "BERTH_SSH_JUMP_PORT": port,
+        "BERTH_SSH_JUMP_LISTEN": environ.get("BERTH_SSH_JUMP_LISTEN") or f"{ports.LOOPBACK}:{port}",
+    }
 
 
 def trial_cluster_settings(
@@ -114,6 +134,7 @@ def programs(
         yield Program("cluster", "cluster", cluster_command(state, settings), {}, stop_seconds=4)
     yield Program("worker", "portal", manage("qcluster"), {"BERTH_ROLE": "worker", "BERTH_WORKERS": "2"})
     yield Program("watcher", "portal", manage("watch"), {"BERTH_ROLE": "watcher"})
+    yield Program("ssh-jump", "portal", manage("ssh_jump"), {"BERTH_ROLE": "ssh-jump"})
     yield Program("web", "portal", web_command(web_port), {"BERTH_ROLE": "web"})
 
 

@@ -16,6 +16,7 @@ LOOPBACK = "127.0.0.1"
 PROBE = "127.64.255.254"
 # Jupyter and sshd inside a workspace.
 WORKSPACE_PORTS = (8888, 2222)
+SSH_JUMP = 2222  # unless it is taken
 LISTEN = "0A"
 
 

@@ -31,14 +31,14 @@ def names(plan: Plan) -> list[str]:
 
 def test_everything_is_ours_where_nothing_is_given(state: State) -> None:
     ours = plan(state)
-    assert names(ours) == ["postgres", "cluster", "worker", "watcher", "web"]
+    assert names(ours) == ["postgres", "cluster", "worker", "watcher", "ssh-jump", "web"]
     assert ours.address == "http://127.0.0.1:8000/"
     assert ours.settings["KUBECONFIG"] == str(state.kubeconfig)
 
 
 def test_a_given_database_and_cluster_are_used_and_ours_are_not_started(state: State) -> None:
     given = plan(state, DATABASE_URL="postgres://db/x", KUBECONFIG="/etc/k")
-    assert names(given) == ["worker", "watcher", "web"]
+    assert names(given) == ["worker", "watcher", "ssh-jump", "web"]
     assert given.settings["DATABASE_URL"] == "postgres://db/x"
     assert given.settings["KUBECONFIG"] == "/etc/k"
     assert not given.has_trial_cluster
@@ -69,11 +69,23 @@ def test_the_web_server_believes_no_header_about_who_connects(state: State) -> N
     assert "--no-proxy-headers" in web.command
 
 
+def test_ssh_through_berth_listens_on_this_machine_alone_and_at_the_same_port_again(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = plan(state)
+    assert first.jump_address == first.jump_public_address == "127.0.0.1:2222"
+    state.write_run_file({**first.settings, "BERTH_SSH_JUMP_PORT": "2345"})
+    assert plan(state).jump_address == "127.0.0.1:2345"
+    monkeypatch.setattr(ports, "is_free", lambda address, port: address != "127.0.0.1" or port == 8000)
+    assert plan(state).settings["BERTH_SSH_JUMP_PORT"] not in ("2222", "2345")
+
+
 def test_every_role_has_its_own_database_connections(state: State) -> None:
     roles = {program.name: program.environment.get("BERTH_ROLE") for program in plan(state).programs}
     assert roles["web"] == "web"
     assert roles["worker"] == "worker"
     assert roles["watcher"] == "watcher"
+    assert roles["ssh-jump"] == "ssh-jump"
 
 
 def test_secrets_reach_the_parts_by_the_private_file_alone(state: State) -> None:
