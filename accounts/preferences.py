@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 
 from accounts.models import Theme, User, time_zones
 
-THEME_COOKIE = "berth_theme"  # for pages without a person, and written by static/js/page.js
+THEME_COOKIE = "berth_theme"  # for pages without a person
+YEAR_SECONDS = 365 * 24 * 3600
 TIME_ZONE_COOKIE = "berth_time_zone"  # the browser's own, written by static/js/time.js
 
 
@@ -32,6 +33,24 @@ def theme_of(request: HttpRequest) -> str:
     user = getattr(request, "user", None)
     chosen = user.theme if isinstance(user, User) else request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in Theme.values else ""
+
+
+def remembered(response: HttpResponse, user: User) -> HttpResponse:
+    """Also for the pages that this browser sees before somebody signs in."""
+    for cookie, chosen in ((settings.LANGUAGE_COOKIE_NAME, user.language), (THEME_COOKIE, user.theme)):
+        if not chosen:
+            response.delete_cookie(cookie, samesite="Lax")
+            continue
+        response.set_cookie(
+            cookie, chosen, max_age=YEAR_SECONDS, secure=settings.SESSION_COOKIE_SECURE, samesite="Lax"
+        )
+    return response
+
+
+def choose_theme(user: User, theme: str) -> None:
+    """What is no theme is the system's."""
+    user.theme = theme if theme in Theme.values else ""
+    user.save(update_fields=["theme"])
 
 
 def _zone(name: str) -> ZoneInfo | None:

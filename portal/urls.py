@@ -19,11 +19,13 @@ urlpatterns = [
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
+    path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),
+    path("", include("quotas.urls")),
     path("", include("workspaces.urls")),
 ]
 

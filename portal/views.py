@@ -1,4 +1,4 @@
-"""What belongs to the frame: the choice of a tenant, and the page that lists what the API can do, from its schema."""
+"""What belongs to the frame of all pages: the choice of a tenant and of a theme; and the page about the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
-from accounts import tenancy
+from accounts import preferences, tenancy
+from accounts.rest.actors import actor_of
 
 METHODS = ("get", "post", "patch", "put", "delete")
 
@@ -31,6 +32,19 @@ class Operation(NamedTuple):
 def choose_tenant(request: HttpRequest) -> HttpResponse:
     """Show what belongs to one tenant, or to all of the person's; then the page they came from."""
     tenancy.choose(request, request.POST.get("tenant", ""))
+    return _back(request)
+
+
+@login_required
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    """Light, dark or the system's, from now on; then the page they came from."""
+    user = actor_of(request).user
+    preferences.choose_theme(user, request.POST.get("theme", ""))
+    return preferences.remembered(_back(request), user)
+
+
+def _back(request: HttpRequest) -> HttpResponse:
     target = request.POST.get("next", "")
     inside = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return redirect(target if inside else "workspaces")

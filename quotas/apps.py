@@ -13,7 +13,11 @@ class QuotasConfig(AppConfig):
         from accounts.notices import words
         from clusters.signals import capacity_changed, tick
         from quotas import notices, passes
+        from quotas.live import on_change
+        from quotas.signals import claim_admitted, claim_released, claim_waits
 
+        for signal in (capacity_changed, claim_admitted, claim_waits, claim_released):
+            signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
         post_save.connect(notices.on_trail, sender=AuditEntry, dispatch_uid="quotas.on_trail")

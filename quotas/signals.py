@@ -8,6 +8,7 @@ from django.dispatch import Signal
 claim_admitted = Signal()  # claim: Claim
 claim_waits = Signal()  # claim: Claim; its reason became another, or it was sent back
 claim_to_stop = Signal()  # claim: Claim, code: str; it must give its units back
+name_holders = Signal()  # holders: set[UUID]; asks the rooms above for {id: name} of those that are theirs
 claim_released = (
     Signal()
 )  # claim: Claim, successor: Claim | None; set when the holder goes on under another claim

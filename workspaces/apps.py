@@ -13,7 +13,7 @@ class WorkspacesConfig(AppConfig):
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.signals import object_changed, relisted, tick
-        from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits
+        from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
 
         from . import notices, receivers, runs
         from .models import Event
@@ -22,6 +22,7 @@ class WorkspacesConfig(AppConfig):
         claim_waits.connect(runs.on_waits)
         claim_released.connect(runs.on_released)
         claim_to_stop.connect(runs.on_to_stop)
+        name_holders.connect(receivers.on_name_holders)
         object_changed.connect(receivers.on_object_changed)
         relisted.connect(receivers.on_relisted)
         tick.connect(receivers.on_tick)

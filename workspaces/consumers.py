@@ -26,6 +26,7 @@ from accounts.access import Actor, not_there, visible_tenants
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import APIToken, Scope, User
 from accounts.sign_in import person_of
+from quotas.live import GROUP as POOLS
 
 from . import access, logs
 from .models import Event, Workspace
@@ -170,6 +171,19 @@ class Nowhere(Live):
 
     def groups_to_hear(self) -> set[str]:
         raise not_there()
+
+
+class Pools(Live):
+    """Wakes pages that show pools, and tells nothing: who asks anew gets what they may see."""
+
+    def groups_to_hear(self) -> set[str]:
+        return {POOLS}
+
+    async def tell(self) -> None:
+        await self.send_json({"type": "pools"})
+
+    async def pools_changed(self, message: Json) -> None:
+        self.wake()
 
 
 class WorkspaceList(Live):

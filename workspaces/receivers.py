@@ -50,6 +50,10 @@ def on_tick(**_: object) -> None:
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
 
 
+def on_name_holders(*, holders: set[UUID], **_: object) -> dict[UUID, str]:
+    return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
+
+
 def on_ssh_keys_changed(*, user: Any, **_: object) -> None:
     """Running workspaces get the person's new keys."""
     rows = Workspace.objects.filter(owner=user, desired="running", ending="")

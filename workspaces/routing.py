@@ -8,5 +8,6 @@ websocket_urlpatterns = [
     path("ws/workspaces/", consumers.WorkspaceList.as_asgi()),
     path("ws/workspaces/<uuid:workspace_id>/", consumers.OneWorkspace.as_asgi()),
     path("ws/workspaces/<uuid:workspace_id>/logs/", consumers.WorkspaceLog.as_asgi()),
+    path("ws/gpus/", consumers.Pools.as_asgi()),
     re_path("", consumers.Nowhere.as_asgi()),
 ]

@@ -1,23 +1,46 @@
-// What every page has: theme switch, dialogs, toasts. Everything here also works, less smoothly, without it.
+// What every page has: menus, theme, dialogs, toasts. Everything here also works, less smoothly, without it.
 
 const root = document.documentElement;
 root.classList.add("has-scripts");
 
-const systemTheme = () => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+// --- Menus: one at a time, closed by Escape and by a press elsewhere
 
-function switchTheme() {
-  const theme = (root.dataset.theme || systemTheme()) === "dark" ? "light" : "dark";
-  root.dataset.theme = theme;
-  // A cookie, not localStorage: the server then renders the right theme at once.
-  const secure = location.protocol === "https:" ? "; secure" : "";
-  document.cookie = `berth_theme=${theme}; path=/; max-age=31536000; samesite=lax${secure}`;
-}
-
+const openMenus = () => document.querySelectorAll("details.menu[open]");
 
 document.addEventListener("click", (click) => {
-  const target = click.target.closest("[data-theme-switch], [data-dismiss], [data-dialog], [data-close]");
+  for (const menu of openMenus()) if (!menu.contains(click.target)) menu.open = false;
+});
+
+document.addEventListener("keydown", (press) => {
+  if (press.key !== "Escape") return;
+  for (const menu of openMenus()) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+
+document.addEventListener("focusin", ({ target }) => {
+  for (const menu of openMenus()) if (!menu.contains(target)) menu.open = false;
+});
+
+// --- Theme: seen at once, and kept by the server with the person
+
+document.addEventListener("submit", (submit) => {
+  const form = submit.target;
+  if (!("themeSwitch" in form.dataset)) return;
+  submit.preventDefault();
+  const chosen = submit.submitter;
+  if (chosen.value) root.dataset.theme = chosen.value;
+  else delete root.dataset.theme;
+  for (const button of form.querySelectorAll("button")) button.ariaPressed = String(button === chosen);
+  fetch(form.action, { method: "POST", body: new FormData(form, chosen), redirect: "manual" });
+});
+
+// --- Dialogs and toasts
+
+document.addEventListener("click", (click) => {
+  const target = click.target.closest("[data-dismiss], [data-dialog], [data-close]");
   if (!target) return;
-  if ("themeSwitch" in target.dataset) switchTheme();
   if ("dismiss" in target.dataset) target.closest(".toast").remove();
   if ("close" in target.dataset) {
     click.preventDefault();

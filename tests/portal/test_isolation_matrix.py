@@ -139,6 +139,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
+    "theme/": (NO_SUCH_METHOD, TO_PROFILE),
+    "gpus/": (PAGE, NO_SUCH_METHOD),
+    "gpus/<slug:slug>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no pool of that name
     "healthz": (PUBLIC, PUBLIC),
     "metrics": (PUBLIC, PUBLIC),
     "sign-in/": ("302 302 302 302 302 302 200", "302 302 302 302 302 302 200"),

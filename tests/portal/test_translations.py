@@ -29,7 +29,7 @@ NAMES = {
     "ssh-ed25519 AAAA",
 }
 SHOWN_ATTRIBUTES = re.compile(r'\b(?:title|alt|placeholder|aria-label)="([^"]*)"')
-HIDDEN = re.compile(r"<(code|pre|script|style|svg|title)\b.*?</\1>", re.DOTALL)
+HIDDEN = re.compile(r"<(code|kbd|pre|script|style|svg|title)\b.*?</\1>", re.DOTALL)
 TAG = re.compile(r"""<(?:[^>"]|"[^"]*")*>""")
 
 

@@ -1,0 +1,23 @@
+"""What the frame of every page shows besides the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from accounts.tenancy import current_tenant, tenants_to_choose
+
+register = template.Library()
+
+
+@register.inclusion_tag("components/tenant_switch.html", takes_context=True)
+def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
+    """Which of the person's tenants the pages show, and the others to choose from."""
+    request = context["request"]
+    return {
+        "current": current_tenant(request),
+        "tenants": tenants_to_choose(request),
+        "request": request,
+        "csrf_token": context.get("csrf_token"),
+    }

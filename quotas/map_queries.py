@@ -1,0 +1,237 @@
+"""What the map of GPUs shows one person: pools, who holds what on their nodes, and the queue.
+
+People are named only to who is in their tenant, and to admins; to others they are “another tenant”. Nodes have their
+names for admins alone: elsewhere they are counted. The number of queries does not grow with what there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Window
+from django.db.models.functions import Coalesce, RowNumber
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor, visible_tenants
+from accounts.models import Membership
+from clusters.models import Node, PodUsage
+from quotas import reasons
+from quotas.gpu_map import Held, Kind, NodeRow, Trouble, node_row
+from quotas.models import Claim, Pool, Sharing
+from quotas.nodes import belongs, is_healthy
+from quotas.signals import name_holders
+
+# Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
+COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
+CARDS_LABEL = "nvidia.com/gpu.count"
+QUEUE_SHOWN = 20
+DIGITS = re.compile(r"(\d+)")
+
+Place = tuple[UUID, str, str]  # cluster, node, resource
+
+
+@dataclass(frozen=True)
+class InQueue:
+    """One that waits. `who` is empty for another tenant's."""
+
+    position: int
+    units: int
+    since: datetime
+    why: str
+    is_mine: bool
+    who: str = ""
+    what: str = ""
+    holder: UUID | None = None
+
+
+@dataclass
+class Viewer:
+    """Who looks, and what they may know."""
+
+    actor: Actor
+
+    @cached_property
+    def visible(self) -> set[UUID]:
+        return set(visible_tenants(self.actor).values_list("pk", flat=True))
+
+    @cached_property
+    def joined(self) -> set[UUID]:
+        return set(Membership.objects.filter(user=self.actor.user).values_list("tenant_id", flat=True))
+
+    def kind(self, claim: Claim) -> Kind:
+        if claim.end_unproven_since:
+            return Kind.RESERVED
+        if claim.user_id == self.actor.user.pk and claim.tenant_id in self.visible:
+            return Kind.MINE
+        return Kind.TENANT if claim.tenant_id in self.joined else Kind.OTHER
+
+    def knows(self, claim: Claim) -> bool:
+        return claim.tenant_id in self.visible
+
+    def who(self, claim: Claim) -> str:
+        if not self.knows(claim):
+            return _("another tenant")
+        names = {"person": claim.user.get_username(), "tenant": claim.tenant.name}
+        return _("%(person)s of %(tenant)s") % names
+
+
+@dataclass
+class Nodes:
+    """Everything that is on the nodes of some clusters, read at once."""
+
+    nodes: list[Node]
+    claims: defaultdict[Place, list[Claim]]
+    pods: defaultdict[Place, list[tuple[int, bool]]]
+    names: dict[UUID, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, pools: Collection[Pool], viewer: Viewer) -> Nodes:
+        clusters = {pool.cluster_id for pool in pools}
+        nodes = sorted(Node.objects.filter(cluster__in=clusters), key=lambda node: natural(node.name))
+        claims: defaultdict[Place, list[Claim]] = defaultdict(list)
+        for claim in _admitted(clusters):
+            claims[claim.pool.cluster_id, claim.at, claim.pool.resource_name].append(claim)  # type: ignore[attr-defined]
+        resources = {pool.resource_name for pool in pools}
+        known = [claim for held in claims.values() for claim in held if viewer.knows(claim)]
+        return cls(nodes, claims, _other_pods(clusters, resources), names_of(known))
+
+    def of(self, pool: Pool) -> list[Node]:
+        return [node for node in self.nodes if belongs(node, pool)]
+
+    def row(self, pool: Pool, node: Node, number: int, viewer: Viewer) -> NodeRow:
+        place = (pool.cluster_id, node.name, pool.resource_name)
+        offered = node.allocatable.get(pool.resource_name, 0)
+        is_admin = viewer.actor.user.is_staff
+        return node_row(
+            node.name if is_admin else _("node %(number)s") % {"number": number},
+            trouble_of(node, pool),
+            offered=offered,
+            broken=max(cards_said(node, pool) * pool.units_per_gpu - offered, 0),
+            held=[*self._by_claims(place, viewer), *self._by_pods(place)],
+            units_per_gpu=pool.units_per_gpu,
+        )
+
+    def _by_claims(self, place: Place, viewer: Viewer) -> Iterable[Held]:
+        for claim in self.claims[place]:
+            kind = viewer.kind(claim)
+            yield Held(
+                kind,
+                claim.units,
+                who=_("held back until an admin confirms its end")
+                if kind == Kind.RESERVED
+                else viewer.who(claim),
+                what=self.names.get(claim.holder_id, ""),
+                holder=claim.holder_id if viewer.knows(claim) else None,
+                since=claim.admitted_at,
+            )
+
+    def _by_pods(self, place: Place) -> Iterable[Held]:
+        ending = sum(units for units, is_ours in self.pods[place] if is_ours)
+        foreign = sum(units for units, is_ours in self.pods[place] if not is_ours)
+        yield Held(Kind.RESERVED, ending, who=_("a workspace that is just ending"))
+        yield Held(Kind.FOREIGN, foreign, who=_("a program outside Berth"))
+
+
+def trouble_of(node: Node, pool: Pool) -> Trouble:
+    if not node.ready:
+        return Trouble.NOT_READY
+    if node.unschedulable:
+        return Trouble.CORDONED
+    return Trouble.NONE if is_healthy(node, pool) else Trouble.TAINTED
+
+
+def cards_said(node: Node, pool: Pool) -> int:
+    """How many GPUs the node says it has, whether it offers them or not; 0 where that is not told."""
+    said = node.labels.get(CARDS_LABEL, "")
+    return int(said) if pool.sharing in COUNTED_BY_NODE and said.isdecimal() else 0
+
+
+def natural(name: str) -> list[Any]:
+    """gpu-2 before gpu-10."""
+    return [int(part) if part.isdecimal() else part for part in DIGITS.split(name)]
+
+
+def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
+    """The first who wait for each pool, and the viewer's own wherever they stand."""
+    order = (F("priority").desc(), F("place").asc())
+    rows = (
+        Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
+        .annotate(position=Window(RowNumber(), partition_by="pool_id", order_by=order))
+        .filter(Q(position__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
+        .select_related("user", "tenant")
+        .order_by("position")
+    )
+    waiting = list(rows)
+    names = names_of([claim for claim in waiting if viewer.knows(claim)])
+    found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
+    for claim in waiting:
+        found[claim.pool_id].append(_in_queue(claim, viewer, names))
+    return found
+
+
+def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
+    """What those who hold claims are called: the room above knows."""
+    holders = {claim.holder_id for claim in claims}
+    if not holders:
+        return {}
+    answers: list[tuple[Any, Any]] = name_holders.send(sender=Claim, holders=holders)
+    found: dict[UUID, str] = {}
+    for _receiver, names in answers:
+        found.update(names)
+    return found
+
+
+def why_of_others(code: str) -> str:
+    """Without the figures, which are their tenant's own affair."""
+    if "quota" in code or "limit" in code or code == "behind_own_tenant":
+        return _("A limit of its own tenant holds it back.")
+    if code.startswith("behind"):
+        return _("Earlier requests are ahead of it.")
+    return _("There is not enough room for it yet.")
+
+
+def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
+    own_tenant = claim.tenant_id in viewer.joined
+    knows = viewer.knows(claim)
+    ahead = claim.position - 1  # type: ignore[attr-defined]
+    why = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)["message"] if own_tenant else ""
+    return InQueue(
+        position=ahead + 1,
+        units=claim.units,
+        since=claim.created_at,
+        why=why or why_of_others(claim.reason_code),
+        is_mine=knows and claim.user_id == viewer.actor.user.pk,
+        who=viewer.who(claim) if knows else "",
+        what=names.get(claim.holder_id, ""),
+        holder=claim.holder_id if knows else None,
+    )
+
+
+def _admitted(clusters: set[UUID]) -> Iterable[Claim]:
+    """With where each really is, or else the node chosen for it."""
+    seen_on = PodUsage.objects.filter(run=OuterRef("pk")).values("node")[:1]
+    return (
+        Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters, units__gt=0)
+        .annotate(at=Coalesce(Subquery(seen_on), "node"))
+        .select_related("pool", "user", "tenant")
+    )
+
+
+def _other_pods(clusters: set[UUID], resources: set[str]) -> defaultdict[Place, list[tuple[int, bool]]]:
+    """Units of pods that no admitted claim stands for, and whether the pod is ours."""
+    counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
+    rows = PodUsage.objects.filter(
+        ~Exists(counted), cluster__in=clusters, requests__has_any_keys=list(resources)
+    ).values_list("cluster_id", "node", "run", "requests")
+    found: defaultdict[Place, list[tuple[int, bool]]] = defaultdict(list)
+    for cluster, node, run, requests in rows:
+        for resource in resources & requests.keys():
+            found[cluster, node, resource].append((int(requests[resource]), run is not None))
+    return found

@@ -1,0 +1,83 @@
+"""The map of GPUs: what there is, who has it, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Page, Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.functional import cached_property
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from accounts.rest.actors import actor_of
+from clusters.models import Node
+from quotas import queries
+from quotas.gpu_map import NodeRow
+from quotas.map_queries import InQueue, Nodes, Viewer, queues
+from quotas.models import Pool
+
+NODES_AT_FIRST = 16
+NODES_PER_PAGE = 100
+
+
+@dataclass(frozen=True)
+class PoolMap:
+    """One pool as the page shows it: `told` is what the API says of it, too."""
+
+    pool: Pool
+    told: dict[str, Any]
+    rows: list[NodeRow]
+    page: Page[Node]
+    queue: list[InQueue]
+
+    @cached_property
+    def units(self) -> dict[str, int]:
+        """Whole GPUs, or slices where they are shared: what a request is counted in."""
+        figures = {**self.told["gpus"], "largest": self.told["largest_free_on_one_node"]}
+        return {name: round(gpus * self.pool.units_per_gpu) for name, gpus in figures.items()}
+
+    @property
+    def more_waiting(self) -> int:
+        return int(self.told["waiting"]) - len(self.queue)
+
+
+@never_cache
+@login_required
+@require_GET
+def gpu_map(request: HttpRequest) -> HttpResponse:
+    """All pools with the first of their nodes."""
+    pools = with_gpus()
+    maps = maps_of(request, pools, NODES_AT_FIRST, page=1)
+    return render(request, "quotas/gpus.html", {"section": "gpus", "maps": maps})
+
+
+@never_cache
+@login_required
+@require_GET
+def pool_map(request: HttpRequest, slug: str) -> HttpResponse:
+    """One pool with all of its nodes."""
+    pool = get_object_or_404(with_gpus(), slug=slug)
+    [found] = maps_of(request, [pool], NODES_PER_PAGE, page=request.GET.get("page"))
+    return render(request, "quotas/pool.html", {"section": "gpus", "map": found})
+
+
+def with_gpus() -> Any:
+    return Pool.objects.exclude(resource_name="").select_related("cluster")
+
+
+def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) -> list[PoolMap]:
+    viewer = Viewer(actor_of(request))
+    pools = list(pools)
+    told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools)}
+    nodes, waiting = Nodes.read(pools, viewer), queues(pools, viewer)
+    found = []
+    for pool in pools:
+        shown = Paginator(nodes.of(pool), nodes_shown).get_page(page)
+        first = shown.start_index()
+        rows = [nodes.row(pool, node, number, viewer) for number, node in enumerate(shown, first)]
+        found.append(PoolMap(pool, told[pool.slug], rows, shown, waiting[pool.id]))
+    return found

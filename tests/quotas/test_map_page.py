@@ -1,0 +1,152 @@
+"""The map of GPUs as each person may see it, by constant queries however much there is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.access import Actor
+from clusters.models import Node, PodUsage
+from quotas.models import Claim, Sharing
+from tests.cast import GIB, Cast, make_cast
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def page_of(actor: Actor, path: str = "/gpus/") -> str:
+    client = Client()
+    client.force_login(actor.user)
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_ones_own_and_ones_tenants_are_named_and_others_are_not(cast: Cast) -> None:
+    for actor, name in ((cast.bob, "bobs"), (cast.alice, "alices"), (cast.carol, "carols-secret")):
+        make_workspace(cast, actor, name=name)
+    seen = page_of(cast.bob)
+    assert "1 GPU: yours, bobs" in seen
+    assert "1 GPU: alice of Demo, alices" in seen
+    assert "1 GPU: another tenant" in seen
+    for hidden in ("carol", "Second"):
+        assert hidden not in seen
+    assert "1 GPU: carol of Second, carols-secret" in page_of(cast.admin)
+
+
+def test_nodes_have_their_names_for_admins_alone(cast: Cast) -> None:
+    assert "gpu-1" in page_of(cast.admin)
+    seen = page_of(cast.bob)
+    assert "gpu-1" not in seen
+    assert "node 1" in seen
+
+
+def test_who_waits_is_anonymous_to_other_tenants_with_a_reason_that_tells_no_figures(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, Phase.WAITING, name="bobs")
+    carols = make_workspace(cast, cast.carol, Phase.WAITING, name="carols-secret")
+    Claim.objects.filter(holder_id=carols.pk).update(
+        reason_code="quota_full", reason_data={"used_gpus": 3, "limit_gpus": 4, "gpus": 2}
+    )
+    seen = page_of(cast.bob)
+    assert ">bobs</a>" in seen
+    assert "A limit of its own tenant holds it back." in seen
+    assert "holds 3 of the 4" not in seen
+    assert "carol" not in seen
+    assert "holds 3 of the 4" in page_of(cast.carol)
+
+
+def test_the_queue_says_places_by_pool_and_ones_own_however_far_behind(cast: Cast) -> None:
+    for number in range(25):
+        make_workspace(cast, cast.carol, Phase.WAITING, name=f"w{number}")
+    make_workspace(cast, cast.bob, Phase.WAITING, name="bobs")
+    seen = page_of(cast.bob)
+    assert '<td class="figures">26</td>' in seen
+    assert "and 5 more" in seen
+
+
+def test_what_is_broken_closed_or_not_berths_is_said(cast: Cast) -> None:
+    Node.objects.filter(name="gpu-1").update(unschedulable=True)
+    node = Node.objects.get(name="gpu-2")
+    node.labels["nvidia.com/gpu.count"] = "5"
+    node.save()
+    PodUsage.objects.create(
+        cluster=cast.cluster, uid="u", namespace="x", name="x", node="gpu-2", requests={"nvidia.com/gpu": 2}
+    )
+    seen = page_of(cast.bob)
+    assert "closed for new work" in seen
+    assert "4 out of use" in seen
+    assert "2 outside Berth · 2 free · 1 out of use" in seen
+
+
+def test_a_claim_whose_end_nobody_has_proven_is_held_back(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    Claim.objects.filter(holder_id=workspace.pk).update(end_unproven_since=timezone.now())
+    assert "1 held back · 3 free" in page_of(cast.bob)
+
+
+@pytest.mark.parametrize("sharing", Sharing.values)
+def test_every_way_of_sharing_is_explained(cast: Cast, sharing: str) -> None:
+    cast.pool.sharing, cast.pool.units_per_gpu, cast.pool.unit_memory_mib = sharing, 4, 10_240
+    cast.pool.save()
+    assert 'class="small sharing"' in page_of(cast.bob)
+
+
+def test_without_gpus_the_page_says_so(cast: Cast) -> None:
+    cast.pool.resource_name = ""
+    cast.pool.save()
+    assert "There are no GPUs yet" in page_of(cast.bob)
+
+
+def test_queries_do_not_grow_with_what_there_is(cast: Cast) -> None:
+    def asked() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            page_of(cast.bob)
+        return len(queries)
+
+    make_workspace(cast, cast.bob)
+    make_workspace(cast, cast.bob, Phase.WAITING, name="w")
+    few = asked()
+    for number in range(10):
+        make_workspace(cast, cast.alice, name=f"a{number}")
+        make_workspace(cast, cast.carol, Phase.WAITING, name=f"w{number}")
+    assert asked() == few
+
+
+def many_nodes(cast: Cast, count: int) -> None:
+    def node(number: int) -> dict[str, Any]:
+        amounts = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, "nvidia.com/gpu": 8}
+        return {
+            "name": f"node-{number}",
+            "ready": True,
+            "labels": cast.pool.node_labels,
+            "allocatable": amounts,
+        }
+
+    Node.objects.bulk_create(Node(cluster=cast.cluster, **node(number)) for number in range(count))
+
+
+def test_a_large_pool_is_folded_and_quick(cast: Cast) -> None:
+    many_nodes(cast, 500)
+    began = time.monotonic()
+    seen = page_of(cast.bob)
+    took_seconds = time.monotonic() - began
+    assert "Show all 502 nodes" in seen
+    assert seen.count('<details class="node"') == 16
+    assert took_seconds < 2, f"{took_seconds:.2f} s"
+    last = page_of(cast.bob, "/gpus/a100/?page=6")
+    assert last.count('<details class="node"') == 2
+    assert "nodes 501 to 502 of 502" in last
