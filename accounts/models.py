@@ -24,11 +24,15 @@ valid_slug = RegexValidator(
     _("Use 1 to 40 small letters, digits and dashes; not system, default, public or kube-…"),
 )
 
+TIME_ZONE_REGIONS = (
+    "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific",
+)  # fmt: skip
+
 
 @lru_cache(maxsize=1)
 def time_zones() -> frozenset[str]:
     """Places such as Europe/Berlin, and UTC: not Etc/GMT-1, which means the opposite of what people read."""
-    places = (name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
+    places = (name for name in available_timezones() if name.partition("/")[0] in TIME_ZONE_REGIONS)
     return frozenset(places) | {"UTC"}
 
 
@@ -59,6 +63,12 @@ class User(AbstractUser):
     theme = models.CharField(_("theme"), max_length=8, blank=True, default="", db_default="", choices=Theme)
     sign_outs = models.PositiveIntegerField(
         default=0, db_default=0, editable=False, help_text=_("How often all of their sessions were ended.")
+    )
+    staff_by_group = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text=_("An admin because of a group; is one while in that group."),
     )
 
     class Meta:
@@ -116,6 +126,12 @@ class Membership(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(_("role"), max_length=8, choices=Role, default=Role.MEMBER)
+    by_group = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text=_("Given by a group of the sign-on; follows that group."),
+    )
 
     class Meta:
         verbose_name = _("membership")
@@ -123,6 +139,9 @@ class Membership(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "user"], name="one_membership_per_person_and_tenant")
         ]
+
+    def __str__(self) -> str:
+        return f"{self.user} · {self.tenant}"
 
 
 class SSHKey(models.Model):
@@ -142,6 +161,9 @@ class SSHKey(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "fingerprint"], name="one_ssh_key_once_per_person")
         ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Scope(models.TextChoices):
@@ -173,6 +195,9 @@ class APIToken(models.Model):
         verbose_name = _("API token")
         verbose_name_plural = _("API tokens")
         ordering: ClassVar = ["-created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class SocketTicket(models.Model):
@@ -214,6 +239,9 @@ class AuditEntry(models.Model):
         verbose_name = _("audit entry")
         verbose_name_plural = _("audit trail")
         ordering: ClassVar = ["-at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.action} · {self.actor_name or '–'}"
 
 
 class SignInFailure(models.Model):

@@ -1,4 +1,4 @@
-"""Sign-in by name and password, slowed down for those who guess.
+"""Sign-in by name and password and by a code after it, slowed down for those who guess.
 
 Failures are counted in rows, so all web processes see the same. An attempt is counted before the password is looked
 at: many at once cannot slip past the limit together.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import authenticate as check_password
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.db import SessionStore
@@ -24,13 +27,14 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.access import Actor
-from accounts.errors import NotSignedIn, Refusal, TooMany
+from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.models import AuditEntry, SignInFailure, User
 
 WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 5  # one person mistyping
 MOST_PER_ADDRESS = 20  # one machine trying many names
 MOST_PER_USERNAME = 50  # many machines trying one name
+MOST_CODES = 10  # many machines that know somebody's password; their own person waits with them
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,19 @@ class Attempt:
 
     username: str
     address: str | None
+    most_per_username: int = MOST_PER_USERNAME
 
     @classmethod
     def of(cls, username: str) -> Attempt:
         return cls(hashlib.sha256(username.casefold().encode()).hexdigest(), audit.client_address.get())
+
+    @classmethod
+    def at_code_of(cls, user: User) -> Attempt:
+        """Counted apart: nobody can type this as a name."""
+        return replace(cls.of(f"\0code\0{user.pk}"), most_per_username=MOST_CODES)
+
+    def forget(self) -> None:
+        SignInFailure.objects.filter(username=self.username, address=self.address).delete()
 
 
 class _Copy(dict[str, Any]):
@@ -63,21 +76,45 @@ def person_of(session_key: str) -> User | None:
 
 
 def authenticate(request: HttpRequest | None, username: str, password: str) -> User:
-    """The person, or a refusal that does not tell whether the name exists."""
+    """The person whose password it is, or a refusal that does not tell whether the name exists."""
     attempt = Attempt.of(username)
     _count(attempt, username)
     user = check_password(request, username=username, password=password)
     if not isinstance(user, User):
-        refusal = NotSignedIn(
+        refusal: Refusal = NotSignedIn(
             "sign_in_refused",
             _("This name and password do not belong together."),
             _("Check both; capital letters matter. An admin can set a new password."),
         )
-        _record_refused(username, refusal)
+        record_refused(username, refusal)
         raise refusal
-    SignInFailure.objects.filter(username=attempt.username, address=attempt.address).delete()
-    audit.record(Actor(user), "sign-in", target=user)
+    attempt.forget()
+    if settings.PASSWORDS_FOR == "admins" and not user.is_staff:
+        refusal = NotAllowed(
+            "passwords_for_admins",
+            _("Only admins sign in by a password here."),
+            _("Use the button above."),
+        )
+        record_refused(username, refusal)
+        raise refusal
     return user
+
+
+@contextmanager
+def counted_code(user: User) -> Iterator[None]:
+    """Around the look at a code. Counted before, like a password; a refusal inside is a failure."""
+    attempt = Attempt.at_code_of(user)
+    _count(attempt, user.username)
+    try:
+        yield
+    except Refusal as refusal:
+        record_refused(user.username, refusal)
+        raise
+    attempt.forget()
+
+
+def record_signed_in(user: User, how: str) -> None:
+    audit.record(Actor(user), "sign-in", target=user, data={"by": how})
 
 
 def sign_out(user: User) -> None:
@@ -100,7 +137,7 @@ def _count(attempt: Attempt, username: str) -> None:
         _("Wait %(minutes)d minutes and try again.") % {"minutes": math.ceil(seconds / 60)},
         retry_after_seconds=seconds,
     )
-    _record_refused(username, refusal)
+    record_refused(username, refusal)
     raise refusal
 
 
@@ -114,7 +151,7 @@ def _blocked_until(attempt: Attempt) -> datetime | None:
     failures = SignInFailure.objects.all()
     of_username = failures.filter(username=attempt.username)
     limits = [
-        (of_username, MOST_PER_USERNAME),
+        (of_username, attempt.most_per_username),
         (of_username.filter(address=attempt.address), MOST_PER_PAIR),
     ]
     if attempt.address is not None:
@@ -128,7 +165,7 @@ def _oldest_that_counts(rows: QuerySet[SignInFailure], most: int) -> datetime | 
     return rows.order_by("-at").values_list("at", flat=True)[most - 1 : most].first()
 
 
-def _record_refused(username: str, refusal: Refusal) -> None:
+def record_refused(username: str, refusal: Refusal) -> None:
     """What was typed as a name is kept only if it is one."""
     known = User.objects.filter(username=username).first()
     audit.record(

@@ -1,5 +1,6 @@
 """All settings, from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -7,7 +8,9 @@ from urllib.parse import urlsplit
 import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
+from accounts.sign_on.configuration import provider_from
 from portal.environment import BASE_DIR, load_run_file, state_dir
 
 django_stubs_ext.monkeypatch()  # lets ModelAdmin[X] and the like be written outside of annotations
@@ -50,6 +53,10 @@ INSTALLED_APPS = [
     "django_q",
     "rest_framework",
     "drf_spectacular",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.mfa",
     "accounts",
     "clusters",
     "quotas",
@@ -72,6 +79,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "portal.middleware.RefusalPages",
     "accounts.rest.idempotency.IdempotencyMiddleware",  # last: it calls the view
 ]
@@ -146,6 +154,19 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+# --- Sign-on (docs/operator/sign-on.md). Of allauth we use parts, none of its pages; its limits, which would lie in a
+# cache, are ours in rows (accounts/sign_in.py).
+OIDC = provider_from(os.environ)
+# Who may sign in by a password of Berth: everybody, or admins alone (their way in when the provider is away).
+PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
+if PASSWORDS_FOR not in ("everybody", "admins"):
+    raise ImproperlyConfigured("BERTH_PASSWORDS_FOR must be everybody or admins.")
+STAFF_NEED_SECOND_FACTOR = env.bool("BERTH_STAFF_SECOND_FACTOR", default=False)
+ACCOUNT_RATE_LIMITS = False
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "accounts.sign_on.second_factor.Adapter"
+MFA_TOTP_TOLERANCE = 1  # half a minute early or late
+
 # --- Mail: in a trial into files, in production by BERTH_EMAIL_URL; without it, none is sent.
 if env.str("BERTH_EMAIL_URL", default=""):
     vars().update(env.email_url("BERTH_EMAIL_URL"))
@@ -215,7 +236,7 @@ REST_FRAMEWORK: dict[str, Any] = {
         "accounts.rest.authentication.TokenAuthentication",
         "accounts.rest.authentication.SignedInSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["accounts.rest.permissions.InScope"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.rest.rates.WithinRate", "accounts.rest.permissions.InScope"],
     "DEFAULT_PAGINATION_CLASS": "accounts.rest.pagination.KeysetPagination",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -225,7 +246,16 @@ REST_FRAMEWORK: dict[str, Any] = {
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "DATETIME_FORMAT": "iso-8601",
 }
+# How often a minute one may ask: a person, for all of their tokens together and apart from it for their browser; and
+# an address, while nobody is signed in. 0: as often as they like.
+API_RATES = {
+    "read": env.int("BERTH_READS_PER_MINUTE", default=6000),
+    "write": env.int("BERTH_WRITES_PER_MINUTE", default=1200),
+    "launch": env.int("BERTH_LAUNCHES_PER_MINUTE", default=600),
+    "stranger": env.int("BERTH_STRANGERS_PER_MINUTE", default=600),
+}
 SPECTACULAR_SETTINGS = {
+    "SERVE_PERMISSIONS": ["accounts.rest.rates.WithinRate"],
     "TITLE": "Berth",
     "DESCRIPTION": "Self-service GPU workspaces on Kubernetes.",
     "VERSION": "1",

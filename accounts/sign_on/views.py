@@ -1,28 +1,39 @@
-"""Sign in and out."""
+"""Sign in, by a password or by the provider, and out."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login, logout
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_POST
 
+from accounts import audit
 from accounts import sign_in as signing_in
 from accounts.errors import Refusal
 from accounts.forms import SignInForm
 from accounts.language import with_language
-from accounts.models import User
+from accounts.models import AuditEntry, User
+from accounts.rest.actors import actor_of
+from accounts.sign_on import admission, second_factor, waiting
+from accounts.sign_on.configuration import Provider
+from accounts.sign_on.provider import Conversation
 from accounts.signals import access_changed
 
 
 @never_cache
 @sensitive_post_parameters("password")
 def sign_in(request: HttpRequest) -> HttpResponse:
-    target = _safe_target(request)
+    target = safe_target(request)
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
@@ -33,13 +44,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            login(request, user)
-            return with_language(redirect(target), user)
-    context = {"form": form, "refusal": refusal, "next": target}
-    response = render(request, "accounts/sign_in.html", context, status=refusal.status if refusal else 200)
-    if refusal is not None and refusal.retry_after_seconds is not None:
-        response["Retry-After"] = str(refusal.retry_after_seconds)
-    return response
+            return _after_password(request, user, target)
+    return _page(request, target, form, refusal)
 
 
 @require_POST
@@ -53,10 +59,118 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return redirect("sign-in")
 
 
-def _safe_target(request: HttpRequest) -> str:
+@never_cache
+def begin(request: HttpRequest) -> HttpResponse:
+    """To the provider. A link, not a form: our pages send forms nowhere else."""
+    provider = _provider()
+    target = safe_target(request)
+    if request.user.is_authenticated:
+        return redirect(target)
+    try:
+        return redirect(_conversation(request, provider).begin({"target": target}))
+    except Refusal as refusal:
+        return _page(request, target, refusal=refusal)
+
+
+@never_cache
+@login_required
+@require_POST
+def connect(request: HttpRequest) -> HttpResponse:
+    """To the provider, to connect the person who is signed in. Asked for by a form of ours, so that nobody else can
+    begin it in their browser."""
+    provider = _provider()
+    address = _conversation(request, provider).begin({"connect": str(actor_of(request).user.pk)})
+    return render(request, "accounts/connect.html", {"provider": provider, "address": address})
+
+
+@never_cache
+@sensitive_variables("proof")
+def callback(request: HttpRequest) -> HttpResponse:
+    """Back from the provider."""
+    provider = _provider()
+    try:
+        proof = _conversation(request, provider).finish()
+        if "connect" in proof.kept:
+            return _connected(request, provider, proof.kept["connect"], proof.claims)
+        user = admission.admit(provider, proof.claims)
+    except Refusal as refusal:
+        _record_refused(refusal)
+        return _page(request, resolve_url(settings.LOGIN_REDIRECT_URL), refusal=refusal)
+    return finish(request, user, proof.kept["target"], how="oidc")
+
+
+def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpResponse:
+    """The one place where somebody becomes signed in. The session gets a new key."""
+    waiting.drop(request)
+    login(request, user)
+    signing_in.record_signed_in(user, how)
+    return with_language(redirect(target), user)
+
+
+def safe_target(request: HttpRequest) -> str:
     """Where to go after signing in: back, but only within this site."""
     target = request.POST.get("next") or request.GET.get("next", "")
     inside = url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return target if inside else resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _after_password(request: HttpRequest, user: User, target: str) -> HttpResponse:
+    if second_factor.is_on(user):
+        waiting.hold(request, user, target)
+        return redirect("sign-in-code")
+    if second_factor.is_demanded(user):
+        waiting.hold(request, user, target)
+        return redirect("sign-in-set-up")
+    return finish(request, user, target, how="password")
+
+
+def _provider() -> Provider:
+    provider: Provider | None = settings.OIDC
+    if provider is None:
+        raise Http404
+    return provider
+
+
+def _conversation(request: HttpRequest, provider: Provider) -> Conversation:
+    return Conversation(request, provider, request.build_absolute_uri(reverse("sign-on-callback")))
+
+
+def _connected(request: HttpRequest, provider: Provider, wanted: str, claims: dict[str, Any]) -> HttpResponse:
+    if not request.user.is_authenticated or str(request.user.pk) != wanted:
+        return redirect("sign-in")  # another person by now
+    admission.connect(actor_of(request), provider, claims)
+    messages.success(request, _("From now on you can sign in with %(name)s.") % {"name": provider.name})
+    return redirect("profile")
+
+
+def _record_refused(refusal: Refusal) -> None:
+    """What the provider vouched for, or tried to. What never came so far is anybody's to repeat at will: it is in the
+    log alone."""
+    if refusal.status in (403, 409) or refusal.code == "sign_on_unproven":
+        audit.record(
+            None, "sign-in", outcome=AuditEntry.Outcome.REFUSED, data={"code": refusal.code, "by": "oidc"}
+        )
+
+
+def _page(
+    request: HttpRequest, target: str, form: SignInForm | None = None, refusal: Refusal | None = None
+) -> HttpResponse:
+    context = {
+        "form": form or SignInForm(),
+        "refusal": refusal,
+        "next": target,
+        "provider": settings.OIDC,
+        "fold_password": settings.OIDC is not None and settings.PASSWORDS_FOR == "admins",
+    }
+    return answer(render(request, "accounts/sign_in.html", context), refusal)
+
+
+def answer(response: HttpResponse, refusal: Refusal | None) -> HttpResponse:
+    """A page that says why it did not work, with the status that means the same."""
+    if refusal is not None:
+        response.status_code = refusal.status
+        if refusal.retry_after_seconds is not None:
+            response["Retry-After"] = str(refusal.retry_after_seconds)
+    return response

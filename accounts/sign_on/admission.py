@@ -1,0 +1,171 @@
+"""Who the provider's person is here: found by issuer and subject, made at the first sign-in, never taken over by name.
+
+A user name or an e-mail address proves nothing: names change hands. An account that exists already is connected by its
+own person (signed in here and there in one browser), or by e-mail where the admins chose so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Any
+
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils.translation import get_supported_language_variant
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Conflict, NotAllowed
+from accounts.models import User
+from accounts.sign_on import groups
+from accounts.sign_on.configuration import Provider
+
+NAME_LENGTH = 150
+SUBJECT_LENGTH = 191
+
+
+def admit(provider: Provider, claims: dict[str, Any]) -> User:
+    """The person to sign in, with their roles as their groups are now."""
+    _require_groups_told(provider, claims)
+    with transaction.atomic():
+        account = _account(provider, claims)
+        user = account.user if account else _by_email(provider, claims) or _create(provider, claims)
+        if not user.is_active:
+            raise NotAllowed(
+                "deactivated",
+                _("Your account “%(name)s” is deactivated.") % {"name": user.username},
+                _("Ask an admin of this installation; your files are kept."),
+            )
+        _take_over_details(user, claims)
+        groups.follow(user, groups.groups_in(claims, provider.groups_claim), provider.grants)
+    return user
+
+
+def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
+    """Let the signed-in person come in by the provider, too."""
+    with transaction.atomic():
+        account = _account(provider, claims)
+        if account is not None and account.user_id != actor.user.pk:
+            raise Conflict(
+                "connected_elsewhere",
+                _("This account of %(name)s belongs to somebody else here.") % {"name": provider.name},
+                _("Sign out there first, or ask an admin."),
+            )
+        if account is None:
+            _connect(actor.user, provider, claims)
+
+
+def is_connected(user: User, provider: Provider) -> bool:
+    return bool(SocialAccount.objects.filter(user=user, provider=provider.issuer).exists())
+
+
+def _account(provider: Provider, claims: dict[str, Any]) -> Any:
+    found = SocialAccount.objects.filter(provider=provider.issuer, uid=_subject(claims))
+    return found.select_related("user").first()
+
+
+def _connect(user: User, provider: Provider, claims: dict[str, Any]) -> None:
+    SocialAccount.objects.create(user=user, provider=provider.issuer, uid=_subject(claims))
+    audit.record(Actor(user), "sign-on.connect", target=user, data={"issuer": provider.issuer})
+
+
+def _subject(claims: dict[str, Any]) -> str:
+    subject = str(claims["sub"])
+    return subject if len(subject) <= SUBJECT_LENGTH else hashlib.sha256(subject.encode()).hexdigest()
+
+
+def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
+    """Only where the admins trust the provider with it, and never into an admin's account. What the account was
+    opened with before (its password) does not open it any more."""
+    email = _email(claims)
+    if not provider.link_by_email or not email or claims.get("email_verified") is not True:
+        return None
+    people = list(User.objects.select_for_update().filter(email__iexact=email, is_staff=False)[:2])
+    if len(people) != 1 or is_connected(people[0], provider):
+        return None
+    user = people[0]
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    _connect(user, provider, claims)
+    return user
+
+
+def _create(provider: Provider, claims: dict[str, Any]) -> User:
+    username = safe_username(claims)
+    taken = Conflict(
+        "username_taken",
+        _("There is an account “%(username)s” here already, and it is not connected with %(name)s.")
+        % {"username": username, "name": provider.name},
+        _("If it is yours, sign in with its password and connect it in your profile. If not, ask an admin."),
+    )
+    if User.objects.filter(username__iexact=username).exists():
+        raise taken
+    try:
+        with transaction.atomic():
+            user = User.objects.create_user(username, _email(claims), language=_language(claims))
+    except IntegrityError:  # made at this very moment
+        raise taken from None
+    audit.record(Actor(user), "user.create", target=user, data={"issuer": provider.issuer})
+    _connect(user, provider, claims)
+    return user
+
+
+def safe_username(claims: dict[str, Any]) -> str:
+    """The name at the provider in plain letters: no two that look the same, nothing that a path or a label cannot
+    carry."""
+    for claim in ("preferred_username", "email", "name"):
+        text = unicodedata.normalize("NFKD", str(claims.get(claim) or ""))
+        plain = text.encode("ascii", "ignore").decode()
+        name = re.sub(r"[^A-Za-z0-9._@+-]+", "-", plain)[:NAME_LENGTH].strip("-._@+")
+        if name:
+            return name
+    return f"person-{hashlib.sha256(_subject(claims).encode()).hexdigest()[:8]}"
+
+
+def _take_over_details(user: User, claims: dict[str, Any]) -> None:
+    """Names and address are the provider's to say, each time."""
+    details = {
+        "first_name": str(claims.get("given_name") or "")[:150],
+        "last_name": str(claims.get("family_name") or "")[:150],
+        "email": _email(claims),
+    }
+    changed = {name: text for name, text in details.items() if text and text != getattr(user, name)}
+    for name, text in changed.items():
+        setattr(user, name, text)
+    if changed:
+        user.save(update_fields=list(changed))
+
+
+def _email(claims: dict[str, Any]) -> str:
+    email = str(claims.get("email") or "")
+    try:
+        validate_email(email)
+    except ValidationError:
+        return ""
+    return email if len(email) <= 254 else ""
+
+
+def _language(claims: dict[str, Any]) -> str:
+    locale = str(claims.get("locale") or "").replace("_", "-").lower()
+    try:
+        language = get_supported_language_variant(locale)
+    except LookupError:
+        return ""
+    return language if language in dict(settings.LANGUAGES) else ""
+
+
+def _require_groups_told(provider: Provider, claims: dict[str, Any]) -> None:
+    """Of people in very many groups some providers only say where to ask. That must not be taken for none."""
+    elsewhere = claims.get("_claim_names")
+    if provider.grants and isinstance(elsewhere, dict) and provider.groups_claim in elsewhere:
+        raise NotAllowed(
+            "too_many_groups",
+            _("%(name)s did not tell your groups, because they are too many.") % {"name": provider.name},
+            _("Tell an admin: the provider must send only the groups that Berth needs."),
+        )

@@ -1,0 +1,97 @@
+"""Which provider people sign in with, and what its groups mean here: from the environment, checked at the start.
+
+Imported by the settings: nothing of Django's models may be imported here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+ROLES = ("owner", "member", "viewer")  # the strongest first
+ADMIN = "admin"
+PREFIX = "BERTH_OIDC_"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What being in a group gives: a role in a tenant, or (without a tenant) administration."""
+
+    group: str
+    role: str
+    tenant: str = ""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """An OpenID Connect provider, as an admin describes it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    name: str = "single sign-on"
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    groups_claim: str = "groups"
+    grants: tuple[Grant, ...] = ()
+    link_by_email: bool = False
+
+
+def provider_from(environment: Mapping[str, str]) -> Provider | None:
+    """None where no issuer is set. What is set wrongly stops the start, with what to change."""
+
+    def value(name: str, default: str = "") -> str:
+        return environment.get(PREFIX + name, default).strip()
+
+    issuer = value("ISSUER").rstrip("/")
+    if not issuer:
+        return None
+    require_safe(issuer, f"{PREFIX}ISSUER")
+    missing = [PREFIX + name for name in ("CLIENT_ID", "CLIENT_SECRET") if not value(name)]
+    if missing:
+        raise ImproperlyConfigured(f"{PREFIX}ISSUER is set; set {' and '.join(missing)}, too.")
+    return Provider(
+        issuer=issuer,
+        client_id=value("CLIENT_ID"),
+        client_secret=value("CLIENT_SECRET"),
+        name=value("NAME") or Provider.name,
+        scopes=tuple(dict.fromkeys(("openid", *value("SCOPES", "profile email").replace(",", " ").split()))),
+        groups_claim=value("GROUPS_CLAIM") or Provider.groups_claim,
+        grants=tuple(read_grants(value("GROUPS"))),
+        link_by_email=value("LINK_BY_EMAIL").lower() in ("1", "true", "yes", "on"),
+    )
+
+
+def require_safe(url: str, name: str) -> None:
+    """Passwords and tokens go there: only over https, or to this very machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and _is_loopback(parts.hostname or ""):
+        return
+    raise ImproperlyConfigured(f"{name} must start with https:// (plain http only on this machine itself).")
+
+
+def read_grants(text: str) -> Iterable[Grant]:
+    """`vision-team=vision:member, berth-admins=admin` as grants; a group may stand there more than once."""
+    for entry in filter(None, (part.strip() for part in re.split(r"[,\n]", text))):
+        group, equals, meaning = entry.rpartition("=")
+        tenant, colon, role = meaning.strip().rpartition(":")
+        is_admin = meaning.strip() == ADMIN
+        if not (equals and group.strip()) or not (is_admin or (colon and tenant and role in ROLES)):
+            raise ImproperlyConfigured(
+                f"{PREFIX}GROUPS: “{entry}” is not understood. Write group=tenant:role with a role of"
+                f" {', '.join(ROLES)}, or group=admin; separate several by commas."
+            )
+        yield Grant(group.strip(), ADMIN if is_admin else role, tenant.strip())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,124 @@
+"""Roles that come from the provider's groups.
+
+What a group gave is marked as such, and follows the group at each sign-in. What a person gave by hand stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from accounts import audit, signals
+from accounts.access import Actor
+from accounts.models import AuditEntry, Membership, Role, Tenant, User
+from accounts.sign_on.configuration import ADMIN, ROLES, Grant
+
+log = logging.getLogger(__name__)
+
+
+def groups_in(claims: dict[str, Any], claim: str) -> frozenset[str]:
+    """The groups that the provider names. A claim that is not there means none: some providers leave out what is
+    empty. The claim's name may be a path, as in realm_access.roles."""
+    found: Any = claims.get(claim)
+    if found is None:
+        found = claims
+        for part in claim.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+    if isinstance(found, str):
+        found = [found]
+    return (
+        frozenset(name for name in found or () if isinstance(name, str))
+        if isinstance(found, list)
+        else frozenset()
+    )
+
+
+def wanted_roles(groups: frozenset[str], grants: Iterable[Grant]) -> dict[str, str]:
+    """Tenant → role; of several the strongest."""
+    wanted: dict[str, str] = {}
+    for grant in grants:
+        if grant.tenant and grant.group in groups:
+            before = wanted.get(grant.tenant, ROLES[-1])
+            wanted[grant.tenant] = min(before, grant.role, key=ROLES.index)
+    return wanted
+
+
+def is_admin(groups: frozenset[str], grants: Iterable[Grant]) -> bool:
+    return any(grant.role == ADMIN and grant.group in groups for grant in grants)
+
+
+def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> None:
+    """Let the person's roles follow their groups. One transaction, each change in the trail."""
+    wanted = wanted_roles(groups, grants)
+    with transaction.atomic():
+        given = Membership.objects.filter(user=user, by_group=True).values_list("tenant__slug", flat=True)
+        slugs = sorted(
+            {*wanted, *given}
+        )  # always in the same order: two sign-ins at once do not wait on each other
+        tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=slugs)}
+        for slug in slugs:
+            if slug in tenants:
+                _follow_in(tenants[slug], user, wanted.get(slug))
+            else:
+                log.warning("BERTH_OIDC_GROUPS names the tenant %s, which does not exist", slug)
+        _follow_as_admin(user, is_admin(groups, grants))
+
+
+def _follow_in(tenant: Tenant, user: User, wanted: str | None) -> None:
+    Tenant.objects.select_for_update().get(pk=tenant.pk)  # as members.py does: owners are counted
+    membership = Membership.objects.filter(tenant=tenant, user=user).first()
+    if membership is None:
+        if wanted is not None:
+            Membership.objects.create(tenant=tenant, user=user, role=wanted, by_group=True)
+            _changed(user, tenant, "member.add", role=wanted)
+    elif membership.by_group and membership.role != wanted:
+        if membership.role == Role.OWNER and _is_last_owner(membership):
+            _keep_last_owner(user, tenant)
+        elif wanted is None:
+            membership.delete()
+            _changed(user, tenant, "member.remove")
+        else:
+            membership.role = wanted
+            membership.save(update_fields=["role"])
+            _changed(user, tenant, "member.change", role=wanted)
+
+
+def _is_last_owner(membership: Membership) -> bool:
+    owners = Membership.objects.filter(tenant=membership.tenant_id, role=Role.OWNER, user__is_active=True)
+    return not owners.exclude(pk=membership.pk).exists()
+
+
+def _keep_last_owner(user: User, tenant: Tenant) -> None:
+    """Nobody could mend a tenant without an owner: the role stays until there is another one. The trail says so."""
+    log.warning(
+        "%s left the group that owns %s, but is its only owner and stays so", user.username, tenant.slug
+    )
+    audit.record(
+        Actor(user),
+        "member.remove",
+        target=user,
+        tenant=tenant,
+        outcome=AuditEntry.Outcome.REFUSED,
+        data={"username": user.username, "code": "last_owner", "by": "groups"},
+    )
+
+
+def _follow_as_admin(user: User, wanted: bool) -> None:
+    if user.is_staff and not user.staff_by_group:
+        return  # made an admin by hand
+    changed = user.is_staff != wanted
+    user.is_staff = user.staff_by_group = wanted
+    user.save(update_fields=["is_staff", "staff_by_group"])
+    if not changed:
+        return
+    audit.record(Actor(user), "user.change", target=user, data={"is_staff": wanted, "by": "groups"})
+    signals.access_changed.send(sender=User, user=user)
+
+
+def _changed(user: User, tenant: Tenant, action: str, **data: str) -> None:
+    details = {"username": user.username, "by": "groups", **data}
+    audit.record(Actor(user), action, target=user, tenant=tenant, data=details)
+    signals.access_changed.send(sender=Membership, user=user)

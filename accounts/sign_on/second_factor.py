@@ -1,0 +1,181 @@
+"""The second factor of people who sign in with a password: codes of an authenticator app (TOTP), and recovery codes.
+
+allauth.mfa keeps them and knows the codes. Here is what is around it: each code counts once, secrets lie encrypted,
+guessing is slowed down as it is for passwords, and every change is in the trail.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal import auth as totp
+from django.conf import settings
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts import audit, secrets, sign_in
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid, NotAllowed
+from accounts.models import Scope, User
+
+LAST_COUNTER = "last_counter"
+
+
+class Adapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """What allauth.mfa asks the project."""
+
+    def encrypt(self, text: str) -> str:
+        return secrets.encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return secrets.decrypt(encrypted_text)
+
+    def get_totp_label(self, user: Any) -> str:
+        return str(user.get_username())
+
+    def get_totp_issuer(self) -> str:
+        return "Berth"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an authenticator app needs: as a picture, and as text for who cannot take one."""
+
+    secret: str
+    picture: str
+
+    @property
+    def in_groups_of_four(self) -> str:
+        return " ".join(self.secret[start : start + 4] for start in range(0, len(self.secret), 4))
+
+
+def new_secret() -> str:
+    return str(totp.generate_totp_secret())
+
+
+def offer(user: User, secret: str) -> Offer:
+    adapter = get_adapter()
+    svg = adapter.build_totp_svg(adapter.build_totp_url(user, secret))
+    return Offer(secret, "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode())
+
+
+def is_on(user: User) -> bool:
+    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists())
+
+
+def is_demanded(user: User) -> bool:
+    return bool(settings.STAFF_NEED_SECOND_FACTOR and user.is_staff)
+
+
+def recovery_codes_left(user: User) -> int:
+    found = Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).first()
+    return len(found.wrap().get_unused_codes()) if found else 0
+
+
+def turn_on(user: User, secret: str, code: str) -> list[str]:
+    """From now on a code is asked for. Returns the recovery codes: they are shown this once."""
+    counter = _counter_of(secret, code)
+    if counter is None:
+        raise _wrong_code()
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        if is_on(user):
+            raise Conflict(
+                "second_factor_on",
+                _("A second factor is set up already."),
+                _("Remove it first to use another app."),
+            )
+        authenticator = totp.TOTP.activate(user, secret).instance
+        authenticator.data[LAST_COUNTER] = counter
+        authenticator.save(update_fields=["data"])
+        codes = _fresh_recovery_codes(user)
+        audit.record(Actor(user), "second-factor.on", target=user)
+    return codes
+
+
+def renew_recovery_codes(user: User) -> list[str]:
+    """New ones; the old ones open nothing any more."""
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        codes = _fresh_recovery_codes(user)
+        audit.record(Actor(user), "second-factor.recovery-codes", target=user)
+    return codes
+
+
+def turn_off(user: User) -> None:
+    if is_demanded(user):
+        raise NotAllowed(
+            "second_factor_demanded",
+            _("Admins need a second factor here."),
+            _(
+                "To use another phone, ask another admin to reset it: you set it up anew at your next sign-in."
+            ),
+        )
+    with transaction.atomic():
+        Authenticator.objects.filter(user=user).delete()
+        audit.record(Actor(user), "second-factor.off", target=user)
+
+
+def reset(actor: Actor, user: User) -> None:
+    """For who lost phone and recovery codes: their password alone lets them in again."""
+    actor.require(Scope.ADMIN)
+    actor.require_whole_person()
+    with transaction.atomic():
+        Authenticator.objects.filter(user=user).delete()
+        audit.record(actor, "second-factor.reset", target=user, data={"username": user.username})
+
+
+def check(user: User, code: str) -> None:
+    """A code of the app, or a recovery code; each once. Wrong ones are counted, and refused after a few."""
+    with sign_in.counted_code(user):
+        if not _is_right(user, code.replace(" ", "").replace("-", "")):
+            raise _wrong_code()
+
+
+def _is_right(user: User, code: str) -> bool:
+    with transaction.atomic():
+        factors = {row.type: row for row in Authenticator.objects.select_for_update().filter(user=user)}
+        app = factors.get(Authenticator.Type.TOTP)
+        if app is None:
+            return False
+        counter = _counter_of(secrets.decrypt(app.data["secret"]), code)
+        if counter is not None and counter > app.data.get(LAST_COUNTER, 0):
+            app.data[LAST_COUNTER] = counter
+            app.save(update_fields=["data"])
+            app.record_usage()
+            return True
+        recovery = factors.get(Authenticator.Type.RECOVERY_CODES)
+        if recovery is not None and recovery.wrap().validate_code(code):
+            audit.record(Actor(user), "second-factor.recovery-code-used", target=user)
+            return True
+    return False
+
+
+def _counter_of(secret: str, code: str) -> int | None:
+    """The half minute that the code belongs to."""
+    for counter in totp.yield_hotp_counters_from_time():
+        if compare_user_code(actual=code, expected=totp.format_hotp_value(totp.hotp_value(secret, counter))):
+            return int(counter)
+    return None
+
+
+def _fresh_recovery_codes(user: User) -> list[str]:
+    Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).delete()
+    codes: list[str] = RecoveryCodes.activate(user).generate_codes()
+    return codes
+
+
+def _wrong_code() -> Invalid:
+    text = _("This code is not right, or was used before.")
+    return Invalid(
+        "wrong_code",
+        text,
+        _("Enter the one that the app shows now; the clock of your phone must be right."),
+        fields={"code": [text]},
+    )

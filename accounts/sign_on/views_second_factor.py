@@ -1,0 +1,157 @@
+"""The pages of the second factor: at sign-in, and in the profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from accounts import sign_in
+from accounts.errors import NotAllowed, Refusal
+from accounts.forms import show_refusal
+from accounts.models import User
+from accounts.rest.actors import actor_of
+from accounts.sign_on import second_factor, waiting
+from accounts.sign_on.forms import CodeForm, PasswordForm
+from accounts.sign_on.views import answer, finish
+
+
+@never_cache
+@sensitive_post_parameters("code")
+def code(request: HttpRequest) -> HttpResponse:
+    """After the password: the code."""
+    held = waiting.held(request)
+    if held is None or request.user.is_authenticated:
+        return redirect("sign-in")
+    form = CodeForm(request.POST or None)
+    refusal = None
+    if form.is_valid():
+        try:
+            second_factor.check(held.user, form.cleaned_data["code"])
+        except Refusal as refused:
+            refusal = refused
+        else:
+            return finish(request, held.user, held.target, how="password and code")
+    page = render(request, "accounts/sign_in_code.html", {"form": CodeForm(), "refusal": refusal})
+    return answer(page, refusal)
+
+
+@never_cache
+@sensitive_post_parameters("code")
+def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
+    """After the password of somebody who needs a second factor and has none: it is set up now, or nobody comes in."""
+    held = waiting.held(request)
+    if held is None or request.user.is_authenticated or not second_factor.is_demanded(held.user):
+        return redirect("sign-in")
+    form = CodeForm(request.POST or None)
+    secret = waiting.secret_to_set_up(request)
+    refusal = None
+    if form.is_valid():
+        try:
+            codes = second_factor.turn_on(held.user, secret, form.cleaned_data["code"])
+        except Refusal as refused:
+            refusal = refused
+        else:
+            finish(request, held.user, held.target, how="password and code")
+            return _codes(request, codes, held.target)
+    context = {"form": CodeForm(), "offer": second_factor.offer(held.user, secret), "refusal": refusal}
+    return answer(render(request, "accounts/sign_in_set_up.html", context), refusal)
+
+
+@never_cache
+@login_required
+@sensitive_post_parameters("password", "code")
+def manage(request: HttpRequest) -> HttpResponse:
+    """In the profile: set it up, or see what there is."""
+    user = actor_of(request).user
+    if request.method != "POST" or second_factor.is_on(user):
+        return _manage(request, user)
+    _require_own_password(user)
+    form, password = CodeForm(request.POST), PasswordForm(request.POST)
+    if form.is_valid() and password.is_valid():
+        try:
+            sign_in.authenticate(request, user.username, password.cleaned_data["password"])
+            secret = waiting.secret_to_set_up(request)
+            codes = second_factor.turn_on(user, secret, form.cleaned_data["code"])
+        except Refusal as refusal:
+            show_refusal(form if refusal.fields else password, refusal)
+            return _manage(request, user, form=form, password=password, status=refusal.status)
+        waiting.drop(request)
+        return _codes(request, codes, "/profile/")
+    return _manage(request, user, form=form, password=password, status=422)
+
+
+@never_cache
+@login_required
+@sensitive_post_parameters("password")
+def renew_recovery_codes(request: HttpRequest) -> HttpResponse:
+    refused = _refused_password(request)
+    return refused or _codes(request, second_factor.renew_recovery_codes(actor_of(request).user), "/profile/")
+
+
+@never_cache
+@login_required
+@sensitive_post_parameters("password")
+def remove(request: HttpRequest) -> HttpResponse:
+    if refused := _refused_password(request):
+        return refused
+    second_factor.turn_off(actor_of(request).user)
+    messages.success(request, _("The second factor is removed: your password alone lets you in."))
+    return redirect("second-factor")
+
+
+def _refused_password(request: HttpRequest) -> HttpResponse | None:
+    """The page again where there is nothing to change, or the password is not right."""
+    user = actor_of(request).user
+    if request.method != "POST" or not second_factor.is_on(user):
+        return redirect("second-factor")
+    password = PasswordForm(request.POST)
+    if not password.is_valid():
+        return _manage(request, user, password=password, status=422)
+    try:
+        sign_in.authenticate(request, user.username, password.cleaned_data["password"])
+    except Refusal as refusal:
+        show_refusal(password, refusal)
+        return _manage(request, user, password=password, status=refusal.status)
+    return None
+
+
+def _manage(
+    request: HttpRequest,
+    user: User,
+    *,
+    form: CodeForm | None = None,
+    password: PasswordForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "is_on": second_factor.is_on(user),
+        "has_password": user.has_usable_password(),
+        "is_demanded": second_factor.is_demanded(user),
+        "codes_left": second_factor.recovery_codes_left(user),
+        "form": form or CodeForm(),
+        "password": password or PasswordForm(),
+    }
+    if context["has_password"] and not context["is_on"]:
+        context["offer"] = second_factor.offer(user, waiting.secret_to_set_up(request))
+    return render(request, "accounts/second_factor.html", context, status=status)
+
+
+def _codes(request: HttpRequest, codes: list[str], target: str) -> HttpResponse:
+    """Not a redirect: they are shown this once."""
+    return render(request, "accounts/recovery_codes.html", {"codes": codes, "target": target})
+
+
+def _require_own_password(user: User) -> None:
+    if not user.has_usable_password():
+        raise NotAllowed(
+            "no_password",
+            _("You sign in without a password of Berth."),
+            _("Set up a second factor where you sign in."),
+        )

@@ -1,0 +1,58 @@
+"""A sign-in that is half done: the password was right, the second factor is still to come.
+
+Kept in the anonymous session, for ten minutes; whoever changes the password meanwhile ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from accounts import secrets
+from accounts.models import User
+from accounts.sign_on import second_factor
+
+LIFETIME_SECONDS = 600
+WAITING = "waiting_sign_in"
+SET_UP = "second_factor_set_up"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    user: User
+    target: str
+
+
+def hold(request: HttpRequest, user: User, target: str) -> None:
+    request.session.cycle_key()
+    request.session[WAITING] = {
+        "user": str(user.pk),
+        "proof": user.get_session_auth_hash(),
+        "target": target,
+        "at": time.time(),
+    }
+
+
+def held(request: HttpRequest) -> Waiting | None:
+    kept = request.session.get(WAITING)
+    if not kept or time.time() - kept["at"] > LIFETIME_SECONDS:
+        return None
+    user = User.objects.filter(pk=kept["user"], is_active=True).first()
+    if user is None or user.get_session_auth_hash() != kept["proof"]:
+        return None
+    return Waiting(user, kept["target"])
+
+
+def drop(request: HttpRequest) -> None:
+    request.session.pop(WAITING, None)
+    request.session.pop(SET_UP, None)
+
+
+def secret_to_set_up(request: HttpRequest) -> str:
+    """The same one for as long as the page is tried, encrypted: sessions lie in the database."""
+    kept = request.session.get(SET_UP)
+    if kept is None:
+        kept = request.session[SET_UP] = secrets.encrypt(second_factor.new_secret())
+    return secrets.decrypt(kept)
