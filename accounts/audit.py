@@ -34,6 +34,8 @@ def record(
 ) -> AuditEntry:
     """Write one line, in the caller's transaction: a change and its line stand or fall together."""
     details = dict(data or {})
+    if name := getattr(target, "name", ""):
+        details.setdefault("name", str(name))  # the line outlives what it is about
     if actor is not None and actor.token is not None:
         details["token"] = actor.token.prefix
     return AuditEntry.objects.create(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from django import forms
@@ -10,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.access import Actor, visible_tenants
 from accounts.errors import Refusal
-from accounts.models import Scope, User
+from accounts.models import Role, Scope, Theme, User, time_zones
 from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
 
 
@@ -48,10 +49,38 @@ class SSHKeyForm(forms.Form):
     public_key = forms.CharField(
         label=_("Public key"),
         help_text=_(
-            "The one line of ~/.ssh/id_ed25519.pub. None yet? Make one with “ssh-keygen -t ed25519”."
+            "One line, from a file that ends in .pub. It begins with ssh-ed25519, ecdsa-sha2- or ssh-rsa."
         ),
-        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "placeholder": "ssh-ed25519 AAAA…"}),
+        widget=forms.Textarea(
+            attrs={
+                "rows": 3,
+                "spellcheck": "false",
+                "autocomplete": "off",
+                "placeholder": "ssh-ed25519 AAAA…",
+                "data-no-private-key": _(
+                    "This is a private key: it must never leave your machine. Paste the file that ends in .pub."
+                ),
+            }
+        ),
     )
+
+    def forget_private_key(self) -> None:
+        """What was pasted comes back for mending, but for what nobody should see."""
+        name = self.add_prefix("public_key")
+        if "PRIVATE KEY" in self.data.get(name, ""):
+            self.data = self.data.copy()
+            self.data[name] = ""
+
+
+SCOPE_HELP = {
+    Scope.READ: _("See what you see: workspaces, the queue, quotas."),
+    Scope.WORKSPACES: _(
+        "Launch, change, stop and delete workspaces; SSH keys; members, where you are an owner."
+    ),
+    Scope.JOBS: _("Start and cancel jobs."),
+    Scope.VOLUMES: _("Make, grow and delete volumes."),
+    Scope.ADMIN: _("What admins may: clusters, pools, tenants, people."),
+}
 
 
 class TokenForm(forms.Form):
@@ -75,10 +104,60 @@ class TokenForm(forms.Form):
         assert isinstance(tenant, forms.ChoiceField)
         tenant.choices = [("", _("All my tenants")), *visible_tenants(actor).values_list("slug", "name")]
 
+    def explained_scopes(self) -> list[tuple[Any, Any]]:
+        """Each box with what it gives."""
+        return [(box, SCOPE_HELP[Scope(box.data["value"])]) for box in self["scopes"]]
 
-class LanguageForm(forms.ModelForm):  # type: ignore[type-arg]
-    language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
+
+class MemberForm(forms.Form):
+    username = forms.CharField(
+        label=_("User name or e-mail"),
+        max_length=254,
+        help_text=_("As they sign in. Who never signed in is not known here yet."),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+        ),
+    )
+    role = forms.ChoiceField(
+        label=_("Role"),
+        choices=Role.choices,
+        initial=Role.MEMBER,
+        help_text=_("Members launch. Viewers look. Owners also decide who is in, and stop what others run."),
+    )
+
+
+class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]
+    """What is not sent stays as it is."""
+
+    language = forms.ChoiceField(
+        label=_("Language"),
+        choices=[("", _("As my browser asks")), *settings.LANGUAGES],
+        required=False,
+    )
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+    theme = forms.ChoiceField(
+        label=_("Theme"), choices=[("", _("As my system")), *Theme.choices], required=False
+    )
 
     class Meta:
         model = User
-        fields = ("language",)
+        fields = ("language", "time_zone", "theme")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        time_zone = self.fields["time_zone"]
+        assert isinstance(time_zone, forms.ChoiceField)
+        time_zone.choices = [("", _("As my browser says")), *time_zone_choices()]
+        if self.is_bound:
+            for name in self.fields.keys() - self.data.keys():
+                del self.fields[name]
+
+
+@lru_cache(maxsize=1)
+def time_zone_choices() -> list[tuple[str, Any]]:
+    """By region: a list of four hundred is long, one of its region is not."""
+    regions: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(time_zones() - {"UTC"}):
+        region, place = name.split("/", 1)
+        regions.setdefault(region, []).append((name, place.replace("_", " ")))
+    return [("UTC", "UTC"), *regions.items()]

@@ -1,4 +1,4 @@
-"""The profile: SSH keys, API tokens, language."""
+"""The profile: SSH keys, API tokens, language, time zone, theme, and an end to all sessions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
-from accounts import audit, ssh_keys, tokens
+from accounts import audit, preferences, sessions, ssh_keys, tokens
 from accounts.access import Actor
 from accounts.errors import Refusal
-from accounts.forms import LanguageForm, SSHKeyForm, TokenForm, show_refusal
-from accounts.language import with_language
+from accounts.forms import PreferencesForm, SSHKeyForm, TokenForm, show_refusal
 from accounts.models import SSHKey
 from accounts.rest.actors import actor_of
 
@@ -58,6 +57,7 @@ def add_ssh_key(request: HttpRequest, actor: Actor) -> HttpResponse:
         else:
             messages.success(request, _("“%(name)s” now opens your workspaces.") % {"name": key.name})
             return redirect("profile")
+    form.forget_private_key()
     return _profile(request, key_form=form, status=422)
 
 
@@ -93,11 +93,22 @@ def revoke_token(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
 
 
 @_changes_profile
-def choose_language(request: HttpRequest, actor: Actor) -> HttpResponse:
-    form = LanguageForm(request.POST, instance=actor.user)
+def set_preferences(request: HttpRequest, actor: Actor) -> HttpResponse:
+    form = PreferencesForm(request.POST, instance=actor.user)
     if not form.is_valid():
-        return _profile(request, status=422)
-    return with_language(redirect("profile"), form.save())
+        return _profile(request, preferences_form=form, status=422)
+    user = form.save()
+    with preferences.applied(request, user):
+        messages.success(request, _("Your choice is kept, for every browser that you sign in with."))
+    return preferences.remembered(redirect("profile"), user)
+
+
+@_changes_profile
+def sign_out_everywhere(request: HttpRequest, actor: Actor) -> HttpResponse:
+    sessions.sign_out_everywhere(actor)
+    logout(request)
+    messages.success(request, _("You are signed out in every browser."))
+    return redirect("sign-in")
 
 
 def _profile(
@@ -105,16 +116,20 @@ def _profile(
     *,
     key_form: SSHKeyForm | None = None,
     token_form: TokenForm | None = None,
+    preferences_form: PreferencesForm | None = None,
     secret: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
     actor = actor_of(request)
     context = {
+        "section": "profile",
+        "memberships": actor.user.memberships.select_related("tenant").order_by("tenant__name"),
         "keys": SSHKey.objects.filter(user=actor.user),
         "tokens": tokens.usable(actor).select_related("tenant"),
         "key_form": key_form or SSHKeyForm(),
         "token_form": token_form or TokenForm(actor),
-        "language_form": LanguageForm(instance=actor.user) if len(settings.LANGUAGES) > 1 else None,
+        "preferences_form": preferences_form or PreferencesForm(instance=actor.user),
         "secret": secret,
+        "api": request.build_absolute_uri("/api/v1/me/"),
     }
     return render(request, "accounts/profile.html", context, status=status)

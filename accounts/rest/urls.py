@@ -1,7 +1,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from accounts.rest import views, views_tenants
+from accounts.rest import views, views_audit, views_tenants
 
 
 class UsernameConverter(StringConverter):
@@ -24,5 +24,5 @@ urlpatterns = [
     path(
         "tenants/<slug:slug>/members/<username:username>/", views_tenants.MemberView.as_view(), name="member"
     ),
-    path("audit/", views_tenants.AuditView.as_view(), name="audit"),
+    path("audit/", views_audit.AuditView.as_view(), name="audit"),
 ]

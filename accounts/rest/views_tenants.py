@@ -1,16 +1,8 @@
-"""Tenants, who is in them, and what happened in them."""
+"""Tenants, and who is in them."""
 
 from __future__ import annotations
 
-from datetime import UTC
-from typing import Any
-
-import django_filters
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
-from django_filters.fields import IsoDateTimeField
-from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema
 from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
@@ -18,9 +10,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import members
-from accounts.access import owned_tenants, tenant_by_slug, visible_tenants
-from accounts.errors import NotAllowed
-from accounts.models import AuditEntry, Membership, Scope, Tenant
+from accounts.access import tenant_by_slug, visible_tenants
+from accounts.models import Membership, Scope, Tenant
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
@@ -106,58 +97,3 @@ class MemberView(APIView):
         actor = actor_of(request)
         members.remove(actor, tenant_by_slug(actor, slug), username)
         return Response(status=204)
-
-
-class MomentField(IsoDateTimeField):  # type: ignore[misc]
-    """In UTC: PostgreSQL does not take every offset that Python reads."""
-
-    def clean(self, value: Any) -> Any:
-        moment = super().clean(value)
-        try:
-            return moment and moment.astimezone(UTC)
-        except OverflowError as error:
-            raise ValidationError(_("Enter a date and time between the years 1 and 9999.")) from error
-
-
-class MomentFilter(django_filters.IsoDateTimeFilter):  # type: ignore[misc]
-    field_class = MomentField
-
-
-class AuditFilter(django_filters.FilterSet):  # type: ignore[misc]
-    tenant = django_filters.CharFilter("tenant__slug", label="Its slug")
-    actor = django_filters.CharFilter("actor_name", label="Who")
-    since = MomentFilter("at", lookup_expr="gte", label="Not before")
-
-    class Meta:
-        model = AuditEntry
-        fields = ("action", "outcome")
-
-
-class AuditView(ListView):
-    serializer_class = shapes.AuditShape
-    queryset = AuditEntry.objects.none()
-    filter_backends = (DjangoFilterBackend,)
-    filterset_class = AuditFilter
-    keyset = ("-at", "-id")
-
-    def get_queryset(self) -> QuerySet[AuditEntry]:
-        actor = actor_of(self.request)
-        entries = AuditEntry.objects.select_related("tenant")
-        bound = actor.token is not None and actor.token.tenant_id is not None
-        if actor.user.is_staff and not bound:
-            return entries
-        owned = owned_tenants(actor)
-        if not owned.exists():
-            raise NotAllowed(
-                "owners_only",
-                _("Only owners of a tenant and admins see the audit trail."),
-                _("Ask one of them."),
-            )
-        return entries.filter(tenant__in=owned)
-
-    @extend_schema(
-        summary="Who changed what, and what was refused (owners: their tenants; admins: all)",
-        responses=answers({200: shapes.AuditShape(many=True)}),
-    )
-    def get(self, request: Request) -> Response:
-        return self.page()

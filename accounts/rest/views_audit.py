@@ -1,0 +1,74 @@
+"""What happened: the audit trail, as JSON by pages or as CSV in one go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import trail
+from accounts.models import AuditEntry
+from accounts.rest import shapes
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.views import ListView
+from accounts.trail_export import csv_lines
+
+
+class CSVRenderer(JSONRenderer):
+    """Only to be asked for, by `?format=csv` or Accept: the view itself writes the lines."""
+
+    media_type = "text/csv"
+    format = "csv"
+
+
+class AuditView(ListView):
+    serializer_class = shapes.AuditShape
+    queryset = AuditEntry.objects.none()
+    filter_backends = (DjangoFilterBackend,)
+    filterset_class = trail.TrailFilter
+    renderer_classes = (JSONRenderer, CSVRenderer)
+    keyset = trail.KEYSET
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        return trail.visible(actor_of(self.request))
+
+    @extend_schema(
+        summary="Who changed what, and what was refused (owners: their tenants; admins: all)",
+        parameters=[
+            OpenApiParameter(
+                "format", str, enum=["json", "csv"], description="csv: all that is found, without pages."
+            )
+        ],
+        responses=answers(
+            {
+                (200, "application/json"): shapes.AuditShape(many=True),  # type: ignore[dict-item]
+                (200, "text/csv"): OpenApiTypes.STR,  # type: ignore[dict-item]
+            }
+        ),
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        if not isinstance(request.accepted_renderer, CSVRenderer):
+            return self.page()
+        entries = self.filter_queryset(self.get_queryset())
+        return StreamingHttpResponse(
+            csv_lines(entries),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": 'attachment; filename="audit.csv"'},
+        )
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """A refusal is JSON, whatever was asked for."""
+        if hasattr(self.request, "accepted_renderer"):
+            self.request.accepted_renderer = JSONRenderer()
+            self.request.accepted_media_type = JSONRenderer.media_type
+        response: Any = super().handle_exception(exc)
+        return response

@@ -1,0 +1,96 @@
+"""The lines of the audit trail in words, in the reader's language. The line itself keeps codes and names only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from accounts.models import AuditEntry, Role
+
+KINDS = {
+    "sign-in": lazy("Sign-ins"),
+    "member": lazy("Members and roles"),
+    "user": lazy("People"),
+    "ssh_key": lazy("SSH keys"),
+    "token": lazy("API tokens"),
+    "workspace": lazy("Workspaces"),
+    "tenant": lazy("Tenants"),
+    "quota": lazy("Quotas"),
+    "pool": lazy("Pools"),
+    "cluster": lazy("Clusters"),
+}
+
+DONE = {
+    "sign-in": lazy("%(actor)s signed in."),
+    "sign-out": lazy("%(actor)s signed out."),
+    "user.sign-out-everywhere": lazy("%(actor)s signed out in every browser."),
+    "user.activate": lazy("%(actor)s activated %(username)s again."),
+    "user.deactivate": lazy("%(actor)s deactivated %(username)s."),
+    "user.create": lazy("%(actor)s made an account for %(username)s."),
+    "user.add": lazy("%(actor)s made an account for %(name)s."),
+    "user.change": lazy("%(actor)s changed the account of %(name)s."),
+    "user.set_password": lazy("%(actor)s set a new password for %(username)s."),
+    "second-factor.on": lazy("%(actor)s turned on a second factor."),
+    "second-factor.off": lazy("%(actor)s turned off the second factor."),
+    "second-factor.reset": lazy("%(actor)s took away the second factor of %(username)s."),
+    "second-factor.recovery-codes": lazy("%(actor)s made new recovery codes."),
+    "second-factor.recovery-code-used": lazy("%(actor)s signed in with a recovery code."),
+    "member.add": lazy("%(actor)s let %(username)s in, as %(role)s."),
+    "member.change": lazy("%(actor)s gave %(username)s the role %(role)s."),
+    "member.remove": lazy("%(actor)s took %(username)s out."),
+    "ssh_key.add": lazy("%(actor)s added the SSH key “%(name)s” (%(fingerprint)s)."),
+    "ssh_key.remove": lazy("%(actor)s removed the SSH key “%(name)s” (%(fingerprint)s)."),
+    "token.create": lazy("%(actor)s made the API token “%(name)s” for %(user)s: %(scopes)s, %(days)s days."),
+    "token.revoke": lazy("%(actor)s revoked the API token “%(name)s”."),
+    "tenant.create": lazy("%(actor)s made the tenant “%(name)s”."),
+    "tenant.add": lazy("%(actor)s made the tenant “%(name)s”."),
+    "tenant.change": lazy("%(actor)s changed the tenant “%(name)s”."),
+    "workspace.launch": lazy("%(actor)s launched the workspace “%(name)s”."),
+    "workspace.start": lazy("%(actor)s started the workspace “%(name)s”."),
+    "workspace.stop": lazy("%(actor)s stopped the workspace “%(name)s”."),
+    "workspace.restart": lazy("%(actor)s restarted the workspace “%(name)s”."),
+    "workspace.delete": lazy("%(actor)s deleted the workspace “%(name)s”."),
+    "workspace.extend": lazy("%(actor)s extended the lifetime of the workspace “%(name)s”."),
+    "workspace.change": lazy("%(actor)s changed the workspace “%(name)s”."),
+    "workspace.clone": lazy("%(actor)s copied the settings of the workspace “%(name)s”."),
+    "quota.change": lazy("%(actor)s changed the quota “%(name)s”."),
+    "quota.add": lazy("%(actor)s gave the quota “%(name)s”."),
+    "quota.delete": lazy("%(actor)s took away the quota “%(name)s”."),
+    "pool.open": lazy("%(actor)s opened the pool “%(name)s”."),
+    "pool.close": lazy("%(actor)s closed the pool “%(name)s”."),
+    "cluster.test": lazy("%(actor)s tested the connection to the cluster “%(name)s”."),
+}
+
+
+def sentence(entry: AuditEntry) -> str:
+    """What happened. Actions without words of their own are named by their code."""
+    known = _values(entry)
+    if entry.outcome == AuditEntry.Outcome.REFUSED:
+        if entry.action == "sign-in":
+            return _("A sign-in as %(actor)s was refused (%(code)s).") % known
+        if "path" in entry.data:
+            return _("%(actor)s was refused at %(path)s (%(code)s).") % known
+        return _("%(actor)s was refused: %(action)s (%(code)s).") % known
+    words = DONE.get(entry.action)
+    if words is None:
+        return (
+            _("%(actor)s did %(action)s: %(name)s.") % known
+            if entry.data.get("name")
+            else (_("%(actor)s did %(action)s.") % known)
+        )
+    return str(words) % known
+
+
+def _values(entry: AuditEntry) -> dict[str, Any]:
+    """What sentences may name. What an older line does not have is a dash."""
+    values: dict[str, Any] = defaultdict(lambda: "–", entry.data)
+    values["actor"] = entry.actor_name or _("Berth")
+    values["action"] = entry.action
+    if isinstance(values.get("scopes"), list):
+        values["scopes"] = ", ".join(map(str, values["scopes"]))
+    if values.get("role") in Role.values:
+        values["role"] = Role(values["role"]).label
+    return values

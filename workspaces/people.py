@@ -1,0 +1,97 @@
+"""What the people of a tenant run, for those who look after it; and taking somebody out with what they run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from django.db import transaction
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+
+from accounts import members
+from accounts.access import Actor, visible_tenants
+from accounts.models import Membership, Tenant, User
+
+from . import lifecycle
+from .models import Desired, Workspace
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A person of a tenant, with what they have there."""
+
+    user: User
+    role: str = ""
+    role_label: str = ""
+    running: list[Workspace] = field(default_factory=list)
+    stopped: list[Workspace] = field(default_factory=list)
+
+
+def seats(tenant: Tenant, memberships: Sequence[Membership]) -> list[Seat]:
+    """These members. One query."""
+    found = _workspaces(tenant, [membership.user_id for membership in memberships])
+    return [
+        _seat(m.user, found[m.user_id], role=m.role, role_label=m.get_role_display()) for m in memberships
+    ]
+
+
+def left_behind(tenant: Tenant) -> list[Seat]:
+    """Who still has something here, and may no longer reach it: taken out of the tenant, or deactivated."""
+    inside = Membership.objects.filter(tenant=tenant, user__is_active=True)
+    rows = (
+        _there(tenant)
+        .exclude(owner__in=inside.values("user"))
+        .exclude(owner__is_staff=True, owner__is_active=True)
+        .select_related("owner")
+    )
+    by_owner: dict[User, list[Workspace]] = defaultdict(list)
+    for row in rows.order_by("owner__username", "name"):
+        by_owner[row.owner].append(row)
+    return [_seat(owner, workspaces) for owner, workspaces in by_owner.items()]
+
+
+def what_they_have(tenant: Tenant, user: User) -> Seat:
+    return _seat(user, _workspaces(tenant, [user.pk])[user.pk])
+
+
+def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
+    """All that the actor may see, with `people`, `running` and the actor's own `role`."""
+    members_of = Membership.objects.filter(tenant=OuterRef("pk"), user__is_active=True)
+    running = Workspace.objects.filter(tenant=OuterRef("pk"), desired=Desired.RUNNING)
+    return visible_tenants(actor).annotate(
+        people=_count(members_of),
+        running=_count(running),
+        role=Subquery(members_of.filter(user=actor.user).values("role")[:1]),
+    )
+
+
+@transaction.atomic
+def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
+    """Out of the tenant; with `stop`, what they run there is stopped. Both or neither."""
+    user = members.member(tenant, username).user
+    members.remove(actor, tenant, username)
+    if stop:
+        for workspace in what_they_have(tenant, user).running:
+            lifecycle.stop(actor, workspace)
+
+
+def _count(rows: QuerySet[Membership] | QuerySet[Workspace]) -> Subquery:
+    return Subquery(rows.order_by().values("tenant").annotate(count=Count("pk")).values("count"))
+
+
+def _there(tenant: Tenant) -> QuerySet[Workspace]:
+    rows = Workspace.objects.filter(~Q(desired=Desired.DELETED), tenant=tenant, deleted_at__isnull=True)
+    return rows.select_related("pool")
+
+
+def _workspaces(tenant: Tenant, owners: Iterable[object]) -> dict[object, list[Workspace]]:
+    by_owner: dict[object, list[Workspace]] = defaultdict(list)
+    for row in _there(tenant).filter(owner__in=list(owners)).order_by("name"):
+        by_owner[row.owner_id].append(row)
+    return by_owner
+
+
+def _seat(user: User, workspaces: list[Workspace], *, role: str = "", role_label: str = "") -> Seat:
+    running = [row for row in workspaces if row.desired == Desired.RUNNING]
+    return Seat(user, role, role_label, running, [row for row in workspaces if row not in running])

@@ -1,0 +1,32 @@
+"""How much of their share each of a person's tenants uses, in names and words: the meters of the first page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accounts.access import Actor
+from accounts.models import Tenant
+from quotas.queries import limits_for, quotas_for, visible_quotas
+
+
+def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
+    """By tenant: its GPUs in each pool, then what it uses of its limits over all pools. Five queries for any number."""
+    rows = list(visible_quotas(actor).filter(tenant__in=tenants))
+    pools: dict[str, list[dict[str, Any]]] = {}
+    for row, quota in zip(rows, quotas_for(actor, rows), strict=True):
+        share = {"name": row.pool.name, "used": quota["used_gpus"], "limit": quota["limit_gpus"]}
+        pools.setdefault(row.tenant.slug, []).append(share)
+    limits = {limit["tenant"]: limit for limit in limits_for(actor)}
+    found = [
+        {"tenant": tenant, "pools": pools.get(tenant.slug, []), "limits": _set(limits[tenant.slug])}
+        for tenant in tenants
+    ]
+    return [share for share in found if share["pools"] or share["limits"]]
+
+
+def _set(limits: dict[str, Any]) -> dict[str, Any]:
+    """Without what has no limit."""
+    return {
+        name: amount for name, amount in limits.items() if name != "tenant" and amount["limit"] is not None
+    }
