@@ -34,9 +34,7 @@ def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:
     return tenant
 
 
-def set_role(
-    actor: Actor, tenant: Tenant, username: str, role: str, *, was: str | None = None
-) -> Membership:
+def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str | None = None) -> Membership:
     """Let a person in, or give them another role. `username` may be their e-mail address.
 
     `was` is the role that the actor saw when they decided ("" for somebody who is not in): another one by now, and
@@ -83,22 +81,48 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
 
     Who is activated again has their memberships, tokens and keys as before, and signs in anew.
     """
+    with _changing_people(actor, user, one_stays=not active):
+        if not active:
+            sessions.end_all(user)
+        User.objects.filter(pk=user.pk).update(is_active=active)
+        action = "user.activate" if active else "user.deactivate"
+        audit.record(actor, action, target=user, data={"username": user.username})
+        signals.access_changed.send(sender=User, user=user)
+
+
+def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
+    """Admins may everything in this installation."""
+    with _changing_people(actor, user, one_stays=not is_admin):
+        User.objects.filter(pk=user.pk).update(is_staff=is_admin, staff_by_group=False)
+        action = "user.make_admin" if is_admin else "user.unmake_admin"
+        audit.record(actor, action, target=user, data={"username": user.username})
+        signals.access_changed.send(sender=User, user=user)
+
+
+def delete_person(actor: Actor, user: User) -> None:
+    """For people who never launched anything. Whoever did is deactivated: what they did stays theirs."""
+    with _changing_people(actor, user, one_stays=True):
+        audit.record(actor, "user.delete", target=user, data={"username": user.username})
+        signals.access_changed.send(sender=User, user=user)
+        try:
+            user.delete()
+        except ProtectedError:
+            raise Conflict(
+                "person_has_work",
+                _("%(name)s has workspaces, or had some.") % {"name": user.username},
+                _("Deactivate them instead: what they did stays theirs."),
+            ) from None
+
+
+@contextmanager
+def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[None]:
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
     with transaction.atomic():
         both = User.objects.select_for_update().filter(pk__in={actor.user.pk, user.pk}).order_by("pk")
-        myself = {row.pk: row for row in both}[actor.user.pk]
-        if not active:
-            _require_one_stays(myself, user)
-            sessions.end_all(user)
-        User.objects.filter(pk=user.pk).update(is_active=active)
-        audit.record(
-            actor,
-            "user.activate" if active else "user.deactivate",
-            target=user,
-            data={"username": user.username},
-        )
-        signals.access_changed.send(sender=User, user=user)
+        if one_stays:
+            _require_one_stays({row.pk: row for row in both}[actor.user.pk], user)
+        yield
 
 
 @contextmanager
@@ -160,6 +184,6 @@ def _require_one_stays(admin: User, user: User) -> None:
     """Nobody shuts out themselves, nor, of two admins at once, each the other."""
     if user.pk == admin.pk:
         raise Conflict(
-            "yourself", _("You cannot deactivate yourself."), _("Ask another admin, so that one stays.")
+            "yourself", _("You cannot take away your own access."), _("Ask another admin, so that one stays.")
         )
     Actor(admin).require(Scope.ADMIN)

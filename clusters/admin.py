@@ -1,82 +1,189 @@
-"""Admin pages for clusters, and for the messages that no rule explains yet."""
+"""Admin pages for clusters, with a test of the connection; and for the messages that no rule explains yet."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.forms import ModelForm
-from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST
 
 from accounts import audit
-from accounts.access import Actor
-from accounts.models import User
-from clusters.doctor import Level, examine
+from accounts.admin.meters import meter
+from accounts.admin.recorded import RecordedPage
+from accounts.models import Tenant
+from accounts.rest.actors import actor_of
+from clusters.doctor import Check, Finding, Level, examine
 from clusters.models import Cluster, UnknownCause
 
-LEVELS = {Level.OK: messages.SUCCESS, Level.WARN: messages.WARNING, Level.FAIL: messages.ERROR}
-
-
-def actor_of(request: HttpRequest) -> Actor:
-    assert isinstance(request.user, User)
-    return Actor(request.user)
+MOST_NAMESPACES = 3  # in which a missing right is looked for
+MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
 
 
 @admin.register(Cluster)
-class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ("name", "slug", "connection", "version", "nodes_seen", "reachable")
+class ClusterPage(RecordedPage[Cluster]):
+    purpose = gettext_lazy(
+        "The Kubernetes clusters that Berth drives: how to reach each, and what holds in it."
+    )
+    list_display = ("name", "is_reached", "connection", "version", "nodes_ready", "pools_here", "exposure")
+    list_filter = ("connection", "exposure", ("unreachable_since", admin.EmptyFieldListFilter))
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
     readonly_fields = ("version", "unreachable_since", "unreachable_reason")
     actions = ("test_connection",)
+    change_form_template = "admin/clusters/cluster/change_form.html"
     fieldsets = (
         (None, {"fields": ("name", "slug")}),
-        (_("Connection"), {"fields": ("connection", "kubeconfig_path", "context")}),
-        (_("Access to workspaces"), {"fields": ("exposure", "ssh_service_port")}),
-        (_("Storage"), {"fields": ("home_class", "home_mib", "disk_class")}),
-        (_("Images"), {"fields": ("image_pull_secrets",)}),
-        (_("Isolation of tenants"), {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs")}),
-        (_("As last seen"), {"fields": ("version", "unreachable_since", "unreachable_reason")}),
+        (
+            gettext_lazy("Connection"),
+            {
+                "fields": ("connection", "kubeconfig_path", "context"),
+                "description": gettext_lazy("Its secrets stay in the file; Berth keeps its path alone."),
+            },
+        ),
+        (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
+        (gettext_lazy("Storage"), {"fields": ("home_class", "home_mib", "disk_class")}),
+        (gettext_lazy("Images"), {"fields": ("image_pull_secrets",)}),
+        (
+            gettext_lazy("Isolation of tenants"),
+            {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs")},
+        ),
+        (gettext_lazy("As last seen"), {"fields": ("version", "unreachable_since", "unreachable_reason")}),
     )
 
-    @admin.display(boolean=True, description=_("reachable"))
-    def reachable(self, cluster: Cluster) -> bool:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
+        clusters: QuerySet[Cluster] = super().get_queryset(request)
+        return clusters.annotate(
+            count_nodes=Count("nodes", distinct=True),
+            count_ready=Count("nodes", filter=Q(nodes__ready=True), distinct=True),
+            count_pools=Count("pools", distinct=True),
+        )
+
+    @admin.display(boolean=True, description=gettext_lazy("reachable"), ordering="unreachable_since")
+    def is_reached(self, cluster: Cluster) -> bool:
         return cluster.unreachable_since is None
 
-    @admin.display(description=_("nodes"))
-    def nodes_seen(self, cluster: Cluster) -> int:
-        return cluster.nodes.count()
+    @admin.display(description=gettext_lazy("nodes ready"))
+    def nodes_ready(self, cluster: Any) -> SafeString:
+        facts = {"ready": cluster.count_ready, "all": cluster.count_nodes}
+        return meter(cluster.count_ready, cluster.count_nodes, _("%(ready)d of %(all)d") % facts)
 
-    @admin.action(description=_("Test the connection, rights, storage, nodes and addresses"))
-    def test_connection(self, request: HttpRequest, clusters: QuerySet[Cluster]) -> None:
-        for cluster in clusters:
-            for finding in examine(cluster):
-                text = f"{cluster.slug}: {finding.message} {finding.hint}"
-                self.message_user(request, text.strip(), LEVELS[finding.level])
+    @admin.display(description=gettext_lazy("pools"), ordering="count_pools")
+    def pools_here(self, cluster: Any) -> int:
+        return int(cluster.count_pools)
 
-    def save_model(self, request: HttpRequest, obj: Cluster, form: ModelForm[Any], change: bool) -> None:
+    def why_kept(self, obj: Any) -> str:
+        names = ", ".join(str(pool) for pool in obj.pools.all())
+        return _("It has pools: %(names)s. Delete those first.") % {"names": names} if names else ""
+
+    # --- the test
+
+    def get_urls(self) -> list[URLPattern]:
+        test = self.admin_site.admin_view(require_POST(self.test_view))
+        return [path("<path:object_id>/test/", test, name="clusters_cluster_test"), *super().get_urls()]
+
+    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        cluster = self.get_object(request, unquote(object_id))
+        if cluster is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
+        return self._tested(request, [cluster])
+
+    @admin.action(description=gettext_lazy("Test the connection"))
+    def test_connection(self, request: HttpRequest, clusters: QuerySet[Cluster]) -> HttpResponse | None:
+        chosen = list(clusters[: MOST_AT_ONCE + 1])
+        if len(chosen) > MOST_AT_ONCE:
+            text = _("Choose at most %(count)d at once.") % {"count": MOST_AT_ONCE}
+            self.message_user(request, text, messages.WARNING)
+            return None
+        return self._tested(request, chosen)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """“Save and test”: once saved, outside of the transaction, as a test may take a while."""
+        response = super().changeform_view(request, *args, **kwargs)
+        saved: Cluster | None = getattr(request, "saved_cluster", None)
+        if "_test" in request.POST and saved is not None and response.status_code == 302:
+            return self._tested(request, [saved])
+        return response
+
+    def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        verb = "change" if change else "add"
-        audit.record(actor_of(request), f"cluster.{verb}", target=obj, data={"fields": form.changed_data})
+        request.saved_cluster = obj  # type: ignore[attr-defined]
 
-    def delete_model(self, request: HttpRequest, obj: Cluster) -> None:
-        audit.record(actor_of(request), "cluster.delete", target=obj, data={"name": obj.name})
-        super().delete_model(request, obj)
+    def _tested(self, request: HttpRequest, clusters: list[Cluster]) -> HttpResponse:
+        """Looks and changes nothing in the cluster; the test itself is on record."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        namespaces = [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
+        results = []
+        for cluster in clusters:
+            findings = examine(cluster, namespaces)
+            failures = sum(finding.level == Level.FAIL for finding in findings)
+            data = {"name": cluster.name, "failures": failures}
+            audit.record(actor_of(request), "cluster.test", target=cluster, data=data)
+            results.append(
+                {
+                    "cluster": cluster,
+                    "checks": by_check(findings),
+                    "failures": failures,
+                    "verdict": verdict(failures, sum(f.level == Level.WARN for f in findings)),
+                    "yaml": "\n".join(finding.yaml for finding in findings if finding.yaml),
+                    "again": reverse("admin:clusters_cluster_test", args=[cluster.pk]),
+                }
+            )
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Test of the connection"),
+            "opts": self.opts,
+            "results": results,
+        }
+        return TemplateResponse(request, "admin/clusters/cluster/test.html", context)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Cluster]) -> None:
-        for cluster in queryset:
-            self.delete_model(request, cluster)
+    def response_add(self, request: HttpRequest, obj: Cluster, post_url_continue: str | None = None) -> Any:
+        """To its page, where the test is offered."""
+        super().response_add(request, obj, post_url_continue)
+        return HttpResponseRedirect(reverse("admin:clusters_cluster_change", args=[obj.pk]))
+
+
+def by_check(findings: list[Finding]) -> list[tuple[str, list[Finding]]]:
+    """In the order of the checks; one that did not come to be looked at is left out."""
+    found = ((check, [finding for finding in findings if finding.check == check]) for check in Check)
+    return [(str(check.label), rows) for check, rows in found if rows]
+
+
+def verdict(failures: int, warnings: int) -> str:
+    if failures:
+        text = ngettext("%(count)d thing is missing.", "%(count)d things are missing.", failures)
+        return text % {"count": failures}
+    if warnings:
+        text = ngettext(
+            "It works; %(count)d thing could be better.",
+            "It works; %(count)d things could be better.",
+            warnings,
+        )
+        return text % {"count": warnings}
+    return _("All is well.")
 
 
 @admin.register(UnknownCause)
-class UnknownCauseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class UnknownCausePage(RecordedPage[UnknownCause]):
     """To be given a rule, then deleted."""
 
+    purpose = gettext_lazy(
+        "Words of a cluster that no rule of Berth's explains: people see them as they are. "
+        "Write a rule, then delete the line."
+    )
     list_display = ("text", "source", "count", "first_at", "last_at")
     list_filter = ("source",)
     search_fields = ("text",)
+    date_hierarchy = "last_at"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

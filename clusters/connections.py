@@ -42,8 +42,8 @@ def api_for(cluster: Cluster) -> Api:
     return known[1]
 
 
-def connect(cluster: Cluster) -> Api:
-    """A connection of its own, not kept."""
+def connect(cluster: Cluster, *, within_seconds: float | None = None) -> Api:
+    """A connection of its own, not kept; perhaps one whose requests must all be answered within a while."""
     configuration = Configuration()
     try:
         if cluster.connection == Cluster.Connection.IN_CLUSTER:
@@ -62,7 +62,7 @@ def connect(cluster: Cluster) -> Api:
     configuration.retries = False  # urllib3's own retries would hide what we decide about
     client = ApiClient(configuration)
     client.user_agent = "berth"
-    return Api(Transport(client))
+    return Api(Transport(client, within_seconds=within_seconds))
 
 
 def _settings_of(cluster: Cluster) -> Settings:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db.models import TextChoices
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from clusters.api import Api
 from clusters.connections import connect
 from clusters.errors import ClusterError, ClusterRefused
+from clusters.faults import explained
 from clusters.inventory import node_values
+from clusters.kinds import KINDS
 from clusters.models import Cluster
 from clusters.permissions import NEEDS, Need
 from clusters.transport import Json, Objects
 
 OLDEST_MINOR, NEWEST_MINOR = 30, 36
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+WITHIN_SECONDS = 20.0  # somebody waits for the page
+AT_ONCE = 8  # requests for rights
 GPU = re.compile(r"gpu|/mig-|vcuda", re.IGNORECASE)
 
 
@@ -30,38 +36,52 @@ class Level(TextChoices):
     FAIL = "fail"
 
 
+class Check(TextChoices):
+    CONNECTION = "connection", _lazy("Connection and version")
+    RIGHTS = "rights", _lazy("Rights")
+    STORAGE = "storage", _lazy("Storage")
+    NODES = "nodes", _lazy("Nodes and GPUs")
+    ADDRESSES = "addresses", _lazy("Addresses of workspaces")
+    ISOLATION = "isolation", _lazy("Isolation of tenants")
+
+
 @dataclass(frozen=True)
 class Finding:
     level: Level
     message: str
     hint: str = ""
+    check: Check = Check.CONNECTION
+    yaml: str = ""  # what to add to the ClusterRole
 
 
-def examine(cluster: Cluster) -> list[Finding]:
-    """Every finding, the good ones too. Nothing more is looked at where there is no connection."""
+def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
+    """Every finding, the good ones too. Nothing more is looked at where there is no connection.
+
+    A right that is missing is also looked for in these namespaces: it may be granted there and not everywhere.
+    """
     try:
-        api = connect(cluster)
+        api = connect(cluster, within_seconds=WITHIN_SECONDS)
         version = api.version()
     except ClusterError as error:
-        return [
-            Finding(
-                Level.FAIL,
-                error.message,
-                _("Check the connection in the cluster's settings, and the network."),
-            )
-        ]
+        message, hint = explained(error, cluster)
+        return [Finding(Level.FAIL, message, hint)]
     findings = [about_version(version)]
-    for check in (rights, storage, nodes, addresses):
-        try:
-            findings += check(api, cluster)
-        except ClusterError as error:
-            findings.append(
-                Finding(
-                    Level.FAIL, error.message, _("Try again; grant the right if one is named as missing.")
-                )
-            )
-    findings.append(isolation(cluster))
-    return findings
+    looks = {Check.STORAGE: storage, Check.NODES: nodes, Check.ADDRESSES: addresses}
+    findings += _of(Check.RIGHTS, cluster, lambda: rights(api, cluster, namespaces))
+    for check, look in looks.items():
+        findings += _of(check, cluster, lambda look=look: look(api, cluster))  # type: ignore[misc]
+    return [*findings, replace(isolation(cluster), check=Check.ISOLATION)]
+
+
+def _of(check: Check, cluster: Cluster, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    try:
+        return [replace(finding, check=check) for finding in look()]
+    except ClusterRefused as refused:
+        if refused.status == 403:  # the right is named as missing already
+            return [Finding(Level.WARN, _("This could not be looked at: a right is missing."), "", check)]
+        return [Finding(Level.FAIL, *explained(refused, cluster), check)]
+    except ClusterError as error:
+        return [Finding(Level.FAIL, *explained(error, cluster), check)]
 
 
 def about_version(version: str) -> Finding:
@@ -78,36 +98,52 @@ def about_version(version: str) -> Finding:
 # --- rights
 
 
-def rights(api: Api, cluster: Cluster) -> Iterator[Finding]:
+def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterator[Finding]:
     """Asks the cluster for each right by itself: what it says is what counts, however it was granted."""
+    wanted = [(need, verb) for need in NEEDS for verb in need.verbs]
     try:
-        missing = [(need, [verb for verb in need.verbs if not may(api, need, verb)]) for need in NEEDS]
+        first = may(api, *wanted[0])
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            others = list(pool.map(lambda right: may(api, *right), wanted[1:]))
     except ClusterRefused as refused:
         if refused.status != 404:
             raise
         yield Finding(Level.WARN, _("The cluster does not tell what Berth may do: it has no access reviews."))
         return
-    for need, verbs in missing:
-        if verbs:
-            yield Finding(
-                Level.FAIL,
-                _("Berth may not %(verbs)s %(resource)s.")
-                % {"verbs": ", ".join(verbs), "resource": need.resource},
-                _(
-                    "Grant it: the ClusterRole in deploy/kubernetes/rbac.yaml has every right that Berth needs."
-                ),
-            )
-    if not any(verbs for __, verbs in missing):
-        count = sum(len(need.verbs) for need in NEEDS)
-        yield Finding(Level.OK, _("Berth has all %(count)s rights that it needs.") % {"count": count})
+    granted = dict(zip(wanted, [first, *others], strict=True))
+    for need in NEEDS:
+        if verbs := [verb for verb in need.verbs if not granted[need, verb]]:
+            yield missing(api, need, verbs, namespaces)
+    if all(granted.values()):
+        yield Finding(Level.OK, _("Berth has all %(count)s rights that it needs.") % {"count": len(wanted)})
 
 
-def may(api: Api, need: Need, verb: str) -> bool:
+def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:
+    """What to add to the ClusterRole; and where the right is there after all, but not everywhere."""
+    facts = {"verbs": ", ".join(verbs), "resource": need.resource}
+    message = _("Berth may not %(verbs)s %(resource)s.") % facts
+    hint = _(
+        "Add these lines to Berth's ClusterRole; deploy/kubernetes/rbac.yaml has every right that it needs."
+    )
+    if KINDS[need.kind].namespaced:
+        within = [name for name in namespaces if all(may(api, need, verb, name) for verb in verbs)]
+        if within:
+            hint = _(
+                "It may in %(namespaces)s, but not in every namespace, and new ones are made for new tenants: "
+                "bind the role with a ClusterRoleBinding, not a RoleBinding."
+            ) % {"namespaces": ", ".join(within)}
+    rule = f'- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
+    return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
+
+
+def may(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
+    """In all namespaces unless one is named."""
     attributes = {
         "group": need.group,
         "resource": need.resource.partition("/")[0],
         "subresource": need.subresource,
         "verb": verb,
+        "namespace": namespace,
     }
     review = api.create(
         {

@@ -33,9 +33,11 @@ Query = Mapping[str, str | int]
 class Transport:
     """Thread-safe: urllib3 keeps one connection per request under way."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, *, within_seconds: float | None = None) -> None:
+        """`within_seconds`: for all requests together, after which each counts as not answered."""
         self._client = client
         self._host: str = client.configuration.host
+        self._deadline = None if within_seconds is None else time.monotonic() + within_seconds
 
     def request(
         self,
@@ -107,9 +109,13 @@ class Transport:
             body=body,
             auth_settings=["BearerToken"],
         )
-        answer = self._client.call_api(
-            *parameters, _request_timeout=(CONNECT_TIMEOUT_SECONDS, read_timeout_seconds)
-        )
+        timeouts = (CONNECT_TIMEOUT_SECONDS, read_timeout_seconds)
+        if self._deadline is not None:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise ClusterUnavailable(f"Cannot reach {self._host}: no answer in time")
+            timeouts = (min(timeouts[0], left), min(timeouts[1], left))
+        answer = self._client.call_api(*parameters, _request_timeout=timeouts)
         response: urllib3.BaseHTTPResponse = answer.response
         return response
 

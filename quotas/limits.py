@@ -26,6 +26,8 @@ CODES = {"no_quota": "quota_exceeded", "above_quota": "quota_exceeded"}
 def refuse_what_never_fits(claim: Claim) -> None:
     """Raise a Refusal when no wait would help: by the tenant's limits, or by the size of the nodes."""
     _refuse_wrong_kind(claim)
+    if not claim.pool.is_open:
+        raise _refusal(Reason("pool_closed"))
     waiting = pool_state.as_waiting(claim)
     quota = pool_state.tenant_quotas(claim.pool, {claim.tenant_id})[claim.tenant_id]
     # By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known.

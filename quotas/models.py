@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -70,6 +71,12 @@ class Pool(models.Model):
     # Requests are limits divided by this: how far CPU and memory may be overcommitted.
     cpu_overcommit = models.DecimalField(_("CPU overcommit"), max_digits=5, decimal_places=2, default=1)
     memory_overcommit = models.DecimalField(_("memory overcommit"), max_digits=5, decimal_places=2, default=1)
+    is_open = models.BooleanField(
+        _("in use"),
+        default=True,
+        db_default=True,
+        help_text=_("Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting."),
+    )
     # An admission pass is on its way; set by whoever enqueues it, cleared by the pass before it reads.
     pass_queued_at = models.DateTimeField(null=True, editable=False)
 
@@ -126,9 +133,13 @@ class Quota(models.Model):
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="quotas")
     pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="quotas")
-    nominal_gpus = models.PositiveIntegerField(_("nominal GPUs"), default=0)
+    nominal_gpus = models.PositiveIntegerField(
+        _("own GPUs"), default=0, help_text=_("Whole GPUs that the tenant may use of this pool at once.")
+    )
     borrowing_limit_gpus = models.PositiveIntegerField(
-        _("may borrow"), default=0, help_text=_("Not yet lent: the nominal GPUs are the limit.")
+        _("may borrow"),
+        default=0,
+        help_text=_("GPUs beyond its own, while others leave them free. Not yet lent: its own are the limit."),
     )
 
     class Meta:
@@ -142,14 +153,25 @@ class Quota(models.Model):
     def __str__(self) -> str:
         return f"{self.tenant} · {self.pool}"
 
+    def clean(self) -> None:
+        if self.borrowing_limit_gpus and not self.nominal_gpus:
+            text = _("Who has no GPUs of their own borrows none. Give them at least 1, or let them borrow 0.")
+            raise ValidationError({"borrowing_limit_gpus": text})
+
 
 class TenantLimit(models.Model):
     """What a tenant may use over all pools; empty means no limit."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, related_name="limit")
-    cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"), null=True, blank=True)
-    memory_mib = models.PositiveIntegerField(_("memory (MiB)"), null=True, blank=True)
-    workspaces = models.PositiveIntegerField(_("workspaces at once"), null=True, blank=True)
+    cpu_millicores = models.PositiveIntegerField(
+        _("CPU (millicores)"), null=True, blank=True, help_text=_("1000 are one core. Empty: no limit.")
+    )
+    memory_mib = models.PositiveIntegerField(
+        _("memory (MiB)"), null=True, blank=True, help_text=_("1024 are one GiB. Empty: no limit.")
+    )
+    workspaces = models.PositiveIntegerField(
+        _("workspaces at once"), null=True, blank=True, help_text=_("Empty: no limit.")
+    )
 
     class Meta:
         verbose_name = _("limit of a tenant")

@@ -22,6 +22,7 @@ def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
         waiting=waiting,
         tenants=tenant_quotas(pool, {claim.tenant for claim in waiting}),
         now=timezone.now(),
+        is_open=pool.is_open,
     )
 
 

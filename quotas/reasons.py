@@ -56,6 +56,10 @@ REASONS = {
         _("The nodes of this pool are full of other programs."),
         _("Choose another pool, or ask your admin."),
     ),
+    "pool_closed": (
+        _("This pool is out of use."),
+        _("What waits starts by itself once it is in use again. Choose another pool, or ask your admin."),
+    ),
     "no_node_ready": (
         _("No node of this pool is ready."),
         _("It starts by itself when one is. Choose another pool if you cannot wait, or ask your admin."),

@@ -104,6 +104,7 @@ class PoolState:
     waiting: tuple[Waiting, ...]
     tenants: Mapping[UUID, TenantQuota]
     now: datetime
+    is_open: bool = True
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,8 @@ class _Line:
 
     def _never(self, claim: Waiting) -> Reason | None:
         """Why no other request has to wait for this one."""
+        if not self.state.is_open:
+            return Reason("pool_closed")
         if not self.nodes:
             return Reason("no_node_ready")
         rooms = [node.without_ours for node in self.nodes.values()]

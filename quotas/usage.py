@@ -27,3 +27,9 @@ def held_over_all_pools(tenants: set[UUID]) -> defaultdict[UUID, Limits]:
         workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE)),
     )
     return defaultdict(lambda: Limits(0, 0, 0), {tenant: Limits(*held) for tenant, *held in rows})
+
+
+def held_in_pools(pools: set[UUID]) -> defaultdict[UUID, int]:
+    """Units by pool, of all tenants."""
+    admitted = Claim.objects.filter(state=Claim.State.ADMITTED, pool__in=pools).order_by()
+    return defaultdict(int, admitted.values_list("pool_id").annotate(held=Sum("units")))

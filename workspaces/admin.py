@@ -1,79 +1,181 @@
-"""Where admins keep the catalogue of images, and find anybody's workspace. What happens to one is done on its page."""
+"""Where admins keep the catalogue (images, sizes), and find and stop anybody's workspace."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext_lazy as _
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import audit
-from accounts.rest.actors import actor_of
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyPage, RecordedPage
+from quotas import passes
+from quotas.models import Flavor
+from quotas.scheduling import as_gpus
 
-from .models import Image, Workspace
+from . import lifecycle
+from .models import Desired, Image, Phase, Workspace
+
+
+class StopWorkspaces(Previewed[Workspace]):
+    name = "stop"
+    short_description = gettext_lazy("Stop, keep files …")
+    title = gettext_lazy("Stop workspaces")
+    button = gettext_lazy("Stop, keep files")
+    is_grave = True
+
+    def notes(self) -> list[str]:
+        return [
+            _(
+                "Homes and disks stay. What is only in memory is lost: kernels, unsaved notebooks, running programs."
+            ),
+            _("Its person reads in its story who stopped it, and may start it again."),
+        ]
+
+    def effects(self, actor: Actor, rows: Sequence[Workspace]) -> list[Effect]:
+        return [self._effect(workspace) for workspace in rows]
+
+    def _effect(self, workspace: Workspace) -> Effect:
+        pk = str(workspace.pk)
+        facts = {"name": workspace.name, "user": workspace.owner.username, "tenant": workspace.tenant}
+        whom = _("%(name)s of %(user)s in %(tenant)s") % facts
+        if workspace.desired != Desired.RUNNING:
+            return Effect(pk, whom, refused=_("It is stopped, or about to be."))
+        if workspace.phase == Phase.WAITING:
+            return Effect(pk, whom, (_("It only waits: it leaves the queue."),))
+        gpus = as_gpus(workspace.units, workspace.pool.units_per_gpu)
+        freed = _("%(gpus)s GPUs of %(pool)s become free.") % {"gpus": gpus, "pool": workspace.pool}
+        return Effect(pk, whom, (_("Its programs are ended."), *([freed] if workspace.units else [])))
+
+    def apply(self, actor: Actor, row: Workspace) -> bool:
+        return lifecycle.stop(actor, row)
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d workspace stops.", "%(count)d workspaces stop.", count) % {"count": count}
+
+
+def in_use(field: str) -> Coalesce:
+    """How many workspaces that are not deleted point at the row by this field."""
+    there = Workspace.objects.filter(**{field: OuterRef("pk")}, deleted_at__isnull=True)
+    count = there.order_by().values(field).annotate(count=Count("pk")).values("count")
+    return Coalesce(Subquery(count), 0)
+
+
+def told_use(count: int, instead: str) -> str:
+    if not count:
+        return ""
+    used = ngettext("%(count)d workspace uses it.", "%(count)d workspaces use it.", count) % {"count": count}
+    return f"{used} {instead}".strip()
 
 
 @admin.register(Image)
-class ImageAdmin(admin.ModelAdmin[Image]):
-    list_display = ("name", "slug", "reference", "offers_jupyter", "offers_ssh", "is_active", "in_use")
-    list_filter = ("is_active",)
+class ImagePage(RecordedPage[Image]):
+    purpose = gettext_lazy("What people can launch: container images, who they run as, and what they offer.")
+    list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
+    list_editable = ("is_active",)
+    list_filter = ("is_active", "offers_jupyter", "offers_ssh")
     search_fields = ("name", "slug", "reference")
     prepopulated_fields = {"slug": ("name",)}
+    fieldsets = (
+        (None, {"fields": ("name", "slug", "description", "reference", "is_active")}),
+        (gettext_lazy("Offers"), {"fields": ("offers_jupyter", "offers_ssh")}),
+        (
+            gettext_lazy("Runs as"),
+            {
+                "fields": ("uid", "gid", "username", "home", "shell"),
+                "description": gettext_lazy("As the image was built; never root."),
+            },
+        ),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Image]:
-        there = Workspace.objects.filter(image=OuterRef("pk"), deleted_at__isnull=True)
-        count = there.order_by().values("image").annotate(count=Count("pk")).values("count")
-        return super().get_queryset(request).annotate(in_use=Coalesce(Subquery(count), 0))
+        return super().get_queryset(request).annotate(count_used=in_use("image"))
 
-    @admin.display(description=_("workspaces"))
-    def in_use(self, image: Any) -> int:
-        return int(image.in_use)
+    @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
+    def used_by(self, image: Any) -> int:
+        return int(image.count_used)
 
-    def save_model(self, request: HttpRequest, obj: Image, form: ModelForm[Image], change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        verb = "image.change" if change else "image.add"
-        audit.record(
-            actor_of(request), verb, target=obj, data={"name": obj.slug, "fields": form.changed_data}
+    def public_address(self, obj: Image) -> str:
+        return f"{reverse('launch')}?image={obj.slug}" if obj.is_active else ""
+
+    def why_kept(self, obj: Image) -> str:
+        if not Workspace.objects.filter(image=obj).exists():
+            return ""
+        live = Workspace.objects.filter(image=obj, deleted_at=None).count()
+        return told_use(live, _("Take it out of the catalogue instead: untick “offered”.")) or _(
+            "Workspaces that are deleted by now used it, and stay on record. Untick “offered” instead."
         )
 
-    def delete_model(self, request: HttpRequest, obj: Image) -> None:
-        audit.record(actor_of(request), "image.delete", target=obj, data={"name": obj.slug})
-        super().delete_model(request, obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Image]) -> None:
-        for image in queryset:
-            self.delete_model(request, image)
+@admin.register(Flavor)
+class FlavorPage(RecordedPage[Flavor]):
+    """Here and not in quotas: what uses a size is a workspace."""
+
+    purpose = gettext_lazy(
+        "Ready-made sizes: so many GPUs, cores and GiB of one pool. A workspace keeps what it has."
+    )
+    list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
+    list_filter = ("pool",)
+    list_select_related = ("pool",)
+    search_fields = ("slug", "name")
+    prepopulated_fields = {"slug": ("name",)}
+    autocomplete_fields = ("pool",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Flavor]:
+        return super().get_queryset(request).annotate(count_used=in_use("flavor"))
+
+    @admin.display(description=gettext_lazy("workspaces"), ordering="count_used")
+    def used_by(self, flavor: Any) -> int:
+        return int(flavor.count_used)
+
+    def public_address(self, obj: Flavor) -> str:
+        return f"{reverse('launch')}?flavor={obj.slug}"
+
+    def after_change(self, request: HttpRequest, obj: Any) -> None:
+        passes.want_everywhere()
+
+    def why_kept(self, obj: Flavor) -> str:
+        live = Workspace.objects.filter(flavor=obj, deleted_at=None).count()
+        return told_use(live, _("Delete it once they are deleted, or have another size."))
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(admin.ModelAdmin[Workspace]):
-    """To look and to find: rows are changed by use cases alone."""
+class WorkspacePage(ReadOnlyPage[Workspace]):
+    """To find and to stop: rows are changed by use cases alone."""
 
-    list_display = ("name", "owner", "tenant", "pool", "flavor", "phase", "node", "created_at", "page")
-    list_filter = ("phase", "tenant", "pool")
+    purpose = gettext_lazy("Everybody's. What happens to one is on its own page, as its person sees it.")
+    list_display = ("name", "owner", "tenant", "size", "phase", "node", "created_at", "page")
+    list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
     list_select_related = ("owner", "tenant", "pool", "flavor")
-    search_fields = ("name", "owner__username", "node", "id")
+    search_fields = ("name", "owner__username", "node", "=id")
+    date_hierarchy = "created_at"
+    actions = (StopWorkspaces(),)
     fields = (
         "name", "owner", "tenant", "image", "pool", "flavor", "units", "cpu_millicores", "memory_mib", "disk_mib",
         "desired", "phase", "step", "step_since", "node", "created_at", "started_at", "ready_at", "deleted_at",
-        "run", "pod_uid", "dirty_since", "page",
+        "run", "pod_uid", "dirty_since",
     )  # fmt: skip
 
-    @admin.display(description=_("page"))
-    def page(self, workspace: Workspace) -> str:
-        return format_html('<a href="{}">{}</a>', reverse("workspace", args=[workspace.pk]), _("Open"))
+    def public_address(self, obj: Workspace) -> str:
+        return reverse("workspace", args=[obj.pk])
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
+    def buttons(self, request: HttpRequest, obj: Workspace) -> list[tuple[str, str]]:
+        return [("stop", _("Stop, keep files …"))] if obj.desired == Desired.RUNNING else []
 
-    def has_change_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
-        return False
+    @admin.display(description=gettext_lazy("page"))
+    def page(self, workspace: Workspace) -> SafeString:
+        return format_html('<a href="{}">{}</a>', self.public_address(workspace), _("Open"))
 
-    def has_delete_permission(self, request: HttpRequest, obj: Workspace | None = None) -> bool:
-        return False
+    @admin.display(description=gettext_lazy("size"), ordering="units")
+    def size(self, workspace: Workspace) -> str:
+        facts = {"pool": workspace.pool, "gpus": as_gpus(workspace.units, workspace.pool.units_per_gpu)}
+        return _("%(gpus)s GPU of %(pool)s") % facts if workspace.units else str(workspace.pool)

@@ -1,8 +1,9 @@
-"""What the launch form offers: sizes with what is free, a name, the last launch again."""
+"""What the launch form offers: sizes with what is free, a name, and for who has none yet a first launch."""
 
 from __future__ import annotations
 
 import secrets
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ class PoolChoice:
 
 def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
     flavors: dict[str, list[Flavor]] = {}
-    for flavor in Flavor.objects.select_related("pool"):
+    for flavor in Flavor.objects.filter(pool__is_open=True).select_related("pool"):
         flavors.setdefault(flavor.pool.slug, []).append(flavor)
     quotas = {quota["pool"]: quota for quota in quotas_for(actor) if quota["tenant"] == tenant.slug}
     choices = [
@@ -73,27 +74,18 @@ def friendly_name(actor: Actor) -> str:
 def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     """A launch for who has none yet: the smallest size with a GPU that starts now, else the smallest that does."""
     image = Image.objects.filter(is_active=True).first()
-    flavors = list(Flavor.objects.select_related("pool__cluster"))
+    flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
     flavors.sort(
         key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
     )
     for tenant in tenants:
         for flavor in flavors:
             if image and estimate(tenant, size_of(flavor))["starts_now"]:
-                return {"tenant": tenant, "image": image, "flavor": flavor, "name": friendly_name(actor)}
+                return {
+                    "once": uuid.uuid4(),
+                    "tenant": tenant,
+                    "image": image,
+                    "flavor": flavor,
+                    "name": friendly_name(actor),
+                }
     return None
-
-
-def last_launch(actor: Actor) -> dict[str, Any]:
-    """The person's newest workspace as the form's first values; its secrets are not among them."""
-    row = Workspace.objects.filter(owner=actor.user).select_related("tenant", "image", "flavor").first()
-    if row is None:
-        return {}
-    return {
-        "tenant": row.tenant.slug,
-        "image": row.image.slug,
-        "flavor": row.flavor.slug if row.flavor else None,
-        "disk_gib": row.disk_mib // 1024,
-        "env": "\n".join(f"{name}={value}" for name, value in row.env.items()),
-        "repository": row.repository,
-    }

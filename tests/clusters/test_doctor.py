@@ -200,7 +200,7 @@ class TestCommand:
         with pytest.raises(SystemExit) as ended:
             call_command("doctor", stdout=out)
         assert ended.value.code == 1
-        assert out.getvalue().startswith("lab:\n  fail  No connection to lab")
+        assert out.getvalue().startswith("lab:\n  fail  The kubeconfig file /absent is not there.")
 
     def test_warnings_alone_are_no_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:
         Cluster.objects.create(slug="lab", name="Lab")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from accounts.models import AuditEntry
 from quotas import admission
-from quotas.models import Claim, Quota, TenantLimit
+from quotas.models import Quota, TenantLimit
+from tests.admin_forms import confirm, preview, text_of
 from tests.quotas.stage import Stage, again
 
+CLAIMS = "/admin/quotas/claim/"
 MODELS = ["pool", "flavor", "quota", "tenantlimit", "claim"]
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def test_every_form_opens(stage: Stage, admin: Client, model: str) -> None:
 def test_what_is_used_stands_beside_the_quota(stage: Stage, admin: Client) -> None:
     stage.running(3)
     page = admin.get(reverse("admin:quotas_quota_changelist")).content.decode()
-    assert '<td class="field-used_gpus">3</td>' in page
+    assert '<span class="usage-words">3 of 4</span>' in page
 
 
 def test_a_changed_quota_is_recorded_and_lets_those_start_who_waited(stage: Stage, admin: Client) -> None:
@@ -73,17 +73,14 @@ def test_claims_are_only_looked_at(stage: Stage, admin: Client) -> None:
     assert again(claim).state == "admitted"
 
 
-def confirm(client: Client, *claims: Claim) -> Any:
-    data = {"action": "confirm_end", "_selected_action": [str(claim.pk) for claim in claims]}
-    return client.post(reverse("admin:quotas_claim_changelist"), data, follow=True)
-
-
 def test_an_admin_ends_only_claims_whose_pod_was_lost_from_sight(stage: Stage, admin: Client) -> None:
     lost, seen = stage.running(), stage.running()
     admission.doubt_end(lost.pk)
-    page = confirm(admin, lost, seen).content.decode()
-    assert "1 claim was ended." in page
-    assert "left as they are" in page
+    page = preview(admin, CLAIMS, "confirm_end", lost, seen)
+    assert "Its pod vanished from gpu-" in text_of(page)
+    assert "Its pod was not lost from sight" in text_of(page)
+    assert again(lost).state == "admitted"
+    assert "1 claim was ended." in text_of(confirm(admin, CLAIMS, page))
     assert (again(lost).state, again(seen).state) == ("released", "admitted")
 
 
@@ -93,5 +90,6 @@ def test_nobody_else_gets_in(stage: Stage) -> None:
     client = Client()
     client.force_login(stage.cast.alice.user)
     assert client.get(reverse("admin:quotas_quota_changelist")).status_code == 302
-    confirm(client, lost)
+    form = {"action": "confirm_end", "_selected_action": [str(lost.pk)], "confirmed": "yes"}
+    assert client.post(CLAIMS, form).status_code == 302
     assert again(lost).state == "admitted"

@@ -58,7 +58,7 @@ def test_an_image_is_added_on_record_and_its_use_is_shown(cast: Cast, admin: Cli
     assert Image.objects.filter(slug="torch").exists()
     assert AuditEntry.objects.filter(action="image.add").exists()
     listed = admin.get("/admin/workspaces/image/").content.decode()
-    assert '<td class="field-in_use">1</td>' in listed
+    assert '<td class="field-used_by">1</td>' in listed
 
 
 def test_who_is_not_staff_does_not_get_in(cast: Cast) -> None:

@@ -1,0 +1,133 @@
+"""Actions that first say what they will do, to whom, and only then do it.
+
+The page lists one line per chosen row. Between looking and confirming things change: confirming computes the lines
+anew, and where one is not as it was seen, nothing is done and the page is shown again with what changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Refusal
+from accounts.rest.actors import actor_of
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+M = TypeVar("M", bound=Model)
+
+MOST_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What happens to one row: sentences; or why nothing does."""
+
+    pk: str
+    whom: str
+    what: tuple[str, ...] = ()
+    refused: str = ""
+
+    @property
+    def digest(self) -> str:
+        told = "\n".join((self.pk, self.whom, *self.what, self.refused))
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+class Previewed(Generic[M]):
+    """One such action. Put an instance among a page's `actions`."""
+
+    name: str
+    short_description: StrOrPromise  # in the menu
+    title: StrOrPromise
+    button: StrOrPromise
+    is_grave = False
+    do_not_call_in_templates = True
+
+    def __init__(self) -> None:
+        self.__name__ = self.name  # Django knows actions as functions
+
+    def notes(self) -> list[str]:
+        """What holds for all of them."""
+        return []
+
+    def effects(self, actor: Actor, rows: Sequence[M]) -> list[Effect]:
+        """One for each row, in order; by a number of queries that does not grow with them."""
+        raise NotImplementedError
+
+    def apply(self, actor: Actor, row: M) -> bool:
+        """Do it, by the use case. False: somebody was faster."""
+        raise NotImplementedError
+
+    def done(self, count: int) -> str:
+        raise NotImplementedError
+
+    def __call__(
+        self, page: ModelAdmin[Any], request: HttpRequest, queryset: QuerySet[M]
+    ) -> HttpResponse | None:
+        rows = list(queryset[: MOST_AT_ONCE + 1])
+        if len(rows) > MOST_AT_ONCE:
+            text = _("Choose at most %(count)d at once.") % {"count": MOST_AT_ONCE}
+            page.message_user(request, text, messages.WARNING)
+            return None
+        actor = actor_of(request)
+        effects = self.effects(actor, rows)
+        seen = request.POST.getlist("seen")
+        if "confirmed" in request.POST and sorted(seen) == sorted(effect.digest for effect in effects):
+            self._do(page, request, actor, rows, {e.pk for e in effects if not e.refused})
+            return None
+        return self._ask(page, request, effects, seen if "confirmed" in request.POST else None)
+
+    def _do(
+        self, page: ModelAdmin[Any], request: HttpRequest, actor: Actor, rows: Sequence[M], chosen: set[str]
+    ) -> None:
+        done = 0
+        for row in rows:
+            if str(row.pk) not in chosen:
+                continue
+            try:
+                done += self.apply(actor, row)
+            except Refusal as refusal:
+                audit.record_refusal(request, actor, refusal)
+                text = f"{row}: {refusal.message} {refusal.hint}"
+                page.message_user(request, text.strip(), messages.ERROR)
+        if done:
+            page.message_user(request, self.done(done), messages.SUCCESS)
+        else:
+            page.message_user(request, _("Nothing was left to do."), messages.INFO)
+
+    def _ask(
+        self,
+        page: ModelAdmin[Any],
+        request: HttpRequest,
+        effects: Sequence[Effect],
+        seen: Sequence[str] | None,
+    ) -> HttpResponse:
+        lines = [
+            {"effect": effect, "is_new": seen is not None and effect.digest not in seen} for effect in effects
+        ]
+        context = {
+            **page.admin_site.each_context(request),
+            "title": self.title,
+            "opts": page.opts,
+            "action": self,
+            "notes": self.notes(),
+            "lines": lines,
+            "will_do": any(not effect.refused for effect in effects),
+            "has_changed": seen is not None,
+            "checkbox": ACTION_CHECKBOX_NAME,
+        }
+        return TemplateResponse(request, "admin/preview.html", context)

@@ -1,0 +1,249 @@
+"""What all pages of the admin do alike, in every room.
+
+A change is one line of the audit trail, with the values before and after; the trail is the only history there is.
+What is in use is not deleted, and the page says in words what uses it. A page links to what people see of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, ProtectedError, Q, QuerySet
+from django.forms import BaseForm, ModelChoiceField, ModelForm
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.errors import Refusal
+from accounts.models import AuditEntry, Tenant
+from accounts.rest.actors import actor_of
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+M = TypeVar("M", bound=Model)
+
+LONGEST_TOLD = 240
+HISTORY_PAGE = 50
+
+
+class Page(admin.ModelAdmin[M]):
+    """A model's pages. `purpose` is the sentence over its list."""
+
+    purpose: StrOrPromise = ""
+    list_per_page = 50
+    show_full_result_count = False
+
+    def public_address(self, obj: M) -> str:
+        """Where people see it, if they do."""
+        return ""
+
+    def buttons(self, request: HttpRequest, obj: M) -> list[tuple[str, StrOrPromise]]:
+        """Actions of the list that are offered on the object's page too: (name, words)."""
+        return []
+
+    def about(self, obj: M) -> Q:
+        """Which entries of the trail are its history."""
+        return Q(target_kind=self.opts.model_name, target_id=str(obj.pk))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {"purpose": self.purpose, **(extra_context or {})})
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        obj = context.get("original")
+        if obj is not None:
+            context |= {"public_address": self.public_address(obj), "buttons": self.buttons(request, obj)}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Who changed what, from the audit trail."""
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
+        if not self.has_view_or_change_permission(request, obj):  # type: ignore[attr-defined]
+            raise PermissionDenied
+        pages = self.get_paginator(request, AuditEntry.objects.filter(self.about(obj)), HISTORY_PAGE)
+        page = pages.get_page(request.GET.get("p"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("History of %(name)s") % {"name": obj},
+            "lines": [(entry, told_changes(entry, self.model)) for entry in page],
+            "page": page,
+            "module_name": self.opts.verbose_name_plural,
+            "object": obj,
+            "opts": self.opts,
+            "trail": f"?q={obj.pk}",
+        }
+        return TemplateResponse(request, "admin/object_history.html", context)
+
+    # The trail is the one record of what was done; Django's own would be a second, and a poorer one.
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        return None
+
+
+class ReadOnlyPage(Page[M]):
+    """For looking: rows are made and ended elsewhere."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return False
+
+
+class ReadOnlyInline(admin.TabularInline[M, Any]):
+    """What belongs to a row, beneath it; made and ended elsewhere."""
+
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class RecordedPage(Page[M]):
+    """For changing: what is saved and deleted here is in the trail."""
+
+    def why_kept(self, obj: M) -> str:
+        """Why it cannot be deleted now; empty: it can."""
+        return ""
+
+    def after_change(self, request: HttpRequest, obj: Model) -> None:
+        """What must follow any change, in its transaction."""
+
+    def save_model(self, request: HttpRequest, obj: M, form: ModelForm[M], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        self.record(request, obj, "change" if change else "add", changes_of(form, is_new=not change))
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        of = {id(row.instance): row for row in formset.forms}
+        for obj in formset.new_objects:
+            self.record(request, obj, "add", changes_of(of[id(obj)], is_new=True))
+        for obj, _fields in formset.changed_objects:
+            self.record(request, obj, "change", changes_of(of[id(obj)]))
+        for obj in formset.deleted_objects:
+            self.record(request, obj, "delete", {})
+
+    def delete_model(self, request: HttpRequest, obj: M) -> None:
+        self.record(request, obj, "delete", {})
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except Refusal as refusal:  # by a use case; what was saved before it is undone
+            return self.refused(request, refusal)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except Refusal as refusal:
+            return self.refused(request, refusal)
+        except ProtectedError:
+            text = _("It was not deleted: somebody began to use it just now.")
+            self.message_user(request, text, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def refused(self, request: HttpRequest, refusal: Refusal) -> HttpResponse:
+        audit.record_refusal(request, actor_of(request), refusal)
+        self.message_user(request, f"{refusal.message} {refusal.hint}".strip(), messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
+
+    def get_deleted_objects(self, objs: Sequence[M] | QuerySet[M], request: HttpRequest) -> Any:
+        """What goes along. Whoever may delete the one may delete what only it has."""
+        if kept := [f"{obj}: {why}" for obj in objs if (why := self.why_kept(obj))]:
+            return [], {}, set(), kept
+        to_delete, counts, _forbidden, protected = super().get_deleted_objects(objs, request)
+        return to_delete, counts, set(), protected
+
+    def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
+        tenant = obj if isinstance(obj, Tenant) else getattr(obj, "tenant", None)
+        data = {"name": str(obj), **changes}
+        # A row that is about to go, or has gone, cannot be pointed to.
+        stays = tenant if verb != "delete" or not isinstance(obj, Tenant) else None
+        audit.record(actor_of(request), f"{obj._meta.model_name}.{verb}", target=obj, tenant=stays, data=data)
+        self.after_change(request, obj)
+
+
+def changes_of(form: BaseForm, *, is_new: bool = False) -> dict[str, Any]:
+    """Which fields became what: {fields, before, after}. Passwords are named, never told."""
+    fields = sorted(form.changed_data)
+    told = [name for name in fields if "password" not in name and name in form.cleaned_data]
+    before = {} if is_new else {"before": {name: plain(_before(form, name)) for name in told}}
+    return {"fields": fields, **before, "after": {name: plain(form.cleaned_data[name]) for name in told}}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON keeps it and people read it: rows by their names."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | QuerySet):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime.datetime | datetime.date):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return f"{value.normalize():f}"
+    return str(value)[:LONGEST_TOLD]
+
+
+def told_changes(entry: AuditEntry, model: type[Model]) -> list[tuple[str, Any, Any]]:
+    """(field, before, after) of an entry, by the names that its form has."""
+    before, after = entry.data.get("before") or {}, entry.data.get("after") or {}
+    return [
+        (_name_of(model, field), before.get(field), after.get(field))
+        for field in entry.data.get("fields", [])
+    ]
+
+
+def _before(form: BaseForm, name: str) -> Any:
+    value, field = form.get_initial_for_field(form.fields[name], name), form.fields[name]
+    if isinstance(field, ModelChoiceField) and value is not None:
+        return field.queryset.filter(pk=value).first()  # type: ignore[union-attr]
+    return value
+
+
+def _name_of(model: type[Model], field: str) -> str:
+    known = {row.name: getattr(row, "verbose_name", row.name) for row in model._meta.get_fields()}
+    return str(known.get(field, field))

@@ -1,0 +1,128 @@
+"""Why a cluster cannot be spoken to, in words: what is wrong, and what an admin does about it.
+
+From the error's text, since the libraries beneath tell TLS, names and sockets apart by nothing else. The text shown
+is ours: what a kubeconfig or a server says is never repeated, for it may quote a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from clusters.errors import ClusterError, ClusterMisconfigured, ClusterRefused
+from clusters.models import Cluster
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A sign of it in the error's text, and the words."""
+
+    sign: str
+    message: str | Promise
+    hint: str | Promise
+
+
+_FILE = (
+    Fault(
+        r"invalid kube-config file\. no configuration found|no such file|errno 2\b",
+        _("The kubeconfig file %(path)s is not there."),
+        _("Put it on every machine that runs Berth, at this path, or correct the path."),
+    ),
+    Fault(
+        r"permission denied",
+        _("Berth may not read the kubeconfig file %(path)s."),
+        _("Let the account that Berth runs as read it, and nobody else."),
+    ),
+    Fault(
+        r"runs a program on this server|which runs a",
+        _("The kubeconfig gets its credentials from a program that would run on this server."),
+        _("Use a token or a client certificate, or set BERTH_ALLOW_EXEC_PLUGINS=1 if you trust that file."),
+    ),
+    Fault(
+        r"service (host|token|certificate)|in.cluster|not running in",
+        _("Berth does not run in a cluster, or has no service account there."),
+        _("Give the pods of Berth the service account of deploy/kubernetes, or name a kubeconfig file."),
+    ),
+    Fault(
+        r"context",
+        _("The kubeconfig has no context “%(context)s” that is complete."),
+        _(
+            "Look at `kubectl config get-contexts --kubeconfig=…`, and name one of them; empty is the current one."
+        ),
+    ),
+    Fault(
+        r"",
+        _("The kubeconfig file %(path)s cannot be understood."),
+        _("Try it with `kubectl --kubeconfig=… version` on the machine that runs Berth."),
+    ),
+)
+
+_NETWORK = (
+    Fault(
+        r"\(401\)",
+        _("The cluster does not accept Berth's credentials: they are wrong, expired or revoked."),
+        _("Make a new token (`kubectl create token`), or renew the client certificate, in the kubeconfig."),
+    ),
+    Fault(
+        r"certificate has expired|certificate expired|alert certificate expired",
+        _("A certificate has expired: the cluster's, or Berth's own client certificate."),
+        _("Renew it (`kubeadm certs check-expiration` tells which), then write the kubeconfig anew."),
+    ),
+    Fault(
+        r"hostname mismatch|ip address mismatch|doesn't match|not valid for",
+        _("The cluster's certificate is for another name or address than the one in the kubeconfig."),
+        _("Use a name that the certificate has, or have the cluster's certificate made for this one too."),
+    ),
+    Fault(
+        r"certificate.verify.failed|self.signed|unable to get local issuer|unknown ca",
+        _("The cluster's certificate is not of the authority that the kubeconfig names."),
+        _("Put the cluster's present CA into the kubeconfig (certificate-authority-data)."),
+    ),
+    Fault(
+        r"wrong.version.number|record layer|http request|tlsv1|ssl",
+        _("What answers there does not speak TLS as an API server does."),
+        _("Check the address and port of the server in the kubeconfig; 6443 is usual."),
+    ),
+    Fault(
+        r"name or service not known|name resolution|getaddrinfo|nodename nor servname|no address associated",
+        _("The name of the cluster's server is not known to this machine."),
+        _("Check the server's name in the kubeconfig, and the DNS of the machine that runs Berth."),
+    ),
+    Fault(
+        r"connection refused|errno 111",
+        _("Nothing listens at the cluster's address."),
+        _("Is the API server running? Check the address and port in the kubeconfig, and firewalls."),
+    ),
+    Fault(
+        r"no connection within|timed out|network is unreachable|no route to host",
+        _("The cluster's address does not answer: packets get lost on the way."),
+        _("Check the network and firewalls between the machine that runs Berth and the cluster."),
+    ),
+    Fault(
+        r"no answer in time",
+        _("The cluster accepts connections, but does not answer in time."),
+        _("Look at the load of the API server and etcd; then test again."),
+    ),
+    Fault(
+        r"not json",
+        _("What answers there is not a Kubernetes API."),
+        _("Check the address in the kubeconfig: a proxy or a sign-in page may stand in between."),
+    ),
+)
+
+
+def explained(error: ClusterError, cluster: Cluster) -> tuple[str, str]:
+    """(what is wrong, what to do)."""
+    text = error.message.casefold()
+    facts = {"path": cluster.kubeconfig_path, "context": cluster.context or "–"}
+    if isinstance(error, ClusterRefused):
+        return str(_("The cluster refused: %(reason)s.")) % {"reason": error.message[:200].rstrip(".")}, str(
+            _("Grant the right if one is named as missing.")
+        )
+    for fault in _FILE if isinstance(error, ClusterMisconfigured) else _NETWORK:
+        if re.search(fault.sign, text):
+            return str(fault.message) % facts, str(fault.hint)
+    return error.message, str(_("Check the connection in the cluster's settings, and the network."))

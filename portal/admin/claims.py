@@ -1,0 +1,146 @@
+"""Claims: what runs and waits, of whom and why. The one thing to do here is to end one whose pod nobody saw end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyPage
+from quotas import admission, reasons
+from quotas.models import Claim
+from quotas.scheduling import as_gpus
+from workspaces.models import Workspace
+
+
+def names_of(claims: Sequence[Claim]) -> dict[UUID, str]:
+    """What holds each, by its holder's id. One query; jobs have no name yet."""
+    held = [claim.holder_id for claim in claims if claim.holder_kind == Claim.Holder.WORKSPACE]
+    return dict(Workspace.objects.filter(pk__in=held).values_list("pk", "name"))
+
+
+def may_be_confirmed(claim: Claim) -> bool:
+    return claim.state == Claim.State.ADMITTED and claim.end_unproven_since is not None
+
+
+class ConfirmEnd(Previewed[Claim]):
+    name = "confirm_end"
+    short_description = gettext_lazy("Confirm that its pod has ended …")
+    title = gettext_lazy("Confirm that pods have ended")
+    button = gettext_lazy("I looked: they have ended")
+    is_grave = True
+
+    def notes(self) -> list[str]:
+        return [
+            _(
+                "Look at the node first. Is the process still there, two people get the same GPU; "
+                "confirm only when it is gone, or the node is off."
+            )
+        ]
+
+    def effects(self, actor: Actor, rows: Sequence[Claim]) -> list[Effect]:
+        names = names_of(rows)
+        return [self._effect(claim, names.get(claim.holder_id, "")) for claim in rows]
+
+    def _effect(self, claim: Claim, name: str) -> Effect:
+        whom = _("%(name)s of %(user)s in %(tenant)s") % {
+            "name": name or claim.get_holder_kind_display(), "user": claim.user.username, "tenant": claim.tenant,
+        }  # fmt: skip
+        if not may_be_confirmed(claim):
+            return Effect(
+                str(claim.pk), whom, refused=_("Its pod was not lost from sight: stop its workspace instead.")
+            )
+        since = date_format(claim.end_unproven_since, "DATETIME_FORMAT")
+        gpus = as_gpus(claim.units, claim.pool.units_per_gpu)
+        return Effect(
+            str(claim.pk),
+            whom,
+            (
+                _("Its pod vanished from %(node)s on %(since)s.") % {"node": claim.node, "since": since},
+                _("%(gpus)s GPUs of %(pool)s go to whoever waits.") % {"gpus": gpus, "pool": claim.pool}
+                if claim.units
+                else _("Its CPU and memory in %(pool)s go to whoever waits.") % {"pool": claim.pool},
+            ),
+        )
+
+    def apply(self, actor: Actor, row: Claim) -> bool:
+        return admission.confirm_end(actor, row)
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d claim was ended.", "%(count)d claims were ended.", count) % {
+            "count": count
+        }
+
+
+class LostFilter(admin.SimpleListFilter):
+    title = gettext_lazy("end")
+    parameter_name = "lost"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("yes", _("not proven"))]
+
+    def queryset(self, request: HttpRequest, rows: Any) -> Any:
+        if self.value() == "yes":
+            return rows.filter(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
+        return rows
+
+
+@admin.register(Claim)
+class ClaimPage(ReadOnlyPage[Claim]):
+    purpose = gettext_lazy(
+        "What each workspace asked of a pool: what waits and why, what runs and where, and what ran before."
+    )
+    list_display = ("what", "user", "tenant", "pool", "gpus", "state", "node", "why", "created_at")
+    list_filter = ("state", LostFilter, "pool", "tenant")
+    list_select_related = ("tenant", "user", "pool")
+    search_fields = ("=id", "=holder_id", "node", "user__username", "tenant__slug")
+    date_hierarchy = "created_at"
+    ordering = ("-created_at",)
+    actions = (ConfirmEnd(),)
+    fields = (
+        "what", "tenant", "user", "pool", "gpus", "cpu_millicores", "memory_mib", "state", "why", "node", "priority",
+        "attempt", "created_at", "admitted_at", "released_at", "end_unproven_since",
+    )  # fmt: skip
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found = super().get_changelist_instance(request)
+        names = names_of(found.result_list)
+        for claim in found.result_list:
+            claim.name = names.get(claim.holder_id, "")
+        return found
+
+    def public_address(self, obj: Claim) -> str:
+        return reverse("workspace", args=[obj.holder_id]) if obj.holder_kind == Claim.Holder.WORKSPACE else ""
+
+    def buttons(self, request: HttpRequest, obj: Claim) -> list[tuple[str, str]]:
+        return [("confirm_end", _("Confirm that its pod has ended …"))] if may_be_confirmed(obj) else []
+
+    @admin.display(description=gettext_lazy("what"))
+    def what(self, claim: Any) -> str:
+        name = getattr(claim, "name", None) or names_of([claim]).get(claim.holder_id)
+        return name or str(claim.get_holder_kind_display())
+
+    @admin.display(description=gettext_lazy("GPUs"), ordering="units")
+    def gpus(self, claim: Claim) -> int | float:
+        return as_gpus(claim.units, claim.pool.units_per_gpu)
+
+    @admin.display(description=gettext_lazy("why"))
+    def why(self, claim: Claim) -> str | SafeString:
+        if may_be_confirmed(claim):
+            return format_html(
+                '<span class="said-bad">{}</span>', _("Its pod vanished; its end is not proven.")
+            )
+        if claim.state == Claim.State.WAITING:
+            return reasons.sentence(claim.reason_code, claim.reason_data)
+        return ""

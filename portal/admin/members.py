@@ -1,0 +1,38 @@
+"""Who is in which tenant, edited from both ends: a tenant's page and a person's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from accounts import members
+from accounts.access import Actor
+from accounts.models import Membership
+
+
+class MembershipInline(admin.TabularInline[Membership, Any]):
+    model = Membership
+    extra = 0
+    autocomplete_fields = ("user", "tenant")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return (
+            super()
+            .get_queryset(request)
+            .select_related("user", "tenant")
+            .order_by("tenant__slug", "user__username")
+        )
+
+
+def save(actor: Actor, formset: Any) -> None:
+    """By the use cases, so that what is open of a person is checked anew."""
+    changed = formset.save(commit=False)
+    moved = [row for row, fields in formset.changed_objects if {"user", "tenant"} & set(fields)]
+    gone = {row.pk for row in [*moved, *formset.deleted_objects]}
+    for row in Membership.objects.filter(pk__in=gone).select_related("tenant", "user"):
+        members.remove(actor, row.tenant, row.user.username)
+    for row in changed:
+        members.set_role(actor, row.tenant, row.user.username, row.role)

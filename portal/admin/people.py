@@ -1,0 +1,352 @@
+"""People: who they are, where they belong, what runs in their name; and letting them in or out."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts import audit, members, signals
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyInline, RecordedPage, changes_of
+from accounts.models import APIToken, Membership, SSHKey, User
+from accounts.rest.actors import actor_of
+from portal.admin import members as membership_rows
+from portal.admin.members import MembershipInline
+from quotas.models import Claim
+from workspaces.models import Workspace
+
+LETTERS = string.ascii_letters.translate(str.maketrans("", "", "lIO")) + "23456789"
+
+
+def new_password() -> str:
+    """100 bits, in groups that can be read out."""
+    return "-".join("".join(secrets.choice(LETTERS) for _letter in range(6)) for _group in range(3))
+
+
+class ChangesOfAccess(Previewed[User]):
+    """What both directions look at: the people's tokens, keys, tenants and workspaces. Four queries."""
+
+    def effects(self, actor: Actor, rows: Sequence[User]) -> list[Effect]:
+        usable = APIToken.objects.filter(user__in=rows, revoked_at=None, expires_at__gt=timezone.now())
+        self.tokens = by_person((token.user_id, token.name) for token in usable)
+        self.keys = by_person((key.user_id, key.name) for key in SSHKey.objects.filter(user__in=rows))
+        joined = Membership.objects.filter(user__in=rows).select_related("tenant")
+        self.tenants = by_person((row.user_id, row.tenant.name) for row in joined)
+        live = Workspace.objects.filter(owner__in=rows, pk__in=live_holders()).select_related("tenant")
+        self.workspaces = by_person(
+            (
+                row.owner_id,
+                _("%(workspace)s in %(tenant)s") % {"workspace": row.name, "tenant": row.tenant.name},
+            )
+            for row in live.order_by("name")
+        )
+        return [self.effect(actor, person) for person in rows]
+
+    def effect(self, actor: Actor, person: User) -> Effect:
+        raise NotImplementedError
+
+
+class Deactivate(ChangesOfAccess):
+    name = "deactivate"
+    short_description = gettext_lazy("Deactivate …")
+    title = gettext_lazy("Deactivate people")
+    button = gettext_lazy("Deactivate")
+    is_grave = True
+
+    def notes(self) -> list[str]:
+        return [
+            _("Their sessions, open pages and open connections end at once. Nothing of theirs is deleted."),
+            _(
+                "What runs goes on running: stop it in the list of workspaces, or leave it to the tenant's owners."
+            ),
+        ]
+
+    def effect(self, actor: Actor, person: User) -> Effect:
+        pk, whom = str(person.pk), person.username
+        if not person.is_active:
+            return Effect(pk, whom, refused=_("They are deactivated already."))
+        if person.pk == actor.user.pk:
+            return Effect(pk, whom, refused=_("You cannot take away your own access."))
+        return Effect(
+            pk,
+            whom,
+            (
+                listed(_("Workspaces that run or wait, and go on: %(names)s."), self.workspaces[person.pk])
+                or _("Nothing of theirs runs or waits."),
+                listed(_("Tokens that stop working: %(names)s."), self.tokens[person.pk])
+                or _("They have no token that works."),
+                listed(_("SSH keys that open nothing any more: %(names)s."), self.keys[person.pk])
+                or _("They have no SSH key."),
+            ),
+        )
+
+    def apply(self, actor: Actor, row: User) -> bool:
+        members.set_active(actor, row, active=False)
+        return True
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d person is deactivated.", "%(count)d people are deactivated.", count) % {
+            "count": count
+        }
+
+
+class Reactivate(ChangesOfAccess):
+    name = "reactivate"
+    short_description = gettext_lazy("Reactivate …")
+    title = gettext_lazy("Reactivate people")
+    button = gettext_lazy("Reactivate")
+
+    def effect(self, actor: Actor, person: User) -> Effect:
+        pk, whom = str(person.pk), person.username
+        if person.is_active:
+            return Effect(pk, whom, refused=_("They are active."))
+        told = (
+            _("They sign in as before."),
+            listed(_("Tenants they are in: %(names)s."), self.tenants[person.pk])
+            or _("They are in no tenant."),
+            listed(_("Tokens that work again: %(names)s."), self.tokens[person.pk]),
+            listed(_("SSH keys that work again: %(names)s."), self.keys[person.pk]),
+        )
+        return Effect(pk, whom, tuple(sentence for sentence in told if sentence))
+
+    def apply(self, actor: Actor, row: User) -> bool:
+        members.set_active(actor, row, active=True)
+        return True
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d person is active again.", "%(count)d people are active again.", count) % {
+            "count": count
+        }
+
+
+def by_person(rows: Any) -> defaultdict[UUID, list[str]]:
+    found: defaultdict[UUID, list[str]] = defaultdict(list)
+    for person, name in rows:
+        found[person].append(name)
+    return found
+
+
+def listed(sentence: str, names: Sequence[str]) -> str:
+    """The sentence, if there is anything to name in it."""
+    return sentence % {"names": ", ".join(names)} if names else ""
+
+
+def live_holders() -> QuerySet[Claim, UUID]:
+    return Claim.objects.exclude(state=Claim.State.RELEASED).values_list("holder_id", flat=True)
+
+
+class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A person who signs in with a first password of ours, or only by the organisation's sign-on."""
+
+    PASSWORD, SIGN_ON = "password", "sign-on"
+    way = forms.ChoiceField(
+        label=gettext_lazy("Signs in"),
+        choices=[
+            (PASSWORD, gettext_lazy("with a first password that Berth makes and shows you once")),
+            (SIGN_ON, gettext_lazy("only with your organisation's sign-on (OpenID Connect)")),
+        ],
+        widget=forms.RadioSelect,
+        initial=PASSWORD,
+    )
+
+    class Meta:
+        model = User
+        fields = ("username", "first_name", "last_name", "email", "is_staff")
+
+    def save(self, commit: bool = True) -> User:
+        person: User = super().save(commit=False)
+        self.password = new_password() if self.cleaned_data["way"] == self.PASSWORD else None
+        person.set_password(self.password)
+        if commit:
+            person.save()
+        return person
+
+
+class KeyInline(ReadOnlyInline[SSHKey]):
+    model = SSHKey
+    fields = ("name", "fingerprint", "created_at")
+
+
+class TokenInline(ReadOnlyInline[APIToken]):
+    model = APIToken
+    fields = ("name", "scopes", "tenant", "expires_at", "last_used_at", "revoked_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[APIToken]:
+        return super().get_queryset(request).select_related("tenant")
+
+
+class WorkspaceInline(ReadOnlyInline[Workspace]):
+    model = Workspace
+    fk_name = "owner"
+    fields = ("tenant", "pool", "units", "phase", "created_at")
+    verbose_name_plural = gettext_lazy("workspaces, deleted ones left out")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Workspace]:
+        return super().get_queryset(request).filter(deleted_at=None).select_related("tenant", "pool")
+
+
+class WayFilter(admin.SimpleListFilter):
+    title = gettext_lazy("signs in")
+    parameter_name = "way"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [
+            ("password", _("with a password")),
+            ("sign-on", _("only by sign-on")),
+            ("never", _("never did")),
+        ]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[User]) -> QuerySet[User]:
+        no_password = Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(password="")
+        chosen = {"password": ~no_password, "sign-on": no_password, "never": Q(last_login=None)}
+        return rows.filter(chosen.get(self.value() or "", Q()))
+
+
+@admin.register(User)
+class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
+    purpose = gettext_lazy(
+        "Everybody who may sign in. Roles in tenants say what they may do there; admins may everything."
+    )
+    list_display = (
+        "username",
+        "full_name",
+        "email",
+        "is_active",
+        "is_staff",
+        "joined",
+        "running",
+        "last_login",
+    )
+    list_filter = ("is_active", "is_staff", WayFilter, "memberships__tenant")
+    search_fields = ("username", "first_name", "last_name", "email")
+    date_hierarchy = "date_joined"
+    ordering = ("username",)
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")
+    actions = (Deactivate(), Reactivate())
+    inlines = (MembershipInline, WorkspaceInline, TokenInline, KeyInline)
+    add_form = NewPersonForm
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "language")}),
+        (
+            gettext_lazy("Access"),
+            {
+                "fields": ("is_active", "is_staff", "last_login", "date_joined"),
+                "description": gettext_lazy("Admins may everything: here, and as owners in every tenant."),
+            },
+        ),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("username", "way")}),
+        (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email")}),
+        (gettext_lazy("Access"), {"fields": ("is_staff",)}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        admitted = Claim.objects.filter(user=OuterRef("pk"), state=Claim.State.ADMITTED)
+        count = admitted.order_by().values("user").annotate(count=Count("pk")).values("count")
+        people: QuerySet[User] = super().get_queryset(request)
+        return people.annotate(running=Coalesce(Subquery(count), 0)).prefetch_related("memberships__tenant")
+
+    def get_inlines(self, request: HttpRequest, obj: User | None) -> Any:
+        return self.inlines if obj else (MembershipInline,)
+
+    def buttons(self, request: HttpRequest, obj: User) -> list[tuple[str, str]]:
+        return [("deactivate", _("Deactivate …"))] if obj.is_active else [("reactivate", _("Reactivate …"))]
+
+    @admin.display(description=gettext_lazy("name"))
+    def full_name(self, person: User) -> str:
+        return person.get_full_name()
+
+    @admin.display(description=gettext_lazy("tenants"))
+    def joined(self, person: User) -> str:
+        return ", ".join(
+            _("%(tenant)s (%(role)s)") % {"tenant": row.tenant.name, "role": row.get_role_display()}
+            for row in person.memberships.all()
+        )
+
+    @admin.display(description=gettext_lazy("runs now"), ordering="running")
+    def running(self, person: Any) -> int:
+        return int(person.running)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Active or not, admin or not: by the use cases, which know who must not be."""
+        wanted = obj.is_active, obj.is_staff
+        before = User.objects.filter(pk=obj.pk).values_list("is_active", "is_staff").first()
+        obj.is_active, obj.is_staff = before or (True, False)
+        super(RecordedPage, self).save_model(request, obj, form, change)
+        changes = changes_of(form, is_new=not change)
+        if not change or set(changes["fields"]) - {"is_active", "is_staff"}:
+            self.record(request, obj, "change" if change else "create", changes)
+        actor = actor_of(request)
+        if wanted[0] != obj.is_active:
+            members.set_active(actor, obj, active=wanted[0])
+        if wanted[1] != obj.is_staff:
+            members.set_admin(actor, obj, is_admin=wanted[1])
+        obj.is_active, obj.is_staff = wanted
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        membership_rows.save(actor_of(request), formset)
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> Any:
+        """The first password is shown now, and never again."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("%(name)s can sign in") % {"name": obj.username},
+            "opts": self.opts,
+            "person": obj,
+            "password": getattr(request, "first_password", None),
+        }
+        return TemplateResponse(request, "admin/person_made.html", context)
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> User:
+        person: User = super().save_form(request, form, change)
+        request.first_password = getattr(form, "password", None)  # type: ignore[attr-defined]
+        return person
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        if request.method == "POST" and response.status_code == 302:
+            person = User.objects.get(pk=id)
+            audit.record(
+                actor_of(request), "user.set_password", target=person, data={"username": person.username}
+            )
+            signals.access_changed.send(sender=User, user=person)  # their sessions ended with the old one
+        return response
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return True
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """One at a time, on the person's page: nobody is deleted in passing."""
+        return {
+            name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+    def why_kept(self, obj: User) -> str:
+        if obj.claims.exists() or obj.workspaces.exists():
+            return _(
+                "They have workspaces, or had some. Deactivate them instead: what they did stays theirs."
+            )
+        return ""
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        members.delete_person(actor_of(request), obj)

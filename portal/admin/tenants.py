@@ -1,0 +1,103 @@
+"""Tenants: who is in them, what they may use, and what they use now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.admin.meters import meter
+from accounts.models import Membership, Tenant
+from accounts.rest.actors import actor_of
+from portal.admin import members as membership_rows
+from portal.admin.members import MembershipInline
+from quotas.admin.quotas import QuotaInline, TenantLimitInline
+from quotas.admin.shared import TAKES_PART, ConfirmsLowering
+from quotas.models import Claim, TenantLimit
+from quotas.usage import held_units
+
+
+@admin.register(Tenant)
+class TenantPage(ConfirmsLowering[Tenant]):
+    purpose = gettext_lazy(
+        "Teams and projects: their people, their share of every pool, and a namespace of their own per cluster."
+    )
+    list_display = ("name", "slug", "people", "gpus", "running", "waiting", "created_at")
+    search_fields = ("name", "slug")
+    date_hierarchy = "created_at"
+    inlines = (MembershipInline, QuotaInline, TenantLimitInline)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        tenants: QuerySet[Tenant] = super().get_queryset(request)
+        state = Claim.State
+        limit = TenantLimit.objects.filter(tenant=OuterRef("pk")).values("workspaces")
+        return tenants.annotate(
+            count_people=counted(Membership.objects.all()),
+            count_running=counted(Claim.objects.filter(state=state.ADMITTED)),
+            count_waiting=counted(Claim.objects.filter(state=state.WAITING)),
+            limit_workspaces=Subquery(limit),
+        ).prefetch_related("quotas__pool")
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """With what the tenants of this page hold of each pool: one query for all."""
+        found = super().get_changelist_instance(request)
+        held = held_units({tenant.pk for tenant in found.result_list})
+        for tenant in found.result_list:
+            quotas = [quota for quota in tenant.quotas.all() if quota.pool.has_gpus]
+            tenant.used_gpus = float(sum(q.pool.gpus(held[tenant.pk, q.pool_id]) for q in quotas))
+            tenant.nominal_gpus = sum(q.nominal_gpus for q in quotas)
+        return found
+
+    @admin.display(description=gettext_lazy("people"), ordering="count_people")
+    def people(self, tenant: Any) -> int:
+        return int(tenant.count_people)
+
+    @admin.display(description=gettext_lazy("GPUs in use"))
+    def gpus(self, tenant: Any) -> SafeString:
+        words = _("%(used)s of %(limit)s") % {"used": f"{tenant.used_gpus:g}", "limit": tenant.nominal_gpus}
+        return meter(tenant.used_gpus, tenant.nominal_gpus, words)
+
+    @admin.display(description=gettext_lazy("runs"), ordering="count_running")
+    def running(self, tenant: Any) -> SafeString | int:
+        if tenant.limit_workspaces is None:
+            return int(tenant.count_running)
+        words = _("%(used)s of %(limit)s") % {"used": tenant.count_running, "limit": tenant.limit_workspaces}
+        return meter(tenant.count_running, tenant.limit_workspaces, words)
+
+    @admin.display(description=gettext_lazy("waits"), ordering="count_waiting")
+    def waiting(self, tenant: Any) -> int:
+        return int(tenant.count_waiting)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> tuple[str, ...]:
+        return ("slug",) if obj else ()  # namespaces are named after it
+
+    def about(self, obj: Tenant) -> Q:
+        """Its members and its share are its history, too."""
+        within = Q(tenant=obj) & (Q(action__startswith="member.") | Q(target_kind__in=TAKES_PART))
+        return super().about(obj) | within
+
+    def why_kept(self, obj: Tenant) -> str:
+        if obj.claims.exists() or obj.workspaces.exists():
+            return _(
+                "Workspaces run here, or did: its namespaces and volumes are still in the clusters. Take its "
+                "people out and its quotas to 0 instead; then nothing new starts."
+            )
+        return ""
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        if formset.model is Membership:
+            membership_rows.save(actor_of(request), formset)
+        else:
+            super().save_formset(request, form, formset, change)
+
+
+def counted(rows: QuerySet[Any]) -> Coalesce:
+    """How many of these the tenant has; a subquery each, for joins would multiply each other."""
+    of = rows.filter(tenant=OuterRef("pk")).order_by().values("tenant")
+    return Coalesce(Subquery(of.annotate(count=Count("pk")).values("count")), 0)

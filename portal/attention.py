@@ -1,0 +1,180 @@
+"""What an admin should look at now: the overview of the admin. A fixed number of queries, whatever there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Sum
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.models import Notice
+from clusters.models import Cluster, UnknownCause
+from quotas import overuse, reasons
+from quotas.models import Claim, Pool
+from quotas.nodes import nodes_of
+from quotas.scheduling import as_gpus
+from workspaces.models import Phase, Workspace
+
+MOST_NAMED = 5
+FAILED_RECENTLY = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to look at: how bad, what, and where."""
+
+    level: str  # bad or warn
+    text: str
+    hint: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    claim: Claim
+    name: str
+    why: str
+    since: datetime
+
+
+def overview() -> dict[str, Any]:
+    items = [*unreachable(), *lost(), *over_quota(), *failed(), *mail(), *unexplained()]
+    return {
+        "items": sorted(items, key=lambda item: item.level != "bad"),
+        "waits": longest_waits(),
+        "figures": figures(),
+    }
+
+
+def unreachable() -> list[Item]:
+    return [
+        Item(
+            "bad",
+            _("%(name)s does not answer.") % {"name": cluster.name},
+            _("What runs there goes on; nothing starts or stops. Test its connection."),
+            reverse("admin:clusters_cluster_change", args=[cluster.pk]),
+        )
+        for cluster in Cluster.objects.exclude(unreachable_since=None)
+    ]
+
+
+def lost() -> list[Item]:
+    lost = Claim.objects.filter(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
+    by_node = lost.order_by("node").values_list("node").annotate(count=Count("pk"))
+    return [
+        Item(
+            "bad",
+            ngettext(
+                "%(count)d pod vanished from %(node)s, and nobody saw it end.",
+                "%(count)d pods vanished from %(node)s, and nobody saw them end.",
+                count,
+            )
+            % {"count": count, "node": node},
+            _("Their GPUs stay taken. Look at the node; confirm the end if they are gone."),
+            reverse("admin:quotas_claim_changelist") + "?lost=yes",
+        )
+        for node, count in by_node
+    ]
+
+
+def over_quota() -> list[Item]:
+    return [
+        Item(
+            "warn",
+            _("%(tenant)s uses %(used)s GPUs of %(pool)s, and may use %(limit)s.")
+            % {"tenant": quota.tenant, "pool": quota.pool, "used": used, "limit": quota.nominal_gpus},
+            _("Nothing new of theirs starts there until enough has ended."),
+            reverse("admin:quotas_quota_change", args=[quota.pk]),
+        )
+        for quota, used in overuse.all_quotas()
+    ]
+
+
+def failed() -> list[Item]:
+    recent = Workspace.objects.filter(
+        phase=Phase.FAILED, deleted_at=None, changed_at__gte=timezone.now() - FAILED_RECENTLY
+    )
+    count = recent.count()
+    if not count:
+        return []
+    text = ngettext(
+        "%(count)d workspace failed in the last day.", "%(count)d workspaces failed in the last day.", count
+    )
+    hint = _("Each says why on its page.")
+    return [
+        Item(
+            "warn",
+            text % {"count": count},
+            hint,
+            reverse("admin:workspaces_workspace_changelist") + "?phase__exact=failed",
+        )
+    ]
+
+
+def mail() -> list[Item]:
+    count = Notice.objects.filter(mail=Notice.Mail.GIVEN_UP).count()
+    if not count:
+        return []
+    text = ngettext("%(count)d mail could not be sent.", "%(count)d mails could not be sent.", count)
+    hint = _("Look at the last error; send them again once the mail server takes them.")
+    return [
+        Item(
+            "warn",
+            text % {"count": count},
+            hint,
+            reverse("admin:accounts_notice_changelist") + "?mail__exact=given_up",
+        )
+    ]
+
+
+def unexplained() -> list[Item]:
+    count = UnknownCause.objects.count()
+    if not count:
+        return []
+    text = ngettext(
+        "%(count)d message of the clusters is not explained.",
+        "%(count)d messages of the clusters are not explained.",
+        count,
+    )
+    hint = _("People see them as the cluster said them.")
+    return [Item("warn", text % {"count": count}, hint, reverse("admin:clusters_unknowncause_changelist"))]
+
+
+def longest_waits() -> list[Wait]:
+    waiting = Claim.objects.filter(state=Claim.State.WAITING).select_related("user", "tenant", "pool")
+    claims = list(waiting.order_by("created_at")[:MOST_NAMED])
+    names = dict(Workspace.objects.filter(pk__in=[c.holder_id for c in claims]).values_list("pk", "name"))
+    return [
+        Wait(
+            claim,
+            names.get(claim.holder_id, claim.get_holder_kind_display()),
+            reasons.sentence(claim.reason_code, claim.reason_data),
+            claim.created_at,
+        )
+        for claim in claims
+    ]
+
+
+def figures() -> list[dict[str, Any]]:
+    """GPUs in use of each pool."""
+    pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
+    nodes = nodes_of(pools)
+    admitted = Claim.objects.filter(state=Claim.State.ADMITTED).order_by()
+    held = dict(admitted.values_list("pool_id").annotate(units=Sum("units")))
+    rows = [
+        {
+            "pool": pool,
+            "used": as_gpus(held.get(pool.pk, 0), pool.units_per_gpu),
+            "limit": as_gpus(sum(room.units for room in nodes[pool.pk].whole), pool.units_per_gpu),
+        }
+        for pool in pools
+    ]
+    return [
+        row | {"percent": min(100, round(100 * row["used"] / row["limit"])) if row["limit"] else 0}
+        for row in rows
+    ]

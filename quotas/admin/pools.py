@@ -1,0 +1,233 @@
+"""Pools: their nodes, sizes and shares; taking one out of use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.access import Actor
+from accounts.admin.meters import meter
+from accounts.admin.previews import Effect, Previewed
+from quotas import opening
+from quotas.admin.quotas import QuotaInline
+from quotas.admin.shared import ConfirmsLowering
+from quotas.models import Claim, Flavor, Pool
+from quotas.nodes import nodes_of
+from quotas.scheduling import as_gpus
+from quotas.usage import held_in_pools
+
+
+class ClosePools(Previewed[Pool]):
+    name = "close"
+    short_description = gettext_lazy("Take out of use …")
+    title = gettext_lazy("Take pools out of use")
+    button = gettext_lazy("Take out of use")
+    is_grave = True
+
+    def notes(self) -> list[str]:
+        return [
+            _(
+                "Nothing new starts there, and nobody can choose it for a launch. Nothing is stopped or deleted."
+            )
+        ]
+
+    def effects(self, actor: Actor, rows: Sequence[Pool]) -> list[Effect]:
+        running, waiting = people_of(rows, Claim.State.ADMITTED), people_of(rows, Claim.State.WAITING)
+        return [
+            Effect(str(pool.pk), pool.name, (goes_on(running[pool.pk]), goes_on_waiting(waiting[pool.pk])))
+            if pool.is_open
+            else Effect(str(pool.pk), pool.name, refused=_("It is out of use already."))
+            for pool in rows
+        ]
+
+    def apply(self, actor: Actor, row: Pool) -> bool:
+        return opening.set_open(actor, row, is_open=False)
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d pool is out of use.", "%(count)d pools are out of use.", count) % {
+            "count": count
+        }
+
+
+class OpenPools(Previewed[Pool]):
+    name = "open"
+    short_description = gettext_lazy("Put into use …")
+    title = gettext_lazy("Put pools into use")
+    button = gettext_lazy("Put into use")
+
+    def effects(self, actor: Actor, rows: Sequence[Pool]) -> list[Effect]:
+        waiting = people_of(rows, Claim.State.WAITING)
+        return [
+            Effect(str(pool.pk), pool.name, refused=_("It is in use."))
+            if pool.is_open
+            else Effect(str(pool.pk), pool.name, (starts(waiting[pool.pk]),))
+            for pool in rows
+        ]
+
+    def apply(self, actor: Actor, row: Pool) -> bool:
+        return opening.set_open(actor, row, is_open=True)
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d pool is in use again.", "%(count)d pools are in use again.", count) % {
+            "count": count
+        }
+
+
+def people_of(pools: Sequence[Pool], state: str) -> defaultdict[UUID, list[str]]:
+    """Whose claims in each pool are in this state, one name per claim. One query."""
+    found: defaultdict[UUID, list[str]] = defaultdict(list)
+    claims = Claim.objects.filter(pool__in=pools, state=state).order_by("user__username")
+    for pool, name in claims.values_list("pool_id", "user__username"):
+        found[pool].append(name)
+    return found
+
+
+def goes_on(people: list[str]) -> str:
+    if not people:
+        return _("Nothing runs there.")
+    text = ngettext(
+        "%(count)d run goes on: of %(people)s.", "%(count)d runs go on: of %(people)s.", len(people)
+    )
+    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+
+
+def goes_on_waiting(people: list[str]) -> str:
+    if not people:
+        return _("Nobody waits for it.")
+    text = ngettext(
+        "%(count)d request goes on waiting until the pool is in use again: of %(people)s.",
+        "%(count)d requests go on waiting until the pool is in use again: of %(people)s.",
+        len(people),
+    )
+    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+
+
+def starts(people: list[str]) -> str:
+    if not people:
+        return _("People can choose it again. Nobody waits for it.")
+    text = ngettext(
+        "%(count)d request that waits may start: of %(people)s.",
+        "%(count)d requests that wait may start: of %(people)s.",
+        len(people),
+    )
+    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+
+
+class FlavorInline(admin.TabularInline[Flavor, Any]):
+    """Sizes are made and changed here; one is deleted on its own page, which says who uses it."""
+
+    model = Flavor
+    extra = 0
+    can_delete = False
+    show_change_link = True
+    fields = ("name", "slug", "units", "cpu_millicores", "memory_mib")
+    prepopulated_fields = {"slug": ("name",)}
+
+
+class InUseFilter(admin.SimpleListFilter):
+    title = gettext_lazy("holds something")
+    parameter_name = "held"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("waits", _("somebody waits")), ("runs", _("something runs")), ("idle", _("nothing runs"))]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Pool]) -> QuerySet[Pool]:
+        holding = {
+            state: Claim.objects.filter(state=state).values("pool")
+            for state in (Claim.State.ADMITTED, Claim.State.WAITING)
+        }
+        chosen = {
+            "waits": Q(pk__in=holding[Claim.State.WAITING]),
+            "runs": Q(pk__in=holding[Claim.State.ADMITTED]),
+            "idle": ~Q(pk__in=holding[Claim.State.ADMITTED]),
+        }
+        return rows.filter(chosen.get(self.value() or "", Q()))
+
+
+@admin.register(Pool)
+class PoolPage(ConfirmsLowering[Pool]):
+    purpose = gettext_lazy("Sets of nodes, chosen by their labels, with one way of sharing a GPU.")
+    list_display = ("name", "cluster", "gpu_product", "sharing", "in_use", "nodes_seen", "waiting", "is_open")
+    list_filter = ("is_open", InUseFilter, "cluster", "sharing")
+    list_select_related = ("cluster",)
+    search_fields = ("slug", "name", "gpu_product")
+    prepopulated_fields = {"slug": ("name",)}
+    inlines = (FlavorInline, QuotaInline)
+    actions = (ClosePools(), OpenPools())
+    readonly_fields = ("is_open",)
+    fieldsets = (
+        (None, {"fields": ("name", "slug", "cluster", "is_open")}),
+        (gettext_lazy("Nodes"), {"fields": ("node_labels", "tolerations", "runtime_class")}),
+        (gettext_lazy("Sharing"), {"fields": ("sharing", "resource_name", "units_per_gpu")}),
+        (
+            gettext_lazy("What people are told"),
+            {"fields": ("gpu_product", "gpu_memory_mib", "unit_memory_mib", "compute_capability", "ecc")},
+        ),
+        (
+            gettext_lazy("Overcommit"),
+            {
+                "fields": ("cpu_overcommit", "memory_overcommit"),
+                "description": gettext_lazy(
+                    "1: every workspace has what its size says. 2: half of it is sure."
+                ),
+            },
+        ),
+    )
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """With the room and the use of this page's pools: a few queries for all of them."""
+        found = super().get_changelist_instance(request)
+        pools = list(found.result_list)
+        nodes, held = nodes_of(pools), held_in_pools({pool.pk for pool in pools})
+        waiting = Claim.objects.filter(pool__in=pools, state=Claim.State.WAITING).order_by()
+        counts = dict(waiting.values_list("pool_id").annotate(count=Count("pk")))
+        for pool in found.result_list:
+            pool.seen, pool.held, pool.count_waiting = nodes[pool.pk], held[pool.pk], counts.get(pool.pk, 0)
+        return found
+
+    def buttons(self, request: HttpRequest, obj: Pool) -> list[tuple[str, str]]:
+        return [("close", _("Take out of use …"))] if obj.is_open else [("open", _("Put into use …"))]
+
+    @admin.display(description=gettext_lazy("GPUs in use"))
+    def in_use(self, pool: Any) -> SafeString | str:
+        if not pool.has_gpus:
+            return "–"
+        total = sum(room.units for room in pool.seen.whole)
+        facts = {"used": as_gpus(pool.held, pool.units_per_gpu), "limit": as_gpus(total, pool.units_per_gpu)}
+        return meter(pool.held, total, _("%(used)s of %(limit)s") % facts)
+
+    @admin.display(description=gettext_lazy("nodes ready"))
+    def nodes_seen(self, pool: Any) -> str:
+        return _("%(ready)d of %(all)d") % {"ready": len(pool.seen.healthy), "all": len(pool.seen.whole)}
+
+    @admin.display(description=gettext_lazy("waits"))
+    def waiting(self, pool: Any) -> int:
+        return int(pool.count_waiting)
+
+    def about(self, obj: Pool) -> Q:
+        return super().about(obj) | Q(
+            target_kind="flavor", target_id__in=[str(f.pk) for f in obj.flavors.all()]
+        )
+
+    def why_kept(self, obj: Pool) -> str:
+        live = obj.claims.exclude(state=Claim.State.RELEASED).count()
+        if live:
+            return ngettext(
+                "%(count)d workspace or job runs or waits there. Take the pool out of use, and stop it first.",
+                "%(count)d workspaces or jobs run or wait there. Take the pool out of use, and stop them first.",
+                live,
+            ) % {"count": live}
+        if obj.claims.exists():
+            return _(
+                "What ran there is kept on record. Take the pool out of use instead; nobody sees it then."
+            )
+        return ""

@@ -1,0 +1,112 @@
+"""Quotas of tenants in pools, and limits of tenants over all pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.admin.meters import meter
+from quotas.admin.shared import ConfirmsLowering
+from quotas.models import Claim, Quota, TenantLimit
+from quotas.overuse import cores, gib
+from quotas.scheduling import as_gpus
+
+ADMITTED = Q(state=Claim.State.ADMITTED)
+
+
+def held(amount: Any, **where: Any) -> Coalesce:
+    """Of the admitted claims of a row's tenant."""
+    claims = Claim.objects.filter(ADMITTED, tenant=OuterRef("tenant"), **where)
+    return Coalesce(Subquery(claims.order_by().values("tenant").annotate(held=amount).values("held")), 0)
+
+
+class QuotaInline(admin.TabularInline[Quota, Any]):
+    model = Quota
+    extra = 0
+    fields = ("tenant", "pool", "nominal_gpus", "borrowing_limit_gpus")
+    autocomplete_fields = ("tenant", "pool")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
+        return super().get_queryset(request).select_related("tenant", "pool")
+
+
+class TenantLimitInline(admin.StackedInline[TenantLimit, Any]):
+    model = TenantLimit
+    extra = 0
+    verbose_name_plural = gettext_lazy("limit over all pools")
+
+
+@admin.register(Quota)
+class QuotaPage(ConfirmsLowering[Quota]):
+    purpose = gettext_lazy(
+        "How many GPUs of each pool a tenant may use at once. More lets those start who wait; less stops nothing."
+    )
+    list_display = ("name", "in_use", "nominal_gpus", "borrowing_limit_gpus")
+    list_editable = ("nominal_gpus", "borrowing_limit_gpus")
+    list_filter = ("pool", "tenant")
+    list_select_related = ("tenant", "pool")
+    search_fields = ("tenant__slug", "tenant__name", "pool__slug", "pool__name")
+    autocomplete_fields = ("tenant", "pool")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
+        rows: QuerySet[Quota] = super().get_queryset(request)
+        return rows.annotate(used_units=held(Sum("units"), pool=OuterRef("pool")))
+
+    @admin.display(description=gettext_lazy("quota"), ordering="tenant__slug")
+    def name(self, quota: Quota) -> str:
+        return str(quota)
+
+    @admin.display(description=gettext_lazy("in use"), ordering="used_units")
+    def in_use(self, quota: Any) -> SafeString | str:
+        if not quota.pool.has_gpus:
+            return _("no GPUs here")
+        used = as_gpus(quota.used_units, quota.pool.units_per_gpu)
+        words = _("%(used)s of %(limit)s") % {"used": used, "limit": quota.nominal_gpus}
+        return meter(float(used), quota.nominal_gpus, words)
+
+
+@admin.register(TenantLimit)
+class TenantLimitPage(ConfirmsLowering[TenantLimit]):
+    purpose = gettext_lazy(
+        "What a tenant may use over all pools together. Empty: no limit. Less than is in use stops nothing."
+    )
+    list_display = (
+        "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_workspaces", "workspaces",
+    )  # fmt: skip
+    list_editable = ("cpu_millicores", "memory_mib", "workspaces")
+    list_select_related = ("tenant",)
+    search_fields = ("tenant__slug", "tenant__name")
+    autocomplete_fields = ("tenant",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[TenantLimit]:
+        rows: QuerySet[TenantLimit] = super().get_queryset(request)
+        return rows.annotate(
+            held_cpu=held(Sum("cpu_millicores")),
+            held_memory=held(Sum("memory_mib")),
+            held_workspaces=held(Count("pk"), holder_kind=Claim.Holder.WORKSPACE),
+        )
+
+    @admin.display(description=gettext_lazy("CPU in use"), ordering="held_cpu")
+    def used_cpu(self, limit: Any) -> SafeString:
+        used, most = cores(limit.held_cpu) or 0, cores(limit.cpu_millicores)
+        words = _("%(used)s of %(limit)s cores") if most is not None else _("%(used)s cores")
+        return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})
+
+    @admin.display(description=gettext_lazy("memory in use"), ordering="held_memory")
+    def used_memory(self, limit: Any) -> SafeString:
+        used, most = gib(limit.held_memory) or 0, gib(limit.memory_mib)
+        words = _("%(used)s of %(limit)s GiB") if most is not None else _("%(used)s GiB")
+        return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})
+
+    @admin.display(description=gettext_lazy("workspaces now"), ordering="held_workspaces")
+    def used_workspaces(self, limit: Any) -> SafeString:
+        used, most = limit.held_workspaces, limit.workspaces
+        words = _("%(used)s of %(limit)s") % {"used": used, "limit": most} if most is not None else str(used)
+        return meter(used, most, words)

@@ -1,0 +1,115 @@
+"""What all pages that change a share have in common: whoever waits is looked at again, and lowering asks first.
+
+A share below what is in use stops nothing by itself. So that nobody is surprised, saving is tried in a transaction;
+where it would leave somebody over their share it is undone, and a page says who and by how much before it is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.contrib import messages
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+
+from accounts.admin.recorded import RecordedPage
+from quotas import overuse, passes
+from quotas.models import Quota, TenantLimit
+from quotas.nodes import whole_nodes
+from quotas.overuse import Overuse
+
+M = TypeVar("M", bound=Model)
+
+TAKES_PART = ("quota", "tenantlimit")  # models whose changes are somebody's share
+SHARES = {"nominal_gpus", "cpu_millicores", "memory_mib", "workspaces"}
+SEEN = "lowering_seen"
+
+
+class ConfirmsLowering(RecordedPage[M]):
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._asking_first(
+            request, lambda: super(ConfirmsLowering, self).changeform_view(request, *args, **kwargs)
+        )
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._asking_first(
+            request, lambda: super(ConfirmsLowering, self).changelist_view(request, *args, **kwargs)
+        )
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._asking_first(
+            request, lambda: super(ConfirmsLowering, self).delete_view(request, *args, **kwargs)
+        )
+
+    def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
+        super().record(request, obj, verb, changes)
+        if verb == "delete" or is_lowered(changes):
+            found = would_be_over(obj, is_gone=verb == "delete")
+            lowered: list[Overuse] = getattr(request, "lowered", [])
+            request.lowered = [*lowered, *([found] if found else [])]  # type: ignore[attr-defined]
+        if isinstance(obj, Quota) and verb != "delete" and (warning := beyond_the_pool(obj)):
+            self.message_user(request, warning, messages.WARNING)
+
+    def after_change(self, request: HttpRequest, obj: Model) -> None:
+        passes.want_everywhere()
+
+    def _asking_first(self, request: HttpRequest, save: Callable[[], Any]) -> Any:
+        if request.method != "POST":
+            return save()
+        with transaction.atomic():
+            response = save()
+            lowered: list[Overuse] = getattr(request, "lowered", [])
+            asks = sorted(map(digest, lowered)) != sorted(request.POST.getlist(SEEN)) and bool(lowered)
+            if asks:
+                transaction.set_rollback(True)
+        return self._ask(request, lowered) if asks else response
+
+    def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
+        messages.get_messages(request)._queued_messages.clear()  # what they told was undone
+        entered = [(name, value) for name, values in request.POST.lists() for value in values]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Lower below what is in use"),
+            "opts": self.opts,
+            "lowered": lowered,
+            "entered": [pair for pair in entered if pair[0] not in (SEEN, "csrfmiddlewaretoken")],
+            "seen": [(SEEN, digest(found)) for found in lowered],
+            "has_changed": SEEN in request.POST,
+        }
+        return TemplateResponse(request, "admin/lowering.html", context)
+
+
+def is_lowered(changes: dict[str, Any]) -> bool:
+    """One of the shares became less; none at all is more than any number."""
+    before, after = changes.get("before", {}), changes.get("after", {})
+    return any(
+        after[name] is not None and (before[name] is None or after[name] < before[name])
+        for name in SHARES & before.keys() & after.keys()
+    )
+
+
+def would_be_over(obj: Model, *, is_gone: bool) -> Overuse | None:
+    if isinstance(obj, Quota) and obj.pool.has_gpus:
+        return overuse.of_quota(obj, 0 if is_gone else obj.nominal_gpus)
+    if isinstance(obj, TenantLimit) and not is_gone:  # no limit is never too little
+        return overuse.of_limit(obj)
+    return None
+
+
+def beyond_the_pool(quota: Quota) -> str:
+    """A warning where the pool, as last seen, could never give what is promised."""
+    size = sum(room.units for room in whole_nodes(quota.pool)) // quota.pool.units_per_gpu
+    if not quota.pool.has_gpus or quota.nominal_gpus <= size:
+        return ""
+    return _("%(tenant)s may use %(gpus)d GPUs of %(pool)s, which has %(size)d: no more than those ever start.") % {
+        "tenant": quota.tenant, "gpus": quota.nominal_gpus, "pool": quota.pool, "size": size,
+    }  # fmt: skip
+
+
+def digest(found: Overuse) -> str:
+    return hashlib.sha256("\n".join((found.whom, *found.what)).encode()).hexdigest()[:32]
