@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -40,10 +40,11 @@ def on_trail(*, instance: AuditEntry, created: bool, **_: object) -> None:
     else:
         return
     if data:
-        people = _concerned(instance.tenant_id, data.get("pool_id")).exclude(pk=instance.actor_id)
+        concerned = _concerned(instance.tenant_id, data.get("pool_id"))
+        people = [person for person in concerned if person.pk != instance.actor_id]
         tell(
             Kind.QUOTA,
-            list(people),
+            people,
             subject=SUBJECT,
             subject_id=instance.tenant_id,
             key=f"{instance.action} {instance.pk}",
@@ -72,10 +73,10 @@ def _change(entry: AuditEntry, field: str) -> tuple[Any, Any]:
     return entry.data.get("before", {}).get(field), entry.data.get("after", {}).get(field)
 
 
-def _concerned(tenant_id: UUID, pool_id: str | None) -> Any:
+def _concerned(tenant_id: UUID, pool_id: str | None) -> QuerySet[User]:
     waiting = Claim.objects.filter(tenant=tenant_id, state=Claim.State.WAITING)
     if pool_id is not None:
-        waiting = waiting.filter(pool=pool_id)
+        waiting = waiting.filter(pool=UUID(pool_id))
     owns = Q(memberships__tenant=tenant_id, memberships__role=Role.OWNER)
     waits = Q(pk__in=waiting.values("user"), memberships__tenant=tenant_id)
     return User.objects.filter(owns | waits, is_active=True).distinct()

@@ -139,5 +139,6 @@ def _is_past(notice: Notice, workspace: Workspace) -> bool:
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
     if notice.kind == Kind.STOPS_SOON:
-        return workspace.stops_at != _stops_at(notice) or timezone.now() > workspace.stops_at
+        stops_at = _stops_at(notice)
+        return stops_at is None or workspace.stops_at != stops_at or timezone.now() > stops_at
     return False

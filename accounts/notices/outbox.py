@@ -48,7 +48,8 @@ class ServerFault(Exception):
 
 def pause_after(attempts: int) -> timedelta:
     """1, 2, 4 … minutes, an hour at most."""
-    return min(FIRST_PAUSE * 2 ** min(attempts - 1, 10), LONGEST_PAUSE)
+    factor: int = 2 ** min(attempts - 1, 10)
+    return min(FIRST_PAUSE * factor, LONGEST_PAUSE)
 
 
 def on_tick(**_: Any) -> None:

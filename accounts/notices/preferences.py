@@ -60,7 +60,8 @@ def _keep(user: User, kind: Kind, ways: Ways) -> None:
 
 def unsubscribe_url(user: User, kind: Kind) -> str:
     token = signing.dumps([str(user.pk), str(kind)], salt=SALT)
-    return settings.BASE_URL.rstrip("/") + reverse("notices-unsubscribe", args=[token])
+    path = reverse("notices-unsubscribe", args=[token])
+    return f"{settings.BASE_URL.rstrip('/')}{path}"
 
 
 def read_token(token: str) -> tuple[User, Kind]:

@@ -17,7 +17,8 @@ function showAway(socket, isAway) {
 }
 
 // `path` is a function: it is asked anew at each connection, so that it can say where to go on (?after=N).
-export function connect(path, { onMessage, onOpen = () => {} }) {
+// A quiet one is not what the page shows: while it is away nothing is out of date, and its end leaves the page as it is.
+export function connect(path, { onMessage, onOpen = () => {}, isQuiet = false }) {
   const self = {};
   let delay = FIRST_DELAY_MS;
   let socket, retry, watchdog, bar;
@@ -52,10 +53,10 @@ export function connect(path, { onMessage, onOpen = () => {} }) {
     clearTimeout(watchdog);
     if (leaving) return;
     if (code === NOT_SIGNED_IN || code === NOT_THERE) {
-      location.reload(); // the server says what became of it
+      if (!isQuiet) location.reload(); // the server says what became of it
       return;
     }
-    bar ??= setTimeout(() => showAway(self, true), BAR_AFTER_MS);
+    if (!isQuiet) bar ??= setTimeout(() => showAway(self, true), BAR_AFTER_MS);
     retry = setTimeout(open, delay * (0.5 + Math.random()));
     delay = Math.min(delay * 2, LONGEST_DELAY_MS);
   }

@@ -1,0 +1,76 @@
+"""Who hears that a tenant may use more or less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts import audit, members
+from accounts.access import Actor
+from accounts.models import Membership, Role
+from accounts.notices import inbox
+from accounts.notices.models import Notice
+from quotas.models import Quota, TenantLimit
+from tests.cast import Cast, make_cast
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    return make_cast()
+
+
+def change(cast: Cast, by: Actor, before: int, after: int) -> None:
+    """As the pages of the admin write it down."""
+    quota = Quota.objects.get(tenant=cast.demo, pool=cast.pool)
+    data = {"fields": ["nominal_gpus"], "before": {"nominal_gpus": before}, "after": {"nominal_gpus": after}}
+    audit.record(by, "quota.change", target=quota, tenant=cast.demo, data=data)
+
+
+def told(actor: Actor) -> list[str]:
+    return [f"{words.title}. {words.text}" for _notice, words in inbox.page(actor.user)[0]]
+
+
+def test_owners_and_who_waits_hear_of_another_quota(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, Phase.WAITING)
+    change(cast, cast.admin, 4, 6)
+    text = "Demo may now use 6 GPUs of A100. An admin changed it: it was 4 before."
+    assert [told(actor) for actor in (cast.alice, cast.bob)] == [[text], [text]]
+    assert [told(actor) for actor in (cast.victor, cast.carol, cast.admin)] == [[], [], []]
+
+
+def test_who_made_the_change_knows_it(cast: Cast) -> None:
+    Membership.objects.create(tenant=cast.demo, user=cast.admin.user, role=Role.OWNER)
+    change(cast, cast.admin, 4, 6)
+    assert told(cast.admin) == []
+
+
+def test_what_stays_as_it_was_is_told_to_nobody(cast: Cast) -> None:
+    change(cast, cast.admin, 4, 4)
+    assert not Notice.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (None, 8, "workspaces at once: 8 at most; there was no limit before."),
+        (8, 4, "workspaces at once: 4 at most, before 8."),
+        (8, None, "workspaces at once: no limit any more."),
+    ],
+)
+def test_limits_over_all_pools_are_told_too(cast: Cast, before: Any, after: Any, words: str) -> None:
+    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=after)
+    data = {"fields": ["workspaces"], "before": {"workspaces": before}, "after": {"workspaces": after}}
+    audit.record(cast.admin, "tenantlimit.change", target=limit, tenant=cast.demo, data=data)
+    assert told(cast.alice) == [f"The limits of Demo were changed. {words}"]
+
+
+def test_who_left_the_tenant_reads_it_no_more(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, Phase.WAITING)
+    change(cast, cast.admin, 4, 6)
+    members.remove(cast.alice, cast.demo, "bob")
+    assert told(cast.bob) == []
