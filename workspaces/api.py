@@ -81,6 +81,7 @@ class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
 
 class WorkspacesView(ListView):
     write_scope = Scope.WORKSPACES
+    is_launch = True
     serializer_class = WorkspaceShape
     queryset = Workspace.objects.none()
     filterset_class = WorkspaceFilter
@@ -242,6 +243,7 @@ class KeepAliveView(APIView):
 
 class CloneView(APIView):
     write_scope = Scope.WORKSPACES
+    is_launch = True
 
     @extend_schema(
         summary="Launch another with the same settings",

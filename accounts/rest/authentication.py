@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from accounts import tokens
 from accounts.errors import NotSignedIn
 from accounts.models import APIToken, User
+from accounts.rest import rates
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -26,7 +27,11 @@ class TokenAuthentication(BaseAuthentication):
                 _("This way to sign in is not known here."),
                 _("Send “Authorization: Bearer …” with a token from your profile."),
             )
-        token = tokens.authenticate(secret.strip())
+        try:
+            token = tokens.authenticate(secret.strip())
+        except NotSignedIn:
+            rates.count_stranger()
+            raise
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -20,6 +20,7 @@ from accounts.access import not_there
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
+from accounts.rest.rates import TOO_OFTEN
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -174,7 +175,7 @@ def _flatten(detail: Any, name: str = "") -> dict[str, list[str]]:
 
 
 def _record(refusal: Refusal, request: Request | None) -> None:
-    if request is None or refusal.status not in audit.RECORDED:
-        return  # to ask who it was might fail again
+    if request is None or refusal.status not in audit.RECORDED or refusal.code == TOO_OFTEN:
+        return  # to ask who it was might fail again; a flood shall not flood the trail
     if isinstance(request.user, User):
         audit.record_refusal(request._request, actor_of(request), refusal)

@@ -24,6 +24,7 @@ from accounts import secrets
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from accounts.models import IdempotentAnswer, User
+from accounts.rest import rates
 from accounts.rest.authentication import SignedInSession, TokenAuthentication
 from accounts.rest.errors import as_refusal, json_response
 
@@ -51,6 +52,8 @@ class IdempotencyMiddleware:
             actor = _actor_behind(request)
             if actor is None:
                 return None  # the view refuses
+            # Before the transaction, in which its bucket would stay locked and a refusal would not count.
+            rates.count_request(request, actor, getattr(view, "cls", type(view)))
             IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
             return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
         except (Refusal, OperationalError, InterfaceError) as error:

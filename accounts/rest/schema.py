@@ -24,7 +24,7 @@ MEANINGS = {
 
 def answers(success: dict[int, Any], *refusals: int) -> dict[int, Any]:
     """For `extend_schema(responses=…)`: the successes given, and the refusals by status; some go for all."""
-    statuses = sorted({400, 401, 403, 503, *refusals})
+    statuses = sorted({400, 401, 403, 429, 503, *refusals})
     return success | {status: OpenApiResponse(ErrorBody, description=MEANINGS[status]) for status in statuses}
 
 

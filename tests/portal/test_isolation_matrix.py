@@ -253,6 +253,10 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Stage:
+    return make_stage()
+
+
+def make_stage() -> Stage:
     cast = make_cast()
     dora = Actor(User.objects.create_user("dora", "dora@example.org", "dora-password"))
     Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)

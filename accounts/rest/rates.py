@@ -1,0 +1,115 @@
+"""How often one may ask, counted in PostgreSQL and so for all processes together: one upsert for each request.
+
+A row is a bucket, and says when it will be empty. Each request pours its share of a minute in, the clock drains it,
+and what would not fit into a minute is refused. A person's tokens share their buckets, so that more tokens do not
+mean more requests; their browser has its own, so that a script of theirs does not lock them out of the pages.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from math import ceil
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from accounts.access import Actor
+from accounts.audit import client_address
+from accounts.errors import TooMany
+from accounts.models import Scope
+from accounts.rest.actors import actor_of
+
+TOO_OFTEN = "too_often"
+# Whom nobody has asked for since is forgotten, a few at a time, when somebody new comes.
+FORGET = (
+    "DELETE FROM accounts_rate WHERE bucket IN (SELECT bucket FROM accounts_rate"
+    " WHERE empty_at < clock_timestamp() - interval '1 hour' LIMIT 100)"
+)
+POUR = """
+    INSERT INTO accounts_rate AS rate (bucket, empty_at)
+    VALUES (%(bucket)s, clock_timestamp() + %(share)s * interval '1 second')
+    ON CONFLICT (bucket) DO UPDATE
+    SET empty_at = greatest(rate.empty_at, clock_timestamp()) + %(share)s * interval '1 second'
+    WHERE rate.empty_at + %(share)s * interval '1 second' <= clock_timestamp() + interval '1 minute'
+    RETURNING xmax = 0
+"""
+ROOM_IN = """
+    SELECT extract(epoch FROM empty_at - clock_timestamp()) + %(share)s - 60
+    FROM accounts_rate WHERE bucket = %(bucket)s
+"""
+
+
+class WithinRate(BasePermission):
+    """Asked before every other permission: whoever only collects refusals is counted, too."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if request.user.is_authenticated:
+            count_request(request._request, actor_of(request), type(view))
+        else:
+            count_stranger()
+        return True
+
+
+def count_request(request: HttpRequest, actor: Actor, view: type) -> None:
+    """Once for each request, whoever comes to it first."""
+    if getattr(request, "is_counted", False):
+        return
+    request.is_counted = True  # type: ignore[attr-defined]
+    means = "token" if actor.token is not None else "browser"
+    kind = kind_of(str(request.method), view)
+    count(f"{kind}/{means}/{actor.user.pk}", settings.API_RATES[kind])
+
+
+def kind_of(method: str, view: type) -> str:
+    """A view whose POST goes into the queue says `is_launch`; one whose POST changes nothing has READ as its scope."""
+    if method in SAFE_METHODS or getattr(view, "write_scope", None) == Scope.READ:
+        return "read"
+    return "launch" if getattr(view, "is_launch", False) else "write"
+
+
+def count_stranger() -> None:
+    """Somebody who is not signed in, by address; an IPv6 network counts as one."""
+    address = client_address.get()
+    if address is None:
+        return
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        address = str(ipaddress.ip_network((found, 64), strict=False))
+    count(f"stranger/{address}", settings.API_RATES["stranger"])
+
+
+def count(bucket: str, per_minute: int) -> None:
+    """Raises TooMany when the bucket is full. 0: no limit."""
+    if not per_minute:
+        return
+    values: dict[str, str | float] = {"bucket": bucket, "share": 60 / per_minute}
+    with connection.cursor() as cursor:
+        cursor.execute(POUR, values)
+        poured = cursor.fetchone()
+        if poured is not None:
+            if poured[0]:
+                cursor.execute(FORGET)
+            return
+        cursor.execute(ROOM_IN, values)
+        (seconds,) = cursor.fetchone() or (0,)
+    raise too_often(per_minute, max(1, ceil(seconds)))
+
+
+def too_often(per_minute: int, seconds: int) -> TooMany:
+    return TooMany(
+        TOO_OFTEN,
+        ngettext(
+            "You ask too often: one request a minute is allowed.",
+            "You ask too often: %(count)d requests a minute are allowed.",
+            per_minute,
+        )
+        % {"count": per_minute},
+        _("Wait as long as Retry-After says, then go on more slowly."),
+        retry_after_seconds=seconds,
+    )
