@@ -145,7 +145,7 @@ def _manage(
 
 def _codes(request: HttpRequest, codes: list[str], target: str) -> HttpResponse:
     """Not a redirect: they are shown this once."""
-    return render(request, "accounts/recovery_codes.html", {"codes": codes, "target": target})
+    return render(request, "accounts/recovery_codes.html", {"codes": "\n".join(codes), "target": target})
 
 
 def _require_own_password(user: User) -> None:

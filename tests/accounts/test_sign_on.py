@@ -132,9 +132,9 @@ def test_the_session_is_a_new_one_serves_sockets_and_ends_with_signing_out(
     uni.person("ada", groups=["vision-team"])
     visitor = Visitor()
     address = visitor.at_the_provider(visitor.to_the_provider(), who="ada")
-    before = visitor.berth.session.session_key
+    before = visitor.berth.session.session_key or ""
     visitor.back(address)
-    session = visitor.berth.session.session_key
+    session = visitor.berth.session.session_key or ""
     assert session != before
     assert sign_in.person_of(session) == User.objects.get(username="ada")
     assert sign_in.person_of(before) is None
@@ -394,7 +394,7 @@ def test_an_id_token_counts_only_as_the_provider_signed_it(
     own_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     signed, _dot, signature = real.rpartition(".")
     forged = [
-        jwt.encode(forged_claims, None, algorithm="none", headers=kid),
+        jwt.encode(forged_claims, "", algorithm="none", headers=kid),
         jwt.encode(forged_claims, provider.client_secret.ljust(32), algorithm="HS256", headers=kid),
         jwt.encode(forged_claims, own_key, algorithm="RS256", headers=kid),
         jwt.encode(forged_claims, own_key, algorithm="RS256", headers={"kid": "of-nobody"}),
