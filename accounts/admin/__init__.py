@@ -4,5 +4,6 @@ People and tenants have their pages in portal/admin: they tell of what every roo
 """
 
 from accounts.admin import credentials, trail
+from accounts.notices import admin as notices
 
-__all__ = ["credentials", "trail"]
+__all__ = ["credentials", "notices", "trail"]

@@ -1,57 +1,64 @@
-"""What was told to whom, and which mail did not get through; to look at, and to try again."""
+"""What was told to whom, and which mails did not get through; to look at, and to send again."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import audit
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyPage
 from accounts.notices import outbox
 from accounts.notices.models import Notice
-from accounts.rest.actors import actor_of
+
+
+class SendAgain(Previewed[Notice]):
+    name = "send_again"
+    short_description = gettext_lazy("Send the mail again …")
+    title = gettext_lazy("Send mails again")
+    button = gettext_lazy("Send again")
+
+    def notes(self) -> list[str]:
+        return [_("What is no longer so is not sent: nobody is called to what is not ready any more.")]
+
+    def effects(self, actor: Actor, rows: Sequence[Notice]) -> list[Effect]:
+        return [self._effect(notice) for notice in rows]
+
+    def _effect(self, notice: Notice) -> Effect:
+        whom = _("%(user)s: %(kind)s") % {"user": notice.user, "kind": notice.get_kind_display()}
+        if notice.mail not in outbox.CAN_BE_SENT_AGAIN:
+            return Effect(str(notice.pk), whom, refused=_("No mail of it is waiting or was given up."))
+        told = (
+            (_("The mail server said: %(error)s") % {"error": notice.mail_error},)
+            if notice.mail_error
+            else ()
+        )
+        return Effect(str(notice.pk), whom, (_("It is sent now, to the address of today."), *told))
+
+    def apply(self, actor: Actor, row: Notice) -> bool:
+        return outbox.send_again(actor, row)
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d mail is sent again.", "%(count)d mails are sent again.", count) % {
+            "count": count
+        }
 
 
 @admin.register(Notice)
-class NoticeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class NoticePage(ReadOnlyPage[Notice]):
+    purpose = gettext_lazy(
+        "What Berth told people, and what became of its mails. One that fails is tried for a day, then given up."
+    )
     list_display = ("at", "user", "kind", "mail", "mail_attempts", "mail_due_at", "mail_error")
-    list_filter = ("mail", "kind", "at")
+    list_filter = ("mail", "kind")
     list_select_related = ("user",)
-    search_fields = ("user__username", "user__email", "subject_id", "mail_error")
+    search_fields = ("user__username", "user__email", "mail_error")
     date_hierarchy = "at"
     fields = (
-        "at",
-        "user",
-        "kind",
-        "subject",
-        "subject_id",
-        "in_berth",
-        "read_at",
-        "mail",
-        "mail_attempts",
-        "mail_due_at",
-        "mail_settled_at",
-        "mail_error",
-    )
-    show_full_result_count = False
-    actions = ("send_again",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @admin.action(description=_("Send the mail again that was given up or waits"), permissions=["view"])
-    def send_again(self, request: HttpRequest, chosen: QuerySet[Notice]) -> None:
-        count = outbox.send_again(chosen)
-        audit.record(actor_of(request), "notices.send_again", data={"count": count})
-        text = ngettext("%(count)d mail is sent again.", "%(count)d mails are sent again.", count)
-        self.message_user(request, text % {"count": count})
+        "at", "user", "kind", "in_berth", "read_at",
+        "mail", "mail_attempts", "mail_due_at", "mail_settled_at", "mail_error",
+    )  # fmt: skip
+    actions = (SendAgain(),)

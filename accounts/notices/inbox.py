@@ -60,6 +60,13 @@ def open_one(user: User, notice_id: UUID) -> str:
     return found.path
 
 
+def read_about(user: User, subject_id: UUID) -> None:
+    """They look at the page of it: what it shows need not be told any more."""
+    about = listed(user).filter(subject_id=subject_id, read_at__isnull=True)
+    if about.exists():
+        _read(about, user)
+
+
 def read_all(user: User) -> None:
     _read(listed(user).filter(read_at__isnull=True), user)
 

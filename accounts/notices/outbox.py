@@ -20,10 +20,12 @@ from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import connection as database
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
-from accounts import tasks
+from accounts import audit, tasks
+from accounts.access import Actor
+from accounts.models import Scope
 from accounts.notices import words
 from accounts.notices.kinds import Kind
 from accounts.notices.mail import compose
@@ -40,6 +42,7 @@ PASS_SECONDS = 45  # then the worker is free for others in between
 PASS_LOST_AFTER = timedelta(seconds=30)
 LOCK = 0x6265727468  # of the database: one sender at a time
 WAITING = Notice.Mail.WAITING
+CAN_BE_SENT_AGAIN = (WAITING, Notice.Mail.GIVEN_UP)
 
 
 class ServerFault(Exception):
@@ -62,16 +65,17 @@ def on_tick(**_: Any) -> None:
             tasks.enqueue_mail()
 
 
-def send_again(notices: QuerySet[Notice]) -> int:
-    """By an admin's wish: what was given up, or waits for its next attempt, now and as if for the first time."""
+def send_again(actor: Actor, notice: Notice) -> bool:
+    """By an admin's wish: what was given up, or waits for its next attempt, now. False: it is neither any more."""
+    actor.require(Scope.ADMIN)
     now = timezone.now()
     with transaction.atomic():
-        rows = notices.filter(mail__in=(Notice.Mail.GIVEN_UP, WAITING))
-        count = rows.update(
-            mail=WAITING, mail_due_at=now, mail_pass_at=now, mail_attempts=0, mail_settled_at=None
-        )
+        unsent = Notice.objects.filter(pk=notice.pk, mail__in=CAN_BE_SENT_AGAIN)
+        if not unsent.update(mail=WAITING, mail_due_at=now, mail_pass_at=now, mail_settled_at=None):
+            return False
         tasks.enqueue_mail()
-    return count
+        audit.record(actor, "notice.send_again", target=notice, data={"username": notice.user.username})
+    return True
 
 
 def send_due() -> None:

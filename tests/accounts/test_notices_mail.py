@@ -16,13 +16,14 @@ from django_q.models import OrmQ
 
 from accounts import members
 from accounts.access import Actor, role_in
-from accounts.models import Tenant, User
+from accounts.models import AuditEntry, Tenant, User
 from accounts.notices import outbox, preferences, telling, words
 from accounts.notices.kinds import Kind, Ways
 from accounts.notices.models import Notice
 from accounts.notices.words import Words
-from tests.accounts.people import People
+from tests.accounts.people import People, browser
 from tests.accounts.smtp import MailServer, mail_server
+from tests.admin_forms import confirm, preview, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -305,7 +306,7 @@ def test_a_server_that_ends_the_connection_costs_a_pause(server: MailServer, bob
 
 
 def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
-    server: MailServer, bob: User
+    server: MailServer, people: People, bob: User
 ) -> None:
     server.replies["RCPT"] = "451 not now"
     notice = tell(bob)
@@ -316,10 +317,15 @@ def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
     try_now(notice)
     assert notice.mail == Notice.Mail.GIVEN_UP
     server.replies.clear()
-    assert outbox.send_again(Notice.objects.all()) == 1
+    client, path = browser(people.admin), "/admin/accounts/notice/"
+    page = preview(client, path, "send_again", notice)
+    assert "The mail server said: 451 not now" in text_of(page)
+    confirm(client, path, page)
     outbox.send_due()
     notice.refresh_from_db()
     assert notice.mail == Notice.Mail.SENT
+    assert not outbox.send_again(people.admin, notice)
+    assert AuditEntry.objects.filter(action="notice.send_again").count() == 1
 
 
 def test_a_worker_that_dies_while_sending_loses_nothing(

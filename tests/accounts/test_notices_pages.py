@@ -71,6 +71,13 @@ def test_another_persons_notice_is_not_there(people: People) -> None:
     assert inbox.unread(people.bob.user) == 1
 
 
+def test_who_looks_at_the_page_of_it_has_read_it(people: People) -> None:
+    notice = tell(people.bob, "one")
+    tell(people.bob, "two")
+    inbox.read_about(people.bob.user, notice.subject_id)
+    assert inbox.unread(people.bob.user) == 1
+
+
 def test_all_are_marked_as_read_at_once_and_only_ones_own(people: People) -> None:
     for actor in (people.bob, people.bob, people.alice):
         tell(actor, "one")

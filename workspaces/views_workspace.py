@@ -1,0 +1,180 @@
+"""The pages of one workspace, and what its buttons do. What loses something is asked about first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseForbidden
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid, Refusal, TooMany
+from accounts.notices import inbox
+from accounts.rest.actors import actor_of
+
+from . import access, lifecycle, lifetime
+from .gateway import hosts, passes
+from .gateway.door import ENTER
+from .models import Desired, Phase, Workspace
+from .representation import endpoints, event_json, workspace_json
+from .same_launch import body_of_workspace, curl
+from .timeline import start_took, timeline
+
+EVENTS_SHOWN = 200
+ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
+    "start": lifecycle.start,
+    "stop": lifecycle.stop,
+    "restart": lifecycle.restart,
+    "extend": lifetime.extend,
+}
+ASKED_FIRST = ("stop", "restart")
+# Refusals that are shown where the person is; others are a page of their own.
+SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)
+
+
+@never_cache
+@login_required
+@require_GET
+def activity(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, id, "activity")
+
+
+@never_cache
+@login_required
+@require_GET
+def logs(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, id, "logs")
+
+
+@never_cache
+@login_required
+@require_GET
+def metrics(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, id, "metrics")
+
+
+@never_cache
+@login_required
+@require_GET
+def settings(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, id, "settings")
+
+
+def workspace_page(request: HttpRequest, id: UUID, tab: str) -> HttpResponse:
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
+    context = {
+        "section": "workspaces",
+        "tab": tab,
+        "workspace": workspace,
+        "shown": workspace_json(workspace, actor),
+        "is_own": access.is_own(actor, workspace),
+        "may": what_may(actor, workspace),
+        "steps": timeline(workspace, events),
+        "start_took": start_took(workspace, events),
+        "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
+        "events": [(event, event_json(event)) for event in events],
+        "has_ssh_key": actor.user.ssh_keys.exists(),
+    }
+    if tab == "settings":
+        address = request.build_absolute_uri(reverse("api-v1:workspaces"))
+        context["curl"] = curl(address, body_of_workspace(actor, workspace))
+    if not request.headers.get("HX-Request"):  # opened by somebody, not kept true in the background
+        inbox.read_about(actor.user, workspace.pk)
+    return render(request, f"workspaces/{tab}.html", context)
+
+
+def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
+    """Which actions make sense now, for this person. The use cases decide; this only leaves out what they refuse."""
+    is_there = workspace.desired != Desired.DELETED
+    manages = is_there and access.may_manage(actor, workspace)
+    runs_own = manages and access.is_own(actor, workspace)
+    wanted = workspace.desired == Desired.RUNNING
+    rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
+    return {
+        "start": runs_own and (not wanted or workspace.phase == Phase.FAILED),
+        "stop": manages and wanted and workspace.phase != Phase.FAILED,
+        "restart": runs_own and wanted and workspace.phase in (Phase.READY, Phase.STARTING),
+        "extend": manages and wanted and workspace.stops_at is not None,
+        "delete": manages,
+        "launch_again": rests and access.may_launch(actor, workspace.tenant),
+        "logs": access.may_manage(actor, workspace),
+    }
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
+    """By GET the question, for what loses something; by POST it is done."""
+    if verb not in ACTIONS:
+        raise Http404
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    if request.method == "GET":
+        return ask(request, actor, workspace, verb)
+    try:
+        ACTIONS[verb](actor, workspace)
+    except SHOWN_IN_PLACE as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+    return redirect("workspace", id=id)
+
+
+def ask(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
+    """The same question as in the dialog, as a page; where there is nothing to ask, the workspace's own page."""
+    access.require_manage(actor, workspace)
+    if verb not in ASKED_FIRST or not what_may(actor, workspace)[verb]:
+        return redirect("workspace", id=workspace.pk)
+    context = {"section": "workspaces", "workspace": workspace, "verb": verb}
+    return render(request, "workspaces/question.html", context)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_manage(actor, workspace)
+    if request.method == "GET":
+        context = {"section": "workspaces", "workspace": workspace, "verb": "delete"}
+        return render(request, "workspaces/question.html", context)
+    try:
+        lifecycle.delete(actor, workspace, delete_disk="delete_disk" in request.POST)
+    except Refusal as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("workspace", id=id)
+    messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
+    return redirect("workspaces")
+
+
+@never_cache
+@login_required
+@require_GET
+def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Into JupyterLab: through the portal where that is set up, else at the workspace's own address.
+
+    For a person who opens it: other workspaces' pages are of the same site, and their requests come with the session.
+    """
+    if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+        return HttpResponseForbidden()
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_own(actor, workspace)
+    direct = endpoints(workspace)["jupyter"]
+    if direct is None:
+        return redirect("workspace", id=id)
+    if not hosts.is_on():
+        return redirect(direct)
+    ticket = passes.hand_over(str(request.session.session_key), workspace)
+    asked = {"ticket": ticket, "next": request.GET.get("next", "/lab")}
+    return redirect(f"{hosts.origin_of(id, request.get_host())}{ENTER}?{urlencode(asked)}")
