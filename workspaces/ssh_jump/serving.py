@@ -75,6 +75,7 @@ class Connection(asyncssh.SSHServerConnection):
 @asynccontextmanager
 async def jump(host: str, port: int, key: asyncssh.SSHKey) -> AsyncIterator[asyncio.Server]:
     """A jump that runs, until left."""
+    asyncssh.set_log_level(logging.WARNING)  # it would tell what strangers type for a name
     house, here = limits.House(), WeakSet[Connection]()
     options = asyncssh.SSHServerConnectionOptions(
         config=None,
@@ -115,7 +116,6 @@ async def serve(host: str, port: int, key: asyncssh.SSHKey) -> None:
     """Until SIGTERM or SIGINT."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    asyncssh.set_log_level(logging.WARNING)  # it would tell what strangers type for a name
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
