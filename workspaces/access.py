@@ -30,10 +30,14 @@ def is_own(actor: Actor, workspace: Workspace) -> bool:
     return workspace.owner_id == actor.user.pk
 
 
+def may_launch(actor: Actor, tenant: Tenant) -> bool:
+    return role_in(actor, tenant) in (Role.OWNER, Role.MEMBER)
+
+
 def require_launch(actor: Actor, tenant: Tenant) -> None:
     """Members and owners may launch; viewers only look."""
     actor.require(Scope.WORKSPACES)
-    if role_in(actor, tenant) in (None, Role.VIEWER):
+    if not may_launch(actor, tenant):
         raise NotAllowed(
             "viewer_only_looks",
             _("You may look at this tenant's workspaces, not start any."),

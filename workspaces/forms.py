@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from django import forms
@@ -15,17 +17,29 @@ from accounts.models import Tenant
 
 from .launch import LARGEST_DISK_MIB, LaunchSpec
 from .models import Image
-from .sizing import SizeAsked
+from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, GpuAsked, SizeAsked
 from .suggestions import PoolChoice
+from .templatetags.berth import lifetime
 
 MIB_PER_GIB = 1024
+MOST_GPUS = 4096
+MOST_CPUS = 1024
+MOST_MEMORY_GIB = 16 * 1024
+LONGEST_LIFETIME_MINUTES = 365 * 24 * 60
+LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
+# In the place of a flavor: find me a GPU with at least …. No slug has this character.
+FIND = "*"
+FINDING = ("gpus", "gpu_memory_gib", "compute_capability", "ecc", "cpu", "memory_gib")
+FOLDED = ("repository", "env", "secret_env")
 # How a refusal names what the form calls otherwise.
-FORM_FIELDS = {
+OTHER_NAMES = {
     "disk_mib": "disk_gib",
+    "memory_mib": "memory_gib",
+    "gpu_memory_mib": "gpu_memory_gib",
+    "min_memory_mib": "gpu_memory_gib",
+    "min_compute_capability": "compute_capability",
+    "gpu": "flavor",
     "pool": "flavor",
-    "gpus": "flavor",
-    "cpu": "flavor",
-    "memory_mib": "flavor",
 }
 
 
@@ -54,7 +68,21 @@ class EnvironmentField(forms.CharField):
         return values
 
 
+class GpusField(forms.DecimalField):
+    """How many GPUs, exactly: 0.25 is a quarter of one."""
+
+    def clean(self, value: Any) -> Fraction | None:
+        number = super().clean(value)
+        return None if number is None else Fraction(number)
+
+
+def plain_text(**attributes: str) -> forms.TextInput:
+    """For names and addresses: nothing to complete or to correct."""
+    return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
+
+
 class LaunchForm(forms.Form):
+    once = forms.UUIDField(required=False, widget=forms.HiddenInput)
     tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("Whose share of the GPUs it uses."))
     image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     flavor = forms.ChoiceField(
@@ -62,11 +90,29 @@ class LaunchForm(forms.Form):
         widget=forms.RadioSelect,
         error_messages={"required": _("Choose a size.")},
     )
+    gpus = GpusField(
+        label=_("How many"),
+        required=False,
+        min_value=0,
+        max_value=MOST_GPUS,
+        decimal_places=4,
+        help_text=_("A part of one, as 0.25, where GPUs are shared."),
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
+    gpu_memory_gib = forms.IntegerField(
+        label=_("GPU memory, at least"), required=False, min_value=1, max_value=MOST_MEMORY_GIB
+    )
+    compute_capability = forms.ChoiceField(label=_("Compute capability, at least"), required=False)
+    ecc = forms.BooleanField(label=_("With ECC memory"), required=False)
+    cpu = forms.DecimalField(
+        label=_("CPU cores"), required=False, min_value=0.1, max_value=MOST_CPUS, decimal_places=3
+    )
+    memory_gib = forms.IntegerField(label=_("Memory"), required=False, min_value=1, max_value=MOST_MEMORY_GIB)
     name = forms.CharField(
         label=_("Name"),
         max_length=63,
         help_text=_("1 to 63 letters, digits, dots, dashes and spaces. You can change it later."),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=plain_text(),
     )
     disk_gib = forms.IntegerField(
         label=_("Local disk"),
@@ -77,12 +123,20 @@ class LaunchForm(forms.Form):
             "Fast, at /disk, kept when you stop. 0 for none, at most 16384. Your home comes in any case."
         ),
     )
+    max_runtime_minutes = forms.TypedChoiceField(
+        label=_("Stops by itself after"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=_("You are told before, and can extend it. Files are kept."),
+    )
+    notify = forms.BooleanField(label=_("Tell me when it is ready, fails or stops"), required=False)
     repository = forms.CharField(
         label=_("Git repository"),
         required=False,
         max_length=1024,
         help_text=_("Cloned into your home at the first start. As https://host/group/project.git"),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
+        widget=plain_text(inputmode="url"),
     )
     env = EnvironmentField(
         label=_("Environment"),
@@ -102,24 +156,80 @@ class LaunchForm(forms.Form):
         images: Sequence[Image],
         pools: Sequence[PoolChoice],
     ) -> None:
-        super().__init__(data, initial=initial, label_suffix="")
+        super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
+        self.images = images
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
         self._choose("image", [(image.slug, image.name) for image in images])
-        self.images = images
-        self._choose("flavor", flavors)
+        self._choose("flavor", [*flavors, (FIND, gettext("Find me a GPU"))])
+        self._choose("compute_capability", [("", gettext("any")), *_capabilities(pools)])
+        self._offer_lifetime(self.initial["max_runtime_minutes"])
+        if data and (asked := _minutes(data.get("max_runtime_minutes", ""))):
+            self._offer_lifetime(asked)
 
-    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
+    def _choose(self, name: str, choices: list[tuple[Any, str]]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
         if self.initial.get(name) not in dict(choices):
             self.initial[name] = choices[0][0] if choices else None
 
+    def _offer_lifetime(self, minutes: Any) -> None:
+        """The usual ones, and one that was had before or is asked for."""
+        offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
+        never = ("", gettext("never: until I stop it"))
+        self._choose("max_runtime_minutes", [never, *((n, lifetime(n)) for n in offered)])
+
+    def lifetime(self, text: str) -> int | None:
+        """From a link: any number of minutes that the launch takes; it is then among those to choose from."""
+        minutes = _minutes(text)
+        if minutes is None:
+            raise forms.ValidationError(gettext("Give minutes, from 1 to 525600."))
+        self._offer_lifetime(minutes)
+        return minutes
+
+    def untouched(self) -> QueryDict:
+        """What it would send if nobody changed anything."""
+        sent = QueryDict(mutable=True)
+        for name in self.fields:
+            value = self[name].value()
+            if value not in {None, False}:
+                sent[name] = "on" if value is True else str(value)
+        return sent
+
     @property
     def chosen_flavor(self) -> str | None:
         chosen: str | None = self["flavor"].value()
         return chosen
+
+    @property
+    def finds(self) -> bool:
+        """Whether a GPU is looked for instead of a ready-made size."""
+        return self.chosen_flavor == FIND
+
+    def clean(self) -> dict[str, Any]:
+        """What is filled in under "Find me a GPU" counts only when that is chosen."""
+        cleaned = super().clean() or self.cleaned_data
+        if not self.finds:
+            for name in FINDING:
+                self.errors.pop(name, None)
+        return cleaned
+
+    def size(self) -> SizeAsked:
+        """Of a form whose size is valid."""
+        data = self.cleaned_data
+        if not self.finds:
+            return SizeAsked(flavor=data["flavor"])
+        return SizeAsked(
+            gpu=GpuAsked(
+                min_memory_mib=(data.get("gpu_memory_gib") or 0) * MIB_PER_GIB or None,
+                min_compute_capability=data.get("compute_capability") or None,
+                ecc=data.get("ecc") or None,
+            ),
+            gpus=data.get("gpus"),
+            cpu_millicores=round((data.get("cpu") or 0) * 1000) or None,
+            memory_mib=(data.get("memory_gib") or 0) * MIB_PER_GIB or None,
+        )
 
     def spec(self) -> LaunchSpec:
         """Of a valid form."""
@@ -128,21 +238,54 @@ class LaunchForm(forms.Form):
             tenant=data["tenant"],
             name=data["name"],
             image=data["image"],
-            size=SizeAsked(flavor=data["flavor"]),
+            size=self.size(),
             disk_mib=(data["disk_gib"] or 0) * MIB_PER_GIB,
             env=data["env"],
             secret_env=data["secret_env"],
             repository=data["repository"],
+            max_runtime_minutes=data["max_runtime_minutes"],
+            notify=data["notify"],
         )
 
     def refuse(self, refusal: Refusal) -> None:
         """Show what the launch refused, at the field that it is about."""
         for name, texts in refusal.fields.items():
-            field = FORM_FIELDS.get(name, name)
+            field = OTHER_NAMES.get(name, name)
+            if field in FINDING and not self.finds:
+                field = "flavor"
             self.add_error(field if field in self.fields else None, texts)
         if not refusal.fields:
             self.add_error(None, f"{refusal.message} {refusal.hint}".strip())
 
     @property
+    def size_faults(self) -> list[str]:
+        """What keeps the size from being looked at."""
+        names = ("flavor", *(FINDING if self.finds else ()))
+        return [str(error) for name in names for error in self.errors.get(name, [])]
+
+    @property
     def has_folded_errors(self) -> bool:
-        return any(self[name].errors for name in ("disk_gib", "repository", "env", "secret_env"))
+        return any(self[name].errors for name in FOLDED)
+
+
+DEFAULTS: dict[str, Any] = {
+    "gpus": 1,
+    "cpu": DEFAULT_CPU_MILLICORES // 1000,
+    "memory_gib": DEFAULT_MEMORY_MIB // MIB_PER_GIB,
+    "disk_gib": 0,
+    "max_runtime_minutes": "",
+    "notify": True,
+}
+
+
+def _capabilities(pools: Sequence[PoolChoice]) -> list[tuple[str, str]]:
+    """Those that the pools have, the least first."""
+    known = {choice.pool["gpu"]["compute_capability"] for choice in pools} - {None}
+    return [(text, text) for text in sorted(known, key=lambda text: [int(part) for part in text.split(".")])]
+
+
+def _minutes(text: str) -> int | None:
+    """A lifetime as somebody wrote it; None if it is none."""
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        return None
+    return int(text) if 1 <= int(text) <= LONGEST_LIFETIME_MINUTES else None

@@ -2,19 +2,20 @@
 
 from django.urls import path
 
-from . import views, views_tenant
+from . import views, views_launch, views_settings, views_tenant, views_workspace
 
 urlpatterns = [
     path("", views.home, name="workspaces"),
-    path("launch/", views.launch, name="launch"),
-    path("launch/answer/", views.launch_answer, name="launch-answer"),
+    path("launch/", views_launch.launch, name="launch"),
+    path("launch/answer/", views_launch.launch_answer, name="launch-answer"),
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
-    path("workspaces/<uuid:id>/", views.activity, name="workspace"),
-    path("workspaces/<uuid:id>/logs/", views.logs, name="workspace-logs"),
-    path("workspaces/<uuid:id>/settings/", views.settings, name="workspace-settings"),
-    path("workspaces/<uuid:id>/jupyter/", views.jupyter, name="workspace-jupyter"),
-    path("workspaces/<uuid:id>/delete/", views.delete, name="workspace-delete"),
-    path("workspaces/<uuid:id>/<str:verb>/", views.act, name="workspace-act"),
+    path("workspaces/<uuid:id>/", views_workspace.activity, name="workspace"),
+    path("workspaces/<uuid:id>/logs/", views_workspace.logs, name="workspace-logs"),
+    path("workspaces/<uuid:id>/metrics/", views_workspace.metrics, name="workspace-metrics"),
+    path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
+    path("workspaces/<uuid:id>/jupyter/", views_workspace.jupyter, name="workspace-jupyter"),
+    path("workspaces/<uuid:id>/delete/", views_workspace.delete, name="workspace-delete"),
+    path("workspaces/<uuid:id>/<str:verb>/", views_workspace.act, name="workspace-act"),
     path("tenants/", views_tenant.tenants, name="tenants"),
     path("tenants/<slug:slug>/", views_tenant.tenant, name="tenant"),
     path("tenants/<slug:slug>/members/", views_tenant.add_member, name="tenant-add"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -61,14 +62,9 @@ def metrics(request: HttpRequest, id: UUID) -> HttpResponse:
     return workspace_page(request, id, "metrics")
 
 
-@never_cache
-@login_required
-@require_GET
-def settings(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, id, "settings")
-
-
-def workspace_page(request: HttpRequest, id: UUID, tab: str) -> HttpResponse:
+def workspace_page(
+    request: HttpRequest, id: UUID, tab: str, *, status: int = 200, **more: Any
+) -> HttpResponse:
     actor = actor_of(request)
     workspace = access.get(actor, id)
     events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
@@ -90,7 +86,7 @@ def workspace_page(request: HttpRequest, id: UUID, tab: str) -> HttpResponse:
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
     if not request.headers.get("HX-Request"):  # opened by somebody, not kept true in the background
         inbox.read_about(actor.user, workspace.pk)
-    return render(request, f"workspaces/{tab}.html", context)
+    return render(request, f"workspaces/{tab}.html", context | more, status=status)
 
 
 def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:

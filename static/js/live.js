@@ -2,7 +2,8 @@
 //
 // <main data-live="/ws/…/" data-after="12">: where to listen, and the newest event the page already shows.
 // Fragments refresh on the event "refresh" at the body (hx-trigger="refresh from:body"). One that comes while another
-// is under way waits its turn (hx-sync): an aborted request would be an error in the console.
+// is under way waits its turn (hx-sync): an aborted request would be an error in the console. One that would come
+// while somebody types waits until they are done. Focus stays where it was, on what stands there now.
 
 import { connect } from "./socket.js";
 
@@ -11,8 +12,14 @@ const pause = Number(page.dataset.pause || 60);
 let after = page.dataset.after;
 let waiting;
 
+const isTyping = () => document.activeElement?.matches("[hx-trigger*='refresh'] :is(input, textarea)");
+
 function refresh() {
-  waiting ??= setTimeout(() => {
+  waiting ??= setTimeout(function now() {
+    if (isTyping()) {
+      waiting = setTimeout(now, 1000);
+      return;
+    }
     waiting = undefined;
     document.body.dispatchEvent(new Event("refresh"));
   }, pause);
@@ -27,3 +34,31 @@ connect(() => page.dataset.live + (after === undefined ? "" : `?after=${after}`)
     refresh(); // at the first message too: something may have changed since the page was made
   },
 });
+
+// What has no id is known again by what it is and says.
+const focusable = "a[href], button, summary, input, textarea, [tabindex]";
+const known = (part) => part.id || [part.tagName, part.getAttribute("href"), part.textContent.trim()].join("|");
+let focused;
+
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  focused = detail.target.contains(document.activeElement) ? known(document.activeElement) : undefined;
+});
+
+document.addEventListener("htmx:afterSettle", ({ detail }) => {
+  if (focused && !detail.elt.contains(document.activeElement)) {
+    const same = [...detail.elt.querySelectorAll(focusable)].find((part) => known(part) === focused);
+    same?.focus({ preventScroll: true });
+  }
+  say(detail.elt);
+});
+
+// A state that changed is said once: [data-state] in the fragment is what is said in the page's [data-said].
+function say(fragment) {
+  const state = fragment.querySelector("[data-state]")?.dataset.state;
+  const said = document.querySelector("[data-said]");
+  if (state && said && said.dataset.last !== state) {
+    if (said.dataset.last) said.textContent = state;
+    said.dataset.last = state;
+  }
+}
+say(document.body);

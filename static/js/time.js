@@ -1,4 +1,4 @@
-// Lets times tick: [data-since] each second, [data-ago] with it. Says them as templatetags/berth.py does.
+// Lets times tick each second: [data-since], [data-ago], and [data-until] down to nothing. Says them as templatetags/berth.py does.
 
 const NBSP = "\u00a0";
 const UNITS = [
@@ -15,8 +15,9 @@ function span(seconds) {
 }
 
 function tick() {
-  for (const time of document.querySelectorAll("time[data-since], time[data-ago]")) {
-    const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000));
+  for (const time of document.querySelectorAll("time[data-since], time[data-ago], time[data-until]")) {
+    const passed = Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000);
+    const seconds = Math.max(0, "until" in time.dataset ? -passed : passed);
     let words = span(seconds);
     if ("ago" in time.dataset) {
       if (seconds < 10) continue; // "just now", in the reader's language, as the server wrote it

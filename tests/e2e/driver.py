@@ -96,13 +96,18 @@ class Portal:
     def press(self, button: str) -> None:
         self.page.locator(f"#{button}").click()
 
+    def stop(self) -> None:
+        """Press it, and say yes to what that loses."""
+        self.press("stop")
+        self.page.locator("#question-dialog").get_by_role("button", name="Stop, keep files").click()
+
     def copyable(self, label: str) -> str:
         """The text of a copy field, folded away or not."""
         return self.page.get_by_label(label, exact=True).first.text_content() or ""
 
     def delete_with_files(self) -> None:
         self.press("delete")
-        dialog = self.page.locator("#delete-dialog")
+        dialog = self.page.locator("#question-dialog")
         dialog.get_by_label("Also delete its files").check()
         dialog.get_by_role("button", name="Delete").click()
 

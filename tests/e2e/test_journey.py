@@ -70,7 +70,7 @@ def test_from_sign_in_to_a_notebook_and_ssh_and_back_to_nothing(berth: Stack, tm
         lab.close()
 
         ssh.run("echo kept > written-over-ssh")
-        portal.press("stop")
+        portal.stop()
         portal.wait_for("stopped")
         gpus_in_use(alice, 0)
         portal.press("start")

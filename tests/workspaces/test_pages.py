@@ -9,25 +9,14 @@ import pytest
 from django.test import Client
 
 from accounts import ssh_keys
-from accounts.access import Actor
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
+from tests.workspaces.reading import browser, words
 from workspaces.models import Desired, Phase, Workspace
 
 pytestmark = pytest.mark.django_db
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
-
-
-def browser(actor: Actor) -> Client:
-    client = Client()
-    client.force_login(actor.user)
-    return client
-
-
-def words(response: Any) -> str:
-    """What the page says, without its markup."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())).replace("\xa0", " ")
 
 
 def test_who_is_not_signed_in_is_asked_to(cast: Cast) -> None:
@@ -66,7 +55,7 @@ def test_a_refused_key_says_what_to_do(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("tab", ["", "logs/", "settings/"])
+@pytest.mark.parametrize("tab", ["", "logs/", "metrics/", "settings/"])
 def test_every_phase_has_a_page(cast: Cast, phase: Phase, tab: str) -> None:
     workspace = make_workspace(cast, cast.bob, phase)
     bob = browser(cast.bob)
@@ -168,47 +157,6 @@ def test_an_unknown_verb_is_no_page(cast: Cast) -> None:
     assert browser(cast.bob).post(f"/workspaces/{workspace.pk}/explode/").status_code == 404
 
 
-def test_a_launch_with_faults_names_each_field(cast: Cast) -> None:
-    bob = browser(cast.bob)
-    sent = {
-        "tenant": "demo",
-        "image": "jupyter",
-        "flavor": "a100-1",
-        "name": "-",
-        "env": "HOME=/tmp",
-        "repository": "not an address",
-    }
-    page = bob.post("/launch/", sent)
-    assert page.status_code == 422
-    assert "“HOME” is reserved" in words(page)
-    assert "Give an address that git can clone" in words(page)
-    assert "begin and end with a letter or digit" in words(page)
-    assert not Workspace.objects.exists()
-
-
-def test_env_lines_without_a_value_are_pointed_out(cast: Cast) -> None:
-    sent = {"tenant": "demo", "image": "jupyter", "flavor": "a100-1", "name": "exp", "env": "A=1\nB"}
-    assert "Line 2 has no “=”" in words(browser(cast.bob).post("/launch/", sent))
-
-
-def test_the_form_remembers_the_last_launch_and_takes_a_prefilled_link(cast: Cast) -> None:
-    make_workspace(cast, cast.bob, repository="https://example.org/a.git", disk_mib=2048)
-    bob = browser(cast.bob)
-    page = bob.get("/launch/").content.decode()
-    assert 'value="https://example.org/a.git"' in page
-    assert 'value="2"' in page
-    assert 'value="other-name"' in bob.get("/launch/?name=other-name").content.decode()
-
-
-def test_the_live_answer_says_when_it_would_start(cast: Cast) -> None:
-    bob = browser(cast.bob)
-    answer = bob.get("/launch/answer/?tenant=demo&flavor=a100-1")
-    assert "Starts now on A100 (8 of 8 free)" in words(answer)
-    cast.pool.quotas.filter(tenant=cast.demo).delete()
-    assert "This cannot start" in words(bob.get("/launch/answer/?tenant=demo&flavor=a100-1"))
-    assert bob.get("/launch/answer/?tenant=second&flavor=a100-1").status_code == 404
-
-
 def test_settings_show_the_same_launch_for_a_script(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     page = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/settings/"))
@@ -224,13 +172,3 @@ def test_no_page_has_inline_script_or_style(cast: Cast) -> None:
         text = page.content.decode()
         assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|javascript:", text)
         assert "default-src 'none'" in page["Content-Security-Policy"]
-
-
-def test_the_list_takes_as_many_queries_for_thirty_as_for_three(
-    cast: Cast, django_assert_max_num_queries: Any
-) -> None:
-    for number in range(30):
-        make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
-    bob = browser(cast.bob)
-    with django_assert_max_num_queries(14):
-        assert bob.get("/").content.decode().count('class="card workspace"') == 30

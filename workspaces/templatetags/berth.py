@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
@@ -19,6 +20,7 @@ register = template.Library()
 
 # Above this many GPUs a meter is a bar: cells could no longer be counted at a glance.
 MOST_CELLS = 16
+SOON = timedelta(minutes=30)
 
 
 @register.simple_tag
@@ -54,6 +56,14 @@ def gpu_name(product: str) -> str:
         word for word in product.split("-") if word not in ("NVIDIA", "Tesla", "SXM4", "SXM5", "PCIE", "HBM3")
     ]
     return "\N{NO-BREAK SPACE}".join(words)
+
+
+@register.filter
+def size_gpus(sized: Any) -> str:
+    """The GPUs of a workspace or of a size, as people say it: 2 × A100 80GB, 1/7 × A100 80GB."""
+    pool, units = sized.pool, sized.units
+    amount = f"{units}/{pool.units_per_gpu}" if pool.units_per_gpu > 1 else str(units)
+    return f"{amount} × {gpu_name(pool.gpu_product) or pool.name}"
 
 
 @register.filter
@@ -98,6 +108,30 @@ def ago(moment: datetime | None) -> str | SafeString:
 def since(moment: datetime | None) -> str | SafeString:
     """How long it has been; ticks where scripts run."""
     return _time(moment, "since", short_span(timezone.now() - moment) if moment else "")
+
+
+@register.filter
+def lifetime(minutes: int) -> str:
+    """In its largest whole unit: 90 minutes, 4 hours, 3 days."""
+    if minutes % (24 * 60) == 0:
+        days = minutes // (24 * 60)
+        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+    if minutes % 60 == 0:
+        hours = minutes // 60
+        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
+
+
+@register.filter
+def is_soon(moment: datetime) -> bool:
+    """Within the half hour in which its person is warned."""
+    return moment - timezone.now() <= SOON
+
+
+@register.filter
+def until(moment: datetime | None) -> str | SafeString:
+    """How long there is left; ticks where scripts run."""
+    return _time(moment, "until", short_span(moment - timezone.now()) if moment else "")
 
 
 @register.simple_tag

@@ -1,0 +1,49 @@
+"""What a form sends is done once: who presses its button twice, or reloads the answer, gets the first outcome again.
+
+A form carries a token. The same token with the same fields is the same wish; with other fields it is another.
+The row that says so and what is done are one transaction, so that of two at once one waits for the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.http import QueryDict
+from django.utils import timezone
+
+from accounts import secrets
+from accounts.errors import Refusal
+from accounts.models import IdempotentAnswer, User
+
+KEPT = timedelta(hours=24)
+NOT_PART_OF_THE_WISH = "csrfmiddlewaretoken"
+
+
+def done_once(user: User, sent: QueryDict, work: Callable[[], str]) -> str:
+    """What `work` gave, now or the first time. A refusal leaves nothing behind: it may be tried again."""
+    IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+    digest = _digest(sent)
+    key = f"form:{digest}"
+    refusal: Refusal | None = None
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                row = IdempotentAnswer.objects.create(user=user, key=key, request_digest=digest)
+        except IntegrityError:
+            return secrets.decrypt(IdempotentAnswer.objects.get(user=user, key=key).body)
+        try:
+            outcome = work()
+            IdempotentAnswer.objects.filter(pk=row.pk).update(status=302, body=secrets.encrypt(outcome))
+            return outcome
+        except Refusal as error:  # what it wrote, as that it was refused, stays
+            row.delete()
+            refusal = error
+    raise refusal
+
+
+def _digest(sent: QueryDict) -> str:
+    fields = sorted((name, values) for name, values in sent.lists() if name != NOT_PART_OF_THE_WISH)
+    return hashlib.sha256(repr(fields).encode()).hexdigest()

@@ -1,0 +1,348 @@
+"""The launch form: its live answer, its limits, links that fill it in, and that nothing is launched twice."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from quotas.models import Flavor, TenantLimit
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from tests.workspaces.reading import browser, words
+from workspaces.models import Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+SENT = {"tenant": "demo", "image": "jupyter", "flavor": "a100-1", "name": "exp", "notify": "on"}
+
+
+def text_of(page: Any) -> str:
+    """The page's markup with its entities resolved."""
+    return html.unescape(page.content.decode())
+
+
+def value_of(page: Any, name: str) -> str | None:
+    """What an input of the page holds."""
+    found = re.search(rf'<input[^>]*name="{name}"[^>]*value="([^"]*)"', page.content.decode())
+    return html.unescape(found[1]) if found else None
+
+
+def chosen(page: Any, name: str) -> str | None:
+    found = re.search(rf'<input type="radio" name="{name}" value="([^"]*)" checked', page.content.decode())
+    return found[1] if found else None
+
+
+# --- What is refused, and kept
+
+
+def test_a_launch_with_faults_names_each_field(cast: Cast) -> None:
+    faulty = {"name": "-", "env": "HOME=/tmp", "repository": "not an address"}
+    page = browser(cast.bob).post("/launch/", SENT | faulty)
+    assert page.status_code == 422
+    assert "“HOME” is reserved" in words(page)
+    assert "Give an address that git can clone" in words(page)
+    assert "begin and end with a letter or digit" in words(page)
+    assert not Workspace.objects.exists()
+
+
+def test_a_refused_form_keeps_what_was_filled_in(cast: Cast) -> None:
+    page = browser(cast.bob).post(
+        "/launch/", SENT | {"name": "-", "disk_gib": "7", "env": "A=<b>", "flavor": "a100-1"}
+    )
+    assert (value_of(page, "disk_gib"), chosen(page, "flavor")) == ("7", "a100-1")
+    assert "A=<b>" in text_of(page)
+    assert "no-store" in page["Cache-Control"]
+
+
+def test_env_lines_without_a_value_are_pointed_out(cast: Cast) -> None:
+    page = browser(cast.bob).post("/launch/", SENT | {"env": "A=1\nB"})
+    assert "Line 2 has no “=”" in words(page)
+
+
+def test_a_disk_that_is_too_large_is_refused_at_its_field(cast: Cast) -> None:
+    page = browser(cast.bob).post("/launch/", SENT | {"disk_gib": "16385"})
+    assert 'id="id_disk_gib_error"' in page.content.decode()
+
+
+def test_more_than_the_tenant_may_have_is_refused_at_the_size(cast: Cast) -> None:
+    Flavor.objects.create(
+        slug="a100-8", name="Eight A100", pool=cast.pool, units=8, cpu_millicores=1000, memory_mib=1024
+    )
+    page = browser(cast.bob).post("/launch/", SENT | {"flavor": "a100-8"})
+    assert page.status_code == 422
+    error = re.search(r'id="size-error">(.*?)</div>\s*</div>', page.content.decode(), re.DOTALL)
+    assert error
+    assert "your tenant may use 4" in error[1]
+
+
+def test_only_looking_launches_nothing(cast: Cast) -> None:
+    page = browser(cast.bob).post("/launch/", SENT | {"look": "1"})
+    assert page.status_code == 200
+    assert "Starts now on A100" in words(page)
+    assert value_of(page, "name") == "exp"
+    assert not Workspace.objects.exists()
+
+
+# --- Launched
+
+
+def test_what_the_form_says_is_launched(cast: Cast) -> None:
+    sent = SENT | {
+        "disk_gib": "2",
+        "max_runtime_minutes": "240",
+        "env": "A=1",
+        "repository": "https://e.org/a.git",
+    }
+    del sent["notify"]
+    browser(cast.bob).post("/launch/", sent)
+    made = Workspace.objects.get()
+    assert (made.disk_mib, made.max_runtime_minutes, made.notify) == (2048, 240, False)
+    assert (made.env, made.repository) == ({"A": "1"}, "https://e.org/a.git")
+
+
+def test_pressed_twice_is_launched_once(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    once = SENT | {"once": value_of(bob.get("/launch/"), "once")}
+    first, second = bob.post("/launch/", once), bob.post("/launch/", once)
+    assert Workspace.objects.count() == 1
+    assert first["Location"] == second["Location"] == f"/workspaces/{Workspace.objects.get().pk}/"
+
+
+def test_what_was_changed_since_is_another_launch(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    once = SENT | {"once": value_of(bob.get("/launch/"), "once")}
+    bob.post("/launch/", once)
+    bob.post("/launch/", once | {"name": "another"})
+    assert Workspace.objects.count() == 2
+
+
+def test_one_persons_token_is_nothing_to_another(cast: Cast) -> None:
+    once = SENT | {"once": value_of(browser(cast.bob).get("/launch/"), "once")}
+    browser(cast.bob).post("/launch/", once)
+    browser(cast.alice).post("/launch/", once)
+    assert {row.owner for row in Workspace.objects.all()} == {cast.bob.user, cast.alice.user}
+
+
+def test_what_was_refused_may_be_sent_again(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    once = SENT | {"once": value_of(bob.get("/launch/"), "once")}
+    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=0)
+    assert bob.post("/launch/", once).status_code == 422
+    limit.delete()
+    assert bob.post("/launch/", once).status_code == 302
+
+
+def test_a_gpu_is_found_by_what_it_must_have(cast: Cast) -> None:
+    find = {
+        "flavor": "*",
+        "gpus": "2",
+        "gpu_memory_gib": "40",
+        "compute_capability": "8.0",
+        "cpu": "6",
+        "memory_gib": "32",
+    }
+    browser(cast.bob).post("/launch/", SENT | find)
+    made = Workspace.objects.get()
+    assert (made.pool, made.units, made.cpu_millicores, made.memory_mib) == (cast.pool, 2, 6000, 32 * 1024)
+
+
+def test_a_gpu_that_nobody_has_is_said_beside_the_form(cast: Cast) -> None:
+    find = {"flavor": "*", "gpus": "1", "gpu_memory_gib": "200"}
+    answer = browser(cast.bob).post("/launch/answer/", SENT | find)
+    assert "No pool that your tenant may use has such a GPU" in words(answer)
+    assert browser(cast.bob).post("/launch/", SENT | find).status_code == 422
+
+
+def test_what_stands_under_find_me_a_gpu_does_not_matter_else(cast: Cast) -> None:
+    assert (
+        browser(cast.bob).post("/launch/", SENT | {"gpus": "nonsense", "memory_gib": "-4"}).status_code == 302
+    )
+
+
+# --- The live answer
+
+
+def test_the_live_answer_says_when_it_would_start(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    assert "Starts now on A100 (8 of 8 free)" in words(bob.post("/launch/answer/", SENT))
+    cast.pool.quotas.filter(tenant=cast.demo).delete()
+    assert "This cannot start" in words(bob.post("/launch/answer/", SENT))
+    assert bob.post("/launch/answer/", SENT | {"tenant": "second"}).status_code == 404
+
+
+def test_one_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:
+    Flavor.objects.create(
+        slug="a100-4", name="Four A100", pool=cast.pool, units=4, cpu_millicores=8000, memory_mib=65_536
+    )
+    make_workspace(cast, cast.alice)
+    answer = browser(cast.bob).post("/launch/answer/", SENT | {"flavor": "a100-4"})
+    assert "You would wait, as the next in the queue" in words(answer)
+    assert "Your tenant holds 1 of the 4 GPUs" in words(answer)
+    assert 'data-take="a100-1">One A100</a>' in answer.content.decode()
+
+
+def test_what_the_tenant_may_still_use_is_said_before_it_is_hit(cast: Cast) -> None:
+    TenantLimit.objects.create(tenant=cast.demo, cpu_millicores=10_000, workspaces=3)
+    make_workspace(cast, cast.alice)
+    said = words(browser(cast.bob).get("/launch/"))
+    assert "6 of 10 CPU cores" in said
+    assert "2 of 3 workspaces" in said
+    assert "your tenant uses 1 of its 4" in said
+
+
+def test_the_curl_line_has_the_names_of_secrets_and_not_their_values(cast: Cast) -> None:
+    sent = SENT | {"env": "A=1", "secret_env": "TOKEN=s3cret-value", "max_runtime_minutes": "60"}
+    page = browser(cast.bob).post("/launch/answer/", sent)
+    assert "s3cret-value" not in page.content.decode()
+    body = json.loads(re.search(r"-d '(.*?)'</pre>", text_of(page), re.DOTALL)[1])  # type: ignore[index]
+    assert body == {
+        "tenant": "demo",
+        "name": "exp",
+        "image": "jupyter",
+        "flavor": "a100-1",
+        "max_runtime_minutes": 60,
+        "env": {"A": "1"},
+        "secret_env": {"TOKEN": "…"},
+    }
+
+
+def test_the_curl_line_launches_the_same(cast: Cast) -> None:
+    find = {"flavor": "*", "gpus": "2", "gpu_memory_gib": "40", "ecc": "", "cpu": "6", "memory_gib": "32"}
+    bob = browser(cast.bob)
+    page = bob.post("/launch/answer/", SENT | find)
+    body = re.search(r"-d '(.*?)'</pre>", text_of(page), re.DOTALL)
+    assert body
+    assert bob.post("/api/v1/workspaces/", body[1], content_type="application/json").status_code == 201
+    assert Workspace.objects.get().units == 2
+
+
+def test_the_link_leads_to_the_same_form(cast: Cast) -> None:
+    bob = browser(cast.bob)
+    page = bob.post("/launch/answer/", SENT | {"name": "mine", "disk_gib": "3", "env": "A=1"})
+    link = re.search(r"http://testserver(/launch/\?[^<]*)</pre>", text_of(page))
+    assert link
+    assert "A=1" not in link[1]
+    again = bob.get(link[1])
+    assert (value_of(again, "name"), value_of(again, "disk_gib")) == ("mine", "3")
+
+
+# --- Filled in
+
+
+def test_the_form_remembers_the_last_launch(cast: Cast) -> None:
+    make_workspace(
+        cast, cast.bob, repository="https://example.org/a.git", disk_mib=2048, max_runtime_minutes=90
+    )
+    page = browser(cast.bob).get("/launch/")
+    assert (value_of(page, "repository"), value_of(page, "disk_gib")) == ("https://example.org/a.git", "2")
+    assert '<option value="90" selected>90 minutes</option>' in page.content.decode()
+    assert "s3cret-value" not in page.content.decode()
+    assert value_of(browser(cast.bob).get("/launch/?fresh"), "repository") is None
+
+
+def test_a_link_fills_in_the_form_and_launches_nothing(cast: Cast) -> None:
+    link = "/launch/?image=jupyter&flavor=a100-1&name=shared&disk_gib=5&repository=https://e.org/a.git&max_runtime_minutes=90"
+    page = browser(cast.bob).get(link)
+    assert (chosen(page, "image"), chosen(page, "flavor")) == ("jupyter", "a100-1")
+    assert (value_of(page, "name"), value_of(page, "disk_gib")) == ("shared", "5")
+    assert '<option value="90" selected>' in page.content.decode()
+    assert "Not all of this link could be taken" not in words(page)
+    assert not Workspace.objects.exists()
+
+
+def test_a_link_may_name_a_pool(cast: Cast) -> None:
+    assert chosen(browser(cast.bob).get("/launch/?pool=a100"), "flavor") == "a100-1"
+    assert "There is no pool “b200”" in words(browser(cast.bob).get("/launch/?pool=b200"))
+
+
+def test_a_link_works_after_the_sign_in(cast: Cast) -> None:
+    client = Client()
+    sent_away = client.get("/launch?name=shared&flavor=a100-1", follow=True)
+    sign_in = sent_away.redirect_chain[-1][0]
+    assert sign_in == "/sign-in/?next=/launch/%3Fname%3Dshared%26flavor%3Da100-1"
+    page = client.post(sign_in, {"username": "bob", "password": "bob-password"}, follow=True)
+    assert value_of(page, "name") == "shared"
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("image=nope", "Image: the link says “nope”"),
+        ("flavor=nope", "Size: the link says “nope”"),
+        ("tenant=second", "Tenant: the link says “second”, which you cannot choose here."),
+        ("tenant=nowhere", "Tenant: the link says “nowhere”, which you cannot choose here."),
+        ("disk_gib=-1", "Local disk: the link says “-1”"),
+        ("max_runtime_minutes=0", "Give minutes, from 1 to 525600."),
+        ("notify=maybe", "Write 1 or 0."),
+        ("colour=red", "The link also says “colour”"),
+        ("again=nonsense", "is not there"),
+        ("again=00000000-0000-4000-8000-000000000000", "is not there"),
+        ("env=LD_PRELOAD", "“LD_PRELOAD” was left out"),
+        ("env=A%3D1", "“A=1” was left out"),
+        ("name=%00", "It has a NUL character."),
+        ("name=" + "x" * 200, "…”."),
+    ],
+)
+def test_what_a_link_says_in_vain_is_said(cast: Cast, link: str, said: str) -> None:
+    page = browser(cast.bob).get(f"/launch/?{link}")
+    assert page.status_code == 200
+    assert said in words(page)
+
+
+def test_markup_in_a_link_is_only_text(cast: Cast) -> None:
+    hostile = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E"
+    for name in ("name", "image", "flavor", "repository", "tenant", "env", "pool", "again", "gpus", hostile):
+        page = browser(cast.bob).get(f"/launch/?{name}={hostile}")
+        assert page.status_code == 200
+        assert "<script>alert" not in page.content.decode()
+
+
+def test_a_link_names_variables_for_the_reader_to_fill_in(cast: Cast) -> None:
+    page = browser(cast.bob).get("/launch/?env=WANDB_PROJECT&env=HF_HOME").content.decode()
+    assert "WANDB_PROJECT=\nHF_HOME=</textarea>" in page
+    assert '<details class="fold" open id="more">' in page
+
+
+# --- Launch again
+
+
+@pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.FAILED])
+def test_one_that_rests_is_launched_again_with_its_settings(cast: Cast, phase: Phase) -> None:
+    workspace = make_workspace(cast, cast.bob, phase, name="exp-2", disk_mib=3072)
+    make_workspace(cast, cast.bob, name="newest", disk_mib=0)
+    bob = browser(cast.bob)
+    link = f"/launch/?again={workspace.pk}"
+    assert f'href="{link}"' in bob.get(f"/workspaces/{workspace.pk}/").content.decode()
+    page = bob.get(link)
+    assert (value_of(page, "name"), value_of(page, "disk_gib")) == ("exp-3", "3")
+    assert "GREETING=hello" in page.content.decode()
+    assert "s3cret-value" not in page.content.decode()
+
+
+def test_a_deleted_one_is_found_and_launched_again_under_its_name(cast: Cast) -> None:
+    deleted = make_workspace(cast, cast.bob, Phase.STOPPED, deleted_at=timezone.now() - timedelta(days=1))
+    bob = browser(cast.bob)
+    assert f"/launch/?again={deleted.pk}" in bob.get("/?show=deleted").content.decode()
+    assert value_of(bob.get(f"/launch/?again={deleted.pk}"), "name") == "exp-1"
+
+
+def test_anothers_settings_come_without_their_environment(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, disk_mib=3072, repository="https://e.org/private.git")
+    page = browser(cast.alice).get(f"/launch/?again={workspace.pk}")
+    assert value_of(page, "disk_gib") == "3"
+    assert "GREETING" not in page.content.decode()
+    assert "private.git" not in page.content.decode()
+
+
+def test_a_strangers_workspace_is_launched_again_as_one_that_is_not_there(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    page = browser(cast.carol).get(f"/launch/?again={workspace.pk}")
+    assert "is not there" in words(page)
+    assert "exp-1" not in words(page)

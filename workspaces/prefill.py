@@ -1,0 +1,164 @@
+"""With what the launch form begins: as the last launch, as a workspace that is launched again, or as a link says.
+
+A link only fills in the form; it never launches. It comes from anybody, so each value passes its field's own check,
+what does not is said instead of taken, and variables come by name alone: their values are the reader's to give.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain, count
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import NotThere
+
+from . import access
+from .forms import FIND, MIB_PER_GIB, LaunchForm
+from .launch import ENV_NAME, RESERVED_ENV
+from .models import Workspace
+from .representation import gpus, number
+from .suggestions import PoolChoice
+
+FROM_LINKS = (
+    "tenant", "image", "flavor", "gpus", "gpu_memory_gib", "compute_capability", "ecc", "cpu", "memory_gib", "name",
+    "disk_gib", "max_runtime_minutes", "notify", "repository",
+)  # fmt: skip
+FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+# These say where to begin; `tenant` and `pool` are read before the form is made.
+OTHERS = ("again", "fresh", "pool", "env")
+MOST_NOTES = 8
+LONGEST_QUOTE = 60
+LONGEST_STEM = 56
+
+
+def beginning(actor: Actor, link: QueryDict) -> tuple[Workspace | None, dict[str, Any], list[str]]:
+    """The workspace that the form is filled in from, its settings as first values, and what is to be said of that."""
+    if "fresh" in link:
+        return None, {}, []
+    if "again" not in link:
+        row = (
+            Workspace.objects.filter(owner=actor.user)
+            .select_related("tenant", "image", "flavor", "pool")
+            .first()
+        )
+        return row, settings_of(actor, row) if row else {}, []
+    try:
+        row = access.get(actor, UUID(link["again"]))
+    except (NotThere, ValueError):
+        return None, {}, [_("The workspace that this link would launch again is not there.")]
+    return row, settings_of(actor, row), []
+
+
+def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
+    """A workspace's settings as first values. Its secrets are not among them, and another's environment neither."""
+    values: dict[str, Any] = {
+        "tenant": row.tenant.slug,
+        "image": row.image.slug,
+        "disk_gib": row.disk_mib // MIB_PER_GIB,
+        "max_runtime_minutes": row.max_runtime_minutes or "",
+        "notify": row.notify,
+    }
+    if access.is_own(actor, row):
+        values["env"] = "\n".join(f"{name}={value}" for name, value in row.env.items())
+        values["repository"] = row.repository
+    if row.flavor:
+        values["flavor"] = row.flavor.slug
+    elif row.units:
+        values |= {
+            "flavor": FIND,
+            "gpus": gpus(row),
+            "gpu_memory_gib": (row.pool.unit_memory_mib or row.pool.gpu_memory_mib or 0) // MIB_PER_GIB
+            or None,
+            "compute_capability": row.pool.compute_capability,
+            "cpu": number(row.cpu_millicores / 1000),
+            "memory_gib": row.memory_mib // MIB_PER_GIB,
+        }
+    return values
+
+
+def free_name(actor: Actor, row: Workspace) -> str:
+    """The workspace's own name if it is free again, else with the next number behind."""
+    mine = Workspace.objects.filter(owner=actor.user, tenant=row.tenant, deleted_at__isnull=True)
+    taken = set(mine.values_list("name", flat=True))
+    stem = re.sub(r"-\d+$", "", row.name)[:LONGEST_STEM].rstrip(" ._-")
+    numbered = (f"{stem}-{number}" for number in count(2))
+    return next(name for name in chain([row.name], numbered) if name not in taken)
+
+
+def fill_in(form: LaunchForm, link: QueryDict, pools: Iterable[PoolChoice]) -> list[str]:
+    """Put what the link says into the form's first values; returns what it says in vain."""
+    notes = []
+    for name in FROM_LINKS:
+        if name in link:
+            try:
+                form.initial[name] = _cleaned(form, name, link[name])
+            except forms.ValidationError as error:
+                notes.append(_in_vain(form, name, link[name], error))
+    if "pool" in link and "flavor" not in link:
+        flavors = next((choice.flavors for choice in pools if choice.pool["slug"] == link["pool"]), None)
+        if flavors:
+            form.initial["flavor"] = flavors[0].slug
+        else:
+            notes.append(
+                _("There is no pool “%(pool)s” with ready-made sizes.") % {"pool": _quoted(link["pool"])}
+            )
+    notes += _fill_in_environment(form, link.getlist("env"))
+    notes += [
+        _("The link also says “%(name)s”, which this form does not know.") % {"name": _quoted(name)}
+        for name in link
+        if name not in FROM_LINKS and name not in OTHERS
+    ]
+    return notes[:MOST_NOTES]
+
+
+def _cleaned(form: LaunchForm, name: str, text: str) -> Any:
+    """The value as the form's first value, or the field's own refusal."""
+    field = form.fields[name]
+    if "\0" in text:
+        raise forms.ValidationError(_("It has a NUL character."))
+    if isinstance(field, forms.BooleanField):
+        if text.lower() not in FLAGS:
+            raise forms.ValidationError(_("Write 1 or 0."))
+        return FLAGS[text.lower()]
+    if name == "max_runtime_minutes":
+        return form.lifetime(text)
+    field.clean(text)
+    return text
+
+
+def _in_vain(form: LaunchForm, name: str, text: str, error: forms.ValidationError) -> str:
+    quoted = {"field": form.fields[name].label, "value": _quoted(text)}
+    if isinstance(form.fields[name], forms.ChoiceField) and name != "max_runtime_minutes":
+        return _("%(field)s: the link says “%(value)s”, which you cannot choose here.") % quoted
+    return _("%(field)s: the link says “%(value)s”. %(why)s") % {**quoted, "why": " ".join(error.messages)}
+
+
+def _fill_in_environment(form: LaunchForm, names: list[str]) -> list[str]:
+    """The names of variables, for the reader to fill in."""
+    lines, notes = [], []
+    for name in dict.fromkeys(names):
+        if ENV_NAME.fullmatch(name) and len(name) <= LONGEST_QUOTE and not RESERVED_ENV.fullmatch(name):
+            lines.append(f"{name}=")
+        else:
+            notes.append(
+                _("A link gives variables by name alone, and no reserved ones: “%(name)s” was left out.")
+                % {"name": _quoted(name)}
+            )
+    if lines:
+        there = {line.partition("=")[0] for line in str(form.initial.get("env") or "").splitlines()}
+        added = [line for line in lines if line[:-1] not in there]
+        form.initial["env"] = "\n".join([*str(form.initial.get("env") or "").splitlines(), *added])
+    return notes
+
+
+def _quoted(text: str) -> str:
+    """As it may stand in a sentence: one line, not too long."""
+    line = " ".join(text.replace("\0", " ").split())
+    return line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"

@@ -1,0 +1,89 @@
+"""The same launch for a script: the API's body, and a line of curl. Secrets stay names with something to fill in."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from accounts.access import Actor
+
+from . import access
+from .forms import LaunchForm
+from .models import Workspace
+from .representation import gpus, number
+
+TO_FILL_IN = "…"
+
+
+def curl(address: str, body: dict[str, Any]) -> str:
+    return (
+        f"curl -X POST {address} \\\n"
+        '  -H "Authorization: Bearer $BERTH_TOKEN" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+    )
+
+
+def body_of_form(form: LaunchForm) -> dict[str, Any]:
+    """Of what is filled in so far and valid."""
+    data = form.cleaned_data
+    body = {name: data.get(name) or TO_FILL_IN for name in ("tenant", "name", "image")}
+    if not form.size_faults:
+        body |= _size_of_form(form)
+    return body | _filled(
+        disk_mib=(data.get("disk_gib") or 0) * 1024,
+        max_runtime_minutes=data.get("max_runtime_minutes"),
+        repository=data.get("repository"),
+        env=data.get("env"),
+        secret_env=dict.fromkeys(data.get("secret_env") or {}, TO_FILL_IN),
+        **({} if data.get("notify") else {"notify": False}),
+    )
+
+
+def _size_of_form(form: LaunchForm) -> dict[str, Any]:
+    asked = form.size()
+    if asked.gpu is None:
+        return {"flavor": asked.flavor}
+    wanted = _filled(
+        min_memory_mib=asked.gpu.min_memory_mib,
+        min_compute_capability=asked.gpu.min_compute_capability,
+        ecc=asked.gpu.ecc,
+    )
+    figures = _filled(
+        gpus=number(float(asked.gpus)) if asked.gpus is not None else None,
+        cpu=number(asked.cpu_millicores / 1000) if asked.cpu_millicores else None,
+        memory_mib=asked.memory_mib,
+    )
+    return {"gpu": wanted, **figures}
+
+
+def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
+    """As it was launched. Another's environment and repository are not for the reader."""
+    own = access.is_own(actor, workspace)
+    body: dict[str, Any] = {
+        "tenant": workspace.tenant.slug,
+        "name": workspace.name,
+        "image": workspace.image.slug,
+    }
+    if workspace.flavor:
+        body["flavor"] = workspace.flavor.slug
+    else:
+        body |= {
+            "pool": workspace.pool.slug,
+            "gpus": gpus(workspace),
+            "cpu": number(workspace.cpu_millicores / 1000),
+            "memory_mib": workspace.memory_mib,
+        }
+    return body | _filled(
+        disk_mib=workspace.disk_mib,
+        max_runtime_minutes=workspace.max_runtime_minutes,
+        env=workspace.env if own else None,
+        repository=workspace.repository if own else None,
+        **({} if workspace.notify else {"notify": False}),
+    )
+
+
+def _filled(**values: Any) -> dict[str, Any]:
+    """Without what is empty; False says something."""
+    return {name: value for name, value in values.items() if value or value is False}
