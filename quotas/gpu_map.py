@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -29,6 +29,8 @@ class Kind(StrEnum):
     OUT = "out"
 
 
+# Up to this many to a GPU, each unit is drawn by itself: they can be counted.
+MOST_COUNTED = 8
 ORDER = {kind: place for place, kind in enumerate(Kind)}
 
 
@@ -108,14 +110,13 @@ def _segments(
     parts: Sequence[tuple[Held, str]], first: int, end: int, units_per_gpu: int
 ) -> Iterable[Segment]:
     """What of the parts lies between two units, in percent of one GPU."""
-    ends = [0]
-    for part, _words in parts:
-        ends.append(ends[-1] + part.units)
+    one = 100 / units_per_gpu
+    step = 1 if units_per_gpu <= MOST_COUNTED else units_per_gpu
+    ends = [0, *accumulate(part.units for part, _words in parts)]
     for (part, words), (start, stop) in zip(parts, pairwise(ends), strict=True):
         left, right = max(start, first), min(stop, end)
-        if left < right:
-            one = 100 / units_per_gpu
-            yield Segment(part.kind, (left - first) * one, (right - left) * one, words)
+        for unit in range(left, right, step):
+            yield Segment(part.kind, (unit - first) * one, min(step, right - unit) * one, words)
 
 
 def amount(units: int, units_per_gpu: int) -> str:

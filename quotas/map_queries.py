@@ -189,7 +189,7 @@ def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
 
 
 def why_of_others(code: str) -> str:
-    """Without the figures, which are their tenant's own affair."""
+    """In few words: figures speak to who waits, and are no affair of other tenants."""
     if "quota" in code or "limit" in code or code == "behind_own_tenant":
         return _("A limit of its own tenant holds it back.")
     if code.startswith("behind"):
@@ -198,16 +198,16 @@ def why_of_others(code: str) -> str:
 
 
 def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
-    own_tenant = claim.tenant_id in viewer.joined
     knows = viewer.knows(claim)
+    is_mine = knows and claim.user_id == viewer.actor.user.pk
     ahead = claim.position - 1  # type: ignore[attr-defined]
-    why = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)["message"] if own_tenant else ""
+    own = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)
     return InQueue(
         position=ahead + 1,
         units=claim.units,
         since=claim.created_at,
-        why=why or why_of_others(claim.reason_code),
-        is_mine=knows and claim.user_id == viewer.actor.user.pk,
+        why=own["message"] if is_mine else why_of_others(claim.reason_code),
+        is_mine=is_mine,
         who=viewer.who(claim) if knows else "",
         what=names.get(claim.holder_id, ""),
         holder=claim.holder_id if knows else None,

@@ -34,7 +34,12 @@ def test_ones_own_come_first_and_what_is_free_last() -> None:
 
 def test_a_shared_gpu_is_cut_into_its_slices() -> None:
     node = row(Held(Kind.MINE, 1), Held(Kind.OTHER, 4, "another tenant"), offered=8, per_gpu=4)
-    assert drawn(node) == [[("mine", 25), ("other", 75)], [("other", 25), ("free", 75)]]
+    assert drawn(node) == [[("mine", 25)] + [("other", 25)] * 3, [("other", 25)] + [("free", 25)] * 3]
+
+
+def test_more_slices_than_one_can_count_are_drawn_as_a_share() -> None:
+    node = row(Held(Kind.MINE, 30), offered=100, per_gpu=100)
+    assert drawn(node) == [[("mine", 30), ("free", 70)]]
 
 
 @pytest.mark.parametrize(

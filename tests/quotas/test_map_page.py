@@ -117,8 +117,9 @@ def test_queries_do_not_grow_with_what_there_is(cast: Cast) -> None:
             page_of(cast.bob)
         return len(queries)
 
-    make_workspace(cast, cast.bob)
-    make_workspace(cast, cast.bob, Phase.WAITING, name="w")
+    for actor in (cast.alice, cast.bob, cast.carol):
+        make_workspace(cast, actor)
+        make_workspace(cast, actor, Phase.WAITING, name="w")
     few = asked()
     for number in range(10):
         make_workspace(cast, cast.alice, name=f"a{number}")
