@@ -1,0 +1,171 @@
+"""Notices in a browser: once for all its tabs, where nobody looks a notification, where somebody looks a word."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from pytest_django import DjangoDbBlocker
+
+from accounts.notices import inbox
+from accounts.notices.models import Notice
+from tests.cast import Cast, make_cast
+from tests.e2e.browsing import chromium, signed_in, web_process
+from tests.e2e.stack import until
+from tests.workspaces.made import make_workspace
+from workspaces.live import changing
+from workspaces.models import Phase, Workspace
+from workspaces.story import tell
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+# Stands in for what the desktop would show, and for whether somebody looks at the window: a browser without a screen
+# has neither. What is told is kept beside the page, so that a test can read it.
+DESKTOP = """
+window.shown = [];
+class Shown { constructor(title, options) { this.title = title; this.tag = options.tag; shown.push(this); } close() {} }
+Shown.permission = localStorage.getItem("test_permission") || "default";
+Shown.requestPermission = async () => {
+  localStorage.setItem("test_permission", "granted");
+  Shown.permission = "granted";
+  return "granted";
+};
+window.Notification = Shown;
+document.hasFocus = () => window.hasItsFocus ?? true;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
+    with sync_playwright() as playwright, chromium(playwright) as browser:
+        yield browser
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="module")
+def address(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with django_db_blocker.unblock(), web_process(tmp_path_factory.mktemp("static")) as address:
+        yield address
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def quiet_workspace(cast: Cast, phase: Phase = Phase.READY) -> Workspace:
+    workspace = make_workspace(cast, cast.bob, phase)
+    Notice.objects.all().delete()
+    return workspace
+
+
+@pytest.fixture
+def bob(browser: Browser, address: str, cast: Cast) -> Iterator[BrowserContext]:
+    with signed_in(browser, address, cast.bob.user) as context:
+        context.add_init_script(DESKTOP)
+        yield context
+
+
+def opened(context: BrowserContext, path: str) -> Page:
+    page = context.new_page()
+    page.goto(path, wait_until="load")
+    return page
+
+
+def happen(workspace: Workspace, code: str) -> None:
+    with changing(workspace.pk) as row:
+        tell(row, code)
+
+
+def look_away(*pages: Page) -> None:
+    for page in pages:
+        page.evaluate("window.hasItsFocus = false")
+
+
+def shown(*pages: Page) -> list[str]:
+    """Titles of what the desktop was given, by any of the tabs."""
+    return [title for page in pages for title in page.evaluate("shown.map((one) => one.title)")]
+
+
+def listens(page: Page) -> None:
+    """Until it is the tab that has the websocket, and the number that comes first on it is there."""
+    held = "navigator.locks.query().then(({ held }) => held.length === 1)"
+    until("a tab to listen", lambda: page.evaluate(held))
+
+
+def test_a_waiting_page_offers_to_notify_and_asks_only_when_pressed(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast, Phase.STARTING)
+    page = opened(bob, f"/workspaces/{workspace.pk}/")
+    page.get_by_text("You need not wait here").wait_for()
+    assert page.evaluate("Notification.permission") == "default"
+    page.get_by_role("button", name="Notify me").click()
+    page.get_by_text("You need not wait here").wait_for(state="hidden")
+    assert page.evaluate("Notification.permission") == "granted"
+
+
+def test_who_says_no_is_not_asked_again(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast, Phase.STARTING)
+    page = opened(bob, f"/workspaces/{workspace.pk}/")
+    page.get_by_role("button", name="No, thanks").click()
+    page.reload()
+    page.get_by_role("heading", name="exp-1").wait_for()
+    assert not page.get_by_text("You need not wait here").is_visible()
+
+
+def test_where_nobody_looks_one_notification_comes_for_all_tabs(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast)
+    first = opened(bob, "/notices/settings/")
+    first.get_by_role("button", name="Let this browser notify me").click()
+    first.get_by_text("This browser notifies you").wait_for()
+    pages = [first, opened(bob, "/"), opened(bob, "/profile/")]
+    listens(first)
+    look_away(*pages)
+    happen(workspace, "given_up")
+    for page in pages:
+        page.locator("[data-unread]:visible", has_text="1").wait_for()
+    until("a notification", lambda: shown(*pages))
+    first.wait_for_timeout(500)  # for a second one that must not come
+    assert shown(*pages) == ["“exp-1” failed"]
+
+
+def test_when_the_tab_that_listens_closes_another_takes_over(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast)
+    first, second = opened(bob, "/profile/"), opened(bob, "/profile/")
+    second.evaluate("Notification.requestPermission()")
+    listens(first)
+    first.close()
+    listens(second)
+    look_away(second)
+    happen(workspace, "given_up")
+    until("a notification", lambda: shown(second) == ["“exp-1” failed"])
+    second.reload()
+    second.locator("[data-unread]:visible", has_text="1").wait_for()
+    listens(second)
+    assert shown(second) == []  # told before
+
+
+def test_where_somebody_looks_a_word_in_the_page_leads_there(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast)
+    page = opened(bob, "/profile/")
+    listens(page)
+    page.evaluate("Notification.requestPermission()")
+    happen(workspace, "given_up")
+    page.get_by_role("link", name="“exp-1” failed").click()
+    page.wait_for_url(f"**/workspaces/{workspace.pk}/")
+    assert not page.locator("[data-unread]").is_visible()  # read
+    assert shown(page) == []
+
+
+def test_on_its_own_page_nothing_pops_up(bob: BrowserContext, cast: Cast) -> None:
+    workspace = quiet_workspace(cast, Phase.STARTING)
+    page = opened(bob, f"/workspaces/{workspace.pk}/")
+    listens(page)
+    happen(workspace, "given_up")
+    until("the notice", lambda: page.evaluate("localStorage.getItem('berth_notices_seen')"))
+    until("it to be read", lambda: inbox.unread(cast.bob.user) == 0)
+    assert page.get_by_role("link", name="“exp-1” failed").count() == 0
