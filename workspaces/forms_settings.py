@@ -1,0 +1,95 @@
+"""The form on a workspace's settings page: what its own person may change, as the API's PATCH takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts.errors import Refusal
+from quotas.models import Flavor
+
+from .changes import Change, Lifetime
+from .forms import LIFETIMES_MINUTES, plain_text
+from .models import Workspace
+from .sizing import Size, SizeAsked
+from .templatetags.berth import lifetime
+
+AS_IT_IS = ""
+# How a refusal names what the form calls otherwise.
+OTHER_NAMES = {"gpus": "flavor", "cpu": "flavor", "memory_mib": "flavor", "pool": "flavor"}
+
+
+class SettingsForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=63, widget=plain_text())
+    flavor = forms.ChoiceField(
+        label=_("Size"), required=False, help_text=_("While it runs, another size waits for the next start.")
+    )
+    max_runtime_minutes = forms.TypedChoiceField(
+        label=_("Stops by itself after"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=_("While it runs, another time counts from now. Files are kept."),
+    )
+    notify = forms.BooleanField(label=_("Tell me when it is ready, fails or stops"), required=False)
+
+    def __init__(self, data: QueryDict | None, workspace: Workspace) -> None:
+        size = Size.of_next(workspace)
+        self.asked = size.asked()
+        initial = {
+            "name": workspace.name,
+            "flavor": self.asked.flavor or AS_IT_IS,
+            "max_runtime_minutes": workspace.max_runtime_minutes or "",
+            "notify": workspace.notify,
+        }
+        super().__init__(data, initial=initial, label_suffix="")
+        self._choose("flavor", sizes(workspace, size))
+        self._choose("max_runtime_minutes", lifetimes(workspace.max_runtime_minutes))
+
+    def _choose(self, name: str, choices: list[Any]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def change(self) -> Change:
+        """Of a valid form: what differs from what was there."""
+        data, changed = self.cleaned_data, set(self.changed_data)
+        other_size = "flavor" in changed and data["flavor"] != AS_IT_IS
+        return Change(
+            name=data["name"] if "name" in changed else None,
+            size=SizeAsked(flavor=data["flavor"]) if other_size else None,
+            lifetime=Lifetime(minutes=data["max_runtime_minutes"])
+            if "max_runtime_minutes" in changed
+            else None,
+            notify=data["notify"] if "notify" in changed else None,
+        )
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Show what was refused, at the field that it is about."""
+        for name, texts in refusal.fields.items():
+            field = OTHER_NAMES.get(name, name)
+            self.add_error(field if field in self.fields else None, texts)
+        if not refusal.fields:
+            self.add_error(None, f"{refusal.message} {refusal.hint}".strip())
+
+
+def sizes(workspace: Workspace, size: Size) -> list[Any]:
+    """Ready-made ones of the cluster that has its files, by pool; and its own, where that is none of them."""
+    flavors = Flavor.objects.filter(pool__cluster=workspace.pool.cluster).select_related("pool")
+    by_pool: dict[str, list[tuple[str, str]]] = {}
+    for flavor in flavors:
+        by_pool.setdefault(flavor.pool.name, []).append((flavor.slug, flavor.name))
+    if size.asked().flavor is not None:
+        return list(by_pool.items())
+    own = gettext("As it is: %(size)s") % {"size": size.describe()}
+    return [(AS_IT_IS, own), *by_pool.items()]
+
+
+def lifetimes(minutes: int | None) -> list[tuple[Any, str]]:
+    """The usual ones, and the one that it has."""
+    offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
+    return [("", gettext("never: until I stop it")), *((n, lifetime(n)) for n in offered)]
