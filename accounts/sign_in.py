@@ -100,6 +100,16 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
     return user
 
 
+def confirm(user: User, password: str) -> None:
+    """For changes that a stolen session must not make: it is their own person. Counted as at sign-in."""
+    try:
+        authenticate(None, user.username, password)
+    except NotSignedIn:
+        text = _("This is not your password.")
+        hint = _("Check it; capital letters matter.")
+        raise NotSignedIn("wrong_password", text, hint, fields={"password": [f"{text} {hint}"]}) from None
+
+
 @contextmanager
 def counted_code(user: User) -> Iterator[None]:
     """Around the look at a code. Counted before, like a password; a refusal inside is a failure."""

@@ -61,7 +61,9 @@ class Conversation:
         client = self._client(described)
         client.state = statekit.stash_state(self.request, provider_id=self.provider.issuer, state=kept)
         parameters = {"nonce": nonce, **challenge}
-        address = client.get_redirect_url(described["authorization_endpoint"], self.provider.scopes, parameters)
+        address = client.get_redirect_url(
+            described["authorization_endpoint"], self.provider.scopes, parameters
+        )
         return str(address)
 
     def finish(self) -> Proof:

@@ -21,8 +21,8 @@ from accounts import audit
 from accounts import sign_in as signing_in
 from accounts.errors import Refusal
 from accounts.forms import SignInForm
-from accounts.language import with_language
 from accounts.models import AuditEntry, User
+from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
@@ -104,7 +104,7 @@ def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpRe
     waiting.drop(request)
     login(request, user)
     signing_in.record_signed_in(user, how)
-    return with_language(redirect(target), user)
+    return remembered(redirect(target), user)
 
 
 def safe_target(request: HttpRequest) -> str:
@@ -157,8 +157,11 @@ def _record_refused(refusal: Refusal) -> None:
 def _page(
     request: HttpRequest, target: str, form: SignInForm | None = None, refusal: Refusal | None = None
 ) -> HttpResponse:
+    form = form or SignInForm()
+    if settings.OIDC is not None:
+        form.fields["username"].widget.attrs.pop("autofocus", None)  # most press the button above it
     context = {
-        "form": form or SignInForm(),
+        "form": form,
         "refusal": refusal,
         "next": target,
         "provider": settings.OIDC,

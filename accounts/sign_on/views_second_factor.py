@@ -6,8 +6,10 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -76,67 +78,64 @@ def manage(request: HttpRequest) -> HttpResponse:
     form, password = CodeForm(request.POST), PasswordForm(request.POST)
     if form.is_valid() and password.is_valid():
         try:
-            sign_in.authenticate(request, user.username, password.cleaned_data["password"])
+            sign_in.confirm(user, password.cleaned_data["password"])
             secret = waiting.secret_to_set_up(request)
             codes = second_factor.turn_on(user, secret, form.cleaned_data["code"])
         except Refusal as refusal:
-            show_refusal(form if refusal.fields else password, refusal)
-            return _manage(request, user, form=form, password=password, status=refusal.status)
+            show_refusal(form if "code" in refusal.fields else password, refusal)
+            return _manage(request, user, refusal.status, form=form, password=password)
         waiting.drop(request)
-        return _codes(request, codes, "/profile/")
-    return _manage(request, user, form=form, password=password, status=422)
+        return _codes(request, codes, reverse("profile"))
+    return _manage(request, user, 422, form=form, password=password)
 
 
 @never_cache
 @login_required
 @sensitive_post_parameters("password")
 def renew_recovery_codes(request: HttpRequest) -> HttpResponse:
-    refused = _refused_password(request)
-    return refused or _codes(request, second_factor.renew_recovery_codes(actor_of(request).user), "/profile/")
+    if refused := _without_password(request, "password_for_codes"):
+        return refused
+    return _codes(request, second_factor.renew_recovery_codes(actor_of(request).user), reverse("profile"))
 
 
 @never_cache
 @login_required
 @sensitive_post_parameters("password")
 def remove(request: HttpRequest) -> HttpResponse:
-    if refused := _refused_password(request):
+    if refused := _without_password(request, "password_to_remove"):
         return refused
     second_factor.turn_off(actor_of(request).user)
     messages.success(request, _("The second factor is removed: your password alone lets you in."))
     return redirect("second-factor")
 
 
-def _refused_password(request: HttpRequest) -> HttpResponse | None:
+def _without_password(request: HttpRequest, asked_by: str) -> HttpResponse | None:
     """The page again where there is nothing to change, or the password is not right."""
     user = actor_of(request).user
     if request.method != "POST" or not second_factor.is_on(user):
         return redirect("second-factor")
-    password = PasswordForm(request.POST)
+    password = PasswordForm(request.POST, auto_id=f"{asked_by}_%s")
     if not password.is_valid():
-        return _manage(request, user, password=password, status=422)
+        return _manage(request, user, 422, **{asked_by: password})
     try:
-        sign_in.authenticate(request, user.username, password.cleaned_data["password"])
+        sign_in.confirm(user, password.cleaned_data["password"])
     except Refusal as refusal:
         show_refusal(password, refusal)
-        return _manage(request, user, password=password, status=refusal.status)
+        return _manage(request, user, refusal.status, **{asked_by: password})
     return None
 
 
-def _manage(
-    request: HttpRequest,
-    user: User,
-    *,
-    form: CodeForm | None = None,
-    password: PasswordForm | None = None,
-    status: int = 200,
-) -> HttpResponse:
+def _manage(request: HttpRequest, user: User, status: int = 200, **forms: Form) -> HttpResponse:
     context: dict[str, Any] = {
         "is_on": second_factor.is_on(user),
         "has_password": user.has_usable_password(),
         "is_demanded": second_factor.is_demanded(user),
         "codes_left": second_factor.recovery_codes_left(user),
-        "form": form or CodeForm(),
-        "password": password or PasswordForm(),
+        "form": CodeForm(),
+        "password": PasswordForm(),
+        "password_for_codes": PasswordForm(auto_id="password_for_codes_%s"),
+        "password_to_remove": PasswordForm(auto_id="password_to_remove_%s"),
+        **forms,
     }
     if context["has_password"] and not context["is_on"]:
         context["offer"] = second_factor.offer(user, waiting.secret_to_set_up(request))
