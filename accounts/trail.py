@@ -112,7 +112,7 @@ class TrailFilter(django_filters.FilterSet):  # type: ignore[misc]
         fields = ("search", "tenant", "actor", "action", "outcome", "since", "until")
 
     def find(self, entries: QuerySet[AuditEntry], name: str, text: str) -> QuerySet[AuditEntry]:
-        for word in text.replace("\0", "").split()[:8]:
+        for word in text.split()[:8]:
             entries = entries.filter(
                 Q(actor_name__icontains=word)
                 | Q(action__icontains=word)

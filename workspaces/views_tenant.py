@@ -86,7 +86,7 @@ def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
         changed = members.set_role(actor, of, username, role, was=request.POST.get("was"))
     except Conflict as refusal:
         audit.record_refusal(request, actor, refusal)
-        return tenant_page(request, actor, of, refused=(username, refusal), status=refusal.status)
+        return tenant_page(request, actor, of, refused=(username, refusal, role), status=refusal.status)
     told = {"name": username, "role": changed.get_role_display()}
     messages.success(request, _("%(name)s has the role %(role)s now.") % told)
     return redirect("tenant", slug)
@@ -130,7 +130,7 @@ def tenant_page(
     of: Tenant,
     *,
     form: MemberForm | None = None,
-    refused: tuple[str, Refusal] | None = None,
+    refused: tuple[str, Refusal, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     role = role_in(actor, of)

@@ -5,7 +5,8 @@ import pytest
 from django.test import Client
 
 from accounts import tokens
-from accounts.models import APIToken, AuditEntry, SSHKey
+from accounts.access import Actor
+from accounts.models import APIToken, AuditEntry, SSHKey, User
 from tests.accounts.people import KEY, People, browser
 
 PASSWORD = {"username": "alice", "password": "alice-password"}
@@ -82,8 +83,67 @@ def test_what_is_wrong_with_a_key_stands_at_its_field(people: People) -> None:
     form = {"key-name": "laptop", "key-public_key": "-----BEGIN OPENSSH PRIVATE KEY-----"}
     answer = browser(people.bob).post("/profile/ssh-keys/", form)
     assert answer.status_code == 422
-    assert "This is a private key" in answer.content.decode()
+    page = answer.content.decode()
+    assert "This is a private key" in page
+    assert 'value="laptop"' in page
+    assert "BEGIN OPENSSH" not in page  # it does not stand there for the next one at this desk
     assert AuditEntry.objects.get(outcome="refused").data["code"] == "ssh_key_refused"
+
+
+def test_what_else_is_wrong_with_a_key_comes_back_to_be_mended(people: People) -> None:
+    form = {"key-name": "laptop", "key-public_key": "ssh-ed25519 AAAA-damaged"}
+    page = browser(people.bob).post("/profile/ssh-keys/", form).content.decode()
+    assert "The key&#x27;s body is damaged." in page
+    assert "AAAA-damaged" in page
+
+
+def test_the_profile_says_who_one_is_and_what_one_may_where(people: People) -> None:
+    page = browser(people.victor).get("/profile/").content.decode()
+    assert "Look, and change nothing" in page
+    assert 'href="/tenants/demo/"' in page
+    assert "Ask the owner of one to add you" in browser(_nobody()).get("/profile/").content.decode()
+
+
+def _nobody() -> Actor:
+    return Actor(User.objects.create_user("newcomer"))
+
+
+def test_preferences_are_kept_for_the_next_browser_and_for_the_sign_in_page(people: People) -> None:
+    client = browser(people.bob)
+    chosen = {"language": "ko", "time_zone": "Asia/Seoul", "theme": "dark"}
+    answer = client.post("/profile/preferences/", chosen)
+    assert answer["Location"] == "/profile/"
+    elsewhere = browser(people.bob).get("/profile/").content.decode()
+    assert '<html lang="ko" data-theme="dark">' in elsewhere
+    assert '<option value="Asia/Seoul" selected>' in elsewhere
+    client.post("/sign-out/")
+    assert '<html lang="ko" data-theme="dark">' in client.get("/sign-in/").content.decode()
+
+
+def test_what_is_not_sent_stays_and_what_there_is_not_is_refused_at_its_field(people: People) -> None:
+    client = browser(people.bob)
+    client.post("/profile/preferences/", {"theme": "dark", "language": "ko"})
+    client.post("/profile/language/", {"language": "zh-hans"})
+    people.bob.user.refresh_from_db()
+    assert (people.bob.user.language, people.bob.user.theme) == ("zh-hans", "dark")
+    client.post("/profile/preferences/", {"theme": "", "language": ""})
+    people.bob.user.refresh_from_db()
+    assert (people.bob.user.language, people.bob.user.theme) == ("", "")
+    answer = client.post("/profile/preferences/", {"time_zone": "Europe/Nowhere"})
+    assert answer.status_code == 422
+    assert list(answer.context["preferences_form"].errors) == ["time_zone"]
+
+
+def test_signing_out_everywhere_ends_every_browser_and_spares_tokens(people: People) -> None:
+    here, elsewhere, other = browser(people.bob), browser(people.bob), browser(people.alice)
+    _token, secret = tokens.issue(people.bob.user, "script", ["read"])
+    assert here.post("/profile/sign-out-everywhere/")["Location"] == "/sign-in/"
+    for client in (here, elsewhere):
+        assert client.get("/profile/")["Location"].startswith("/sign-in/")
+    assert other.get("/profile/").status_code == 200
+    assert tokens.authenticate(secret).user == people.bob.user
+    assert browser(Actor(User.objects.get(username="bob"))).get("/profile/").status_code == 200
+    assert AuditEntry.objects.filter(action="user.sign-out-everywhere", actor=people.bob.user).exists()
 
 
 def test_keys_and_tokens_of_others_cannot_be_removed(people: People) -> None:
@@ -126,7 +186,12 @@ def test_a_form_s_address_that_is_reloaded_leads_to_the_profile(people: People) 
 
 
 def test_every_form_is_behind_sign_in_and_csrf(people: People) -> None:
-    for path in ("profile/ssh-keys/", "profile/tokens/", "profile/language/"):
+    for path in (
+        "profile/ssh-keys/",
+        "profile/tokens/",
+        "profile/preferences/",
+        "profile/sign-out-everywhere/",
+    ):
         assert Client().post(f"/{path}")["Location"].startswith("/sign-in/")
         assert browser(people.bob, checks_csrf=True).post(f"/{path}").status_code == 403
 
