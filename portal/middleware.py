@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 from django.contrib.auth.views import redirect_to_login
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -25,6 +26,9 @@ from accounts.models import User
 from accounts.rest.errors import as_refusal, headers_of, is_api, json_response
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
+# Of these, the last is a database that is not migrated yet, or a fault of ours: `as_refusal` knows which.
+AWAY = (OperationalError, InterfaceError, ProgrammingError)
+logger = logging.getLogger(__name__)
 
 
 class RequestContext:
@@ -66,27 +70,28 @@ class RefusalPages:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, Refusal | OperationalError | InterfaceError):
+        refusal = as_refusal(exception) if isinstance(exception, (Refusal, *AWAY)) else None
+        if refusal is None:
             return None
-        refusal = as_refusal(exception)
-        assert refusal is not None
         if is_api(request):
             return json_response(refusal)
         if refusal.status == 503:
+            logger.warning("answered with 503: %s", refusal.code)
             # Rendered without the request: whatever asks who is signed in would fail again.
-            page = render_to_string("accounts/away.html", {"refusal": refusal})
+            context = {"refusal": refusal, "is_form": request.method not in ("GET", "HEAD")}
+            page = render_to_string("503.html", context)
             return HttpResponse(page, status=503, headers=headers_of(refusal))
         if isinstance(refusal, NotSignedIn):
             return redirect_to_login(request.get_full_path())
         if isinstance(request.user, User):
             record_refusal(request, Actor(request.user), refusal)
-        return render(request, "accounts/refusal.html", {"refusal": refusal}, status=refusal.status)
+        return render(request, "refusal.html", {"refusal": refusal}, status=refusal.status)
 
 
 def _person_behind(request: HttpRequest) -> User | None:
     try:
         return request.user if isinstance(request.user, User) else None
-    except (OperationalError, InterfaceError) as error:
+    except AWAY as error:
         request.user = _unknown(error)
         return None
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views import defaults
+from psycopg.errors import UndefinedColumn, UndefinedTable
 from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -49,6 +50,14 @@ def as_refusal(error: Exception) -> Refusal | None:
                 _("The database could not take this right now."),
                 _("Nothing was changed. Try again in a few seconds."),
                 retry_after_seconds=5,
+            )
+        case ProgrammingError() if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+            return _with_status(
+                503,
+                "being_updated",
+                _("Berth is being updated."),
+                _("Nothing was changed. It comes back by itself, in a minute or two."),
+                retry_after_seconds=15,
             )
         case _:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
 from django import template
 
 from accounts.tenancy import current_tenant, tenants_to_choose
@@ -21,3 +22,9 @@ def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
         "request": request,
         "csrf_token": context.get("csrf_token"),
     }
+
+
+@register.simple_tag
+def request_id() -> str:
+    """By which the log knows this request: to quote when asking for help."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))
