@@ -18,6 +18,8 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -224,16 +226,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     purpose = gettext_lazy(
         "Everybody who may sign in. Roles in tenants say what they may do there; admins may everything."
     )
-    list_display = (
-        "username",
-        "full_name",
-        "email",
-        "is_active",
-        "is_staff",
-        "joined",
-        "running",
-        "last_login",
-    )
+    list_display = ("person", "joined", "running", "last_login", "is_staff", "is_active")
     list_filter = ("is_active", "is_staff", WayFilter, "memberships__tenant")
     search_fields = ("username", "first_name", "last_name", "email")
     date_hierarchy = "date_joined"
@@ -272,9 +265,14 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def buttons(self, request: HttpRequest, obj: User) -> list[tuple[str, str]]:
         return [("deactivate", _("Deactivate …"))] if obj.is_active else [("reactivate", _("Reactivate …"))]
 
-    @admin.display(description=gettext_lazy("name"))
-    def full_name(self, person: User) -> str:
-        return person.get_full_name()
+    @admin.display(description=gettext_lazy("person"), ordering="username")
+    def person(self, person: User) -> str | SafeString:
+        who = ", ".join(word for word in (person.get_full_name(), person.email) if word)
+        return (
+            format_html('{}<br><span class="quiet">{}</span>', person.username, who)
+            if who
+            else person.username
+        )
 
     @admin.display(description=gettext_lazy("tenants"))
     def joined(self, person: User) -> str:

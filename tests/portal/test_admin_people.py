@@ -1,0 +1,179 @@
+"""People and tenants in the admin: who is let in and out, and that nobody is surprised by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import tokens
+from accounts.models import AuditEntry, Tenant, User
+from tests.admin_forms import confirm, hidden, preview, text_of
+from tests.cast import Cast, make_cast
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = "/admin/accounts/user/"
+INLINES = ("memberships", "workspaces", "tokens", "ssh_keys")
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+@pytest.fixture
+def admin(cast: Cast) -> Client:
+    client = Client()
+    client.force_login(cast.admin.user)
+    return client
+
+
+def empty(*inlines: str) -> dict[str, Any]:
+    return {f"{name}-{count}_FORMS": "0" for name in inlines for count in ("TOTAL", "INITIAL")}
+
+
+def form_of(person: User, **changes: Any) -> dict[str, Any]:
+    shown = {"username": person.username, "email": person.email, "is_active": "on", "is_staff": "on"}
+    return {**shown, **empty(*INLINES), **changes}
+
+
+def add(client: Client, **fields: str) -> Any:
+    return client.post(f"{PEOPLE}add/", {"username": "dora", **empty("memberships"), **fields})
+
+
+def test_a_new_person_signs_in_with_the_password_that_is_shown_once(cast: Cast, admin: Client) -> None:
+    page = add(admin, way="password")
+    password = text_of(page).split("<output>")[1].split("</output>")[0]
+    assert Client().login(username="dora", password=password)
+    entry = AuditEntry.objects.get(action="user.create")
+    assert password not in str(entry.data)
+    dora = User.objects.get(username="dora")
+    assert password not in text_of(admin.get(f"{PEOPLE}{dora.pk}/change/"))
+
+
+def test_a_person_of_the_sign_on_alone_has_no_password(admin: Client) -> None:
+    assert "<output>" not in text_of(add(admin, way="sign-on"))
+    assert not User.objects.get(username="dora").has_usable_password()
+
+
+def test_a_new_person_may_be_put_into_a_tenant_at_once(cast: Cast, admin: Client) -> None:
+    row = {
+        "memberships-TOTAL_FORMS": "1",
+        "memberships-0-tenant": str(cast.demo.pk),
+        "memberships-0-role": "member",
+    }
+    add(admin, way="password", **row)
+    assert cast.demo.memberships.filter(user__username="dora", role="member").exists()
+
+
+def test_deactivation_says_what_runs_and_what_stops_working(cast: Cast, admin: Client) -> None:
+    make_workspace(cast, cast.bob, name="train")
+    tokens.issue(cast.bob.user, "laptop", ["read"])
+    page = preview(admin, PEOPLE, "deactivate", cast.bob.user)
+    assert "Workspaces that run or wait, and go on: train in Demo." in text_of(page)
+    assert "Tokens that stop working: laptop." in text_of(page)
+    assert User.objects.get(username="bob").is_active
+    assert "1 person is deactivated." in text_of(confirm(admin, PEOPLE, page))
+    assert not User.objects.get(username="bob").is_active
+
+
+def test_what_changed_since_the_look_is_shown_before_anything_is_done(cast: Cast, admin: Client) -> None:
+    page = preview(admin, PEOPLE, "deactivate", cast.bob.user, cast.carol.user)
+    make_workspace(cast, cast.bob, name="train")
+    again = confirm(admin, PEOPLE, page)
+    assert "Something changed since you looked; nothing was done." in text_of(again)
+    assert text_of(again).count('<span class="mark">') == 1
+    assert User.objects.filter(is_active=False).count() == 0
+    confirm(admin, PEOPLE, again)
+    assert set(User.objects.filter(is_active=False)) == {cast.bob.user, cast.carol.user}
+
+
+def test_deactivated_people_come_back_with_what_they_had(cast: Cast, admin: Client) -> None:
+    User.objects.filter(username="bob").update(is_active=False)
+    page = preview(admin, PEOPLE, "reactivate", cast.bob.user)
+    assert "Tenants they are in: Demo." in text_of(page)
+    confirm(admin, PEOPLE, page)
+    assert User.objects.get(username="bob").is_active
+
+
+def test_making_somebody_an_admin_is_on_record(cast: Cast, admin: Client) -> None:
+    bob = cast.bob.user
+    assert admin.post(f"{PEOPLE}{bob.pk}/change/", form_of(bob)).status_code == 302
+    assert User.objects.get(pk=bob.pk).is_staff
+    assert AuditEntry.objects.get(action="user.make_admin").target_id == str(bob.pk)
+
+
+@pytest.mark.parametrize("field", ["is_active", "is_staff"])
+def test_nobody_locks_themselves_out(cast: Cast, admin: Client, field: str) -> None:
+    person = cast.admin.user
+    form = form_of(person, email="new@example.org")
+    del form[field]
+    page = admin.post(f"{PEOPLE}{person.pk}/change/", form, follow=True)
+    assert "You cannot take away your own access." in text_of(page)
+    person.refresh_from_db()
+    assert (person.is_active, person.is_staff, person.email) == (True, True, "admin@example.org")
+
+
+def test_whoever_launched_something_is_deactivated_and_not_deleted(cast: Cast, admin: Client) -> None:
+    make_workspace(cast, cast.bob, Phase.STOPPED)
+    path = f"{PEOPLE}{cast.bob.user.pk}/delete/"
+    assert "Deactivate them instead" in text_of(admin.get(path))
+    admin.post(path, {"post": "yes"})
+    assert User.objects.filter(username="bob").exists()
+
+
+def test_whoever_never_did_anything_may_be_deleted_but_not_oneself(cast: Cast, admin: Client) -> None:
+    for person in (cast.victor.user, cast.admin.user):
+        admin.post(f"{PEOPLE}{person.pk}/delete/", {"post": "yes"})
+    assert not User.objects.filter(username="victor").exists()
+    assert User.objects.filter(username="admin").exists()
+    assert AuditEntry.objects.filter(action="user.delete").count() == 1
+
+
+def test_a_password_that_an_admin_sets_is_on_record_without_it(cast: Cast, admin: Client) -> None:
+    secret = "entirely-new-7f"
+    form = {"password1": secret, "password2": secret}
+    admin.post(f"{PEOPLE}{cast.bob.user.pk}/password/", form)
+    assert Client().login(username="bob", password=secret)
+    assert secret not in str(list(AuditEntry.objects.values_list("action", "data")))
+    assert AuditEntry.objects.filter(action="user.set_password").exists()
+
+
+def test_a_tenant_in_which_something_ran_is_kept(cast: Cast, admin: Client) -> None:
+    make_workspace(cast, cast.bob, Phase.STOPPED)
+    for tenant in (cast.demo, cast.second):
+        admin.post(f"/admin/accounts/tenant/{tenant.pk}/delete/", {"post": "yes"})
+    assert [tenant.slug for tenant in Tenant.objects.all()] == ["demo"]
+
+
+def test_the_last_owner_of_a_tenant_stays(cast: Cast, admin: Client) -> None:
+    path = f"/admin/accounts/tenant/{cast.demo.pk}/change/"
+    owner = cast.demo.memberships.get(role="owner")
+    form = {
+        "name": "Demo",
+        **empty("memberships", "quotas", "limit"),
+        "memberships-TOTAL_FORMS": "1",
+        "memberships-INITIAL_FORMS": "1",
+        "memberships-0-id": str(owner.pk),
+        "memberships-0-tenant": str(cast.demo.pk),
+        "memberships-0-user": str(owner.user.pk),
+        "memberships-0-role": "viewer",
+    }
+    assert "only owner" in text_of(admin.post(path, form, follow=True))
+    owner.refresh_from_db()
+    assert owner.role == "owner"
+
+
+def test_an_action_needs_its_two_steps_and_the_form_of_this_site(cast: Cast) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(cast.admin.user)
+    assert preview(strict, PEOPLE, "deactivate", cast.bob.user).status_code == 403
+    plain = Client()
+    plain.force_login(cast.admin.user)
+    page = preview(plain, PEOPLE, "deactivate", cast.bob.user)
+    plain.post(PEOPLE, hidden(page) | {"seen": ["0" * 32], "confirmed": ["yes"]})
+    assert User.objects.get(username="bob").is_active
