@@ -35,7 +35,7 @@ function showToast(notice) {
 function showHere(notice) {
   if (document.visibilityState !== "visible") return;
   if (location.pathname === notice.path) fetch(pageOf(notice), { redirect: "manual" }); // seen on its own page: read
-  else showToast(notice);
+  else if (!document.querySelector(`a[href="${pageOf(notice)}"]`)) showToast(notice);
 }
 
 // --- What the tab with the websocket does
