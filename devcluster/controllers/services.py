@@ -1,4 +1,8 @@
-"""Services of type LoadBalancer: an address of 127.64.0.0/10 each, and a TCP proxy to the pods behind it."""
+"""Services that are reached from outside, by a TCP proxy to the pods behind them.
+
+One of type LoadBalancer has an address of 127.64.0.0/10 of its own, one of type NodePort its ports at 127.0.0.1, which
+is the address of every node here.
+"""
 
 import asyncio
 import socket
@@ -13,6 +17,9 @@ from devcluster.resources import POD, SERVICE, Obj
 from devcluster.store import Change
 
 Key = tuple[str, str]
+Door = tuple[str, int]
+"""An address and a port."""
+NODE_ADDRESS = "127.0.0.1"
 RETRY_SECONDS = 10.0
 
 
@@ -21,7 +28,7 @@ class ServiceController(Controller[Key]):
         super().__init__(api)
         self._addresses, self._connect = addresses, connect
         self._events = Recorder(api, "service-controller")
-        self._proxies: dict[Key, dict[int, Proxy]] = {}
+        self._proxies: dict[Key, dict[Door, Proxy]] = {}
 
     def keys(self, change: Change) -> Iterable[Key]:
         if change.kind is SERVICE:
@@ -29,17 +36,21 @@ class ServiceController(Controller[Key]):
 
     async def reconcile(self, key: Key) -> float | None:
         service = self.api.store.get(SERVICE, *key)
-        if (
-            service is None
-            or service["spec"]["type"] != "LoadBalancer"
-            or "deletionTimestamp" in service["metadata"]
-        ):
+        if service is None or "deletionTimestamp" in service["metadata"]:
             await self._stop(key)
-            return None
+        elif service["spec"]["type"] == "LoadBalancer":
+            return await self._balance(key, service)
+        elif service["spec"]["type"] == "NodePort":
+            return await self._open_node_ports(key, service)
+        else:
+            await self._stop(key)
+        return None
+
+    async def _balance(self, key: Key, service: Obj) -> float | None:
         held = address_of(service)
         address = held or self._addresses.take({address_of(s) for s in self.api.store.each(SERVICE)})
         try:
-            await self._serve(key, service, address)
+            await self._serve(key, {(address, port["port"]): port["port"] for port in tcp_ports(service)})
         except OSError as error:
             await self._stop(key)
             message = f"Error syncing load balancer: cannot listen on {address}: {error.strerror or error}"
@@ -51,22 +62,34 @@ class ServiceController(Controller[Key]):
             self._events.event(SERVICE, service, "Normal", "IPAllocated", f'Assigned IP ["{address}"]')
         return None
 
+    async def _open_node_ports(self, key: Key, service: Obj) -> float | None:
+        """A real kube-proxy takes the port whoever else listens there; here somebody of this machine may have it."""
+        doors = {(NODE_ADDRESS, p["nodePort"]): p["port"] for p in tcp_ports(service) if "nodePort" in p}
+        try:
+            await self._serve(key, doors)
+        except OSError as error:
+            await self._stop(key)
+            message = f"cannot listen on a port of the node: {error.strerror or error}"
+            self._events.event(SERVICE, service, "Warning", "PortNotAvailable", message)
+            return RETRY_SECONDS
+        return None
+
     def _set_address(self, service: Obj, address: str | None) -> None:
         balancer: Obj = {"ingress": [{"ip": address, "ipMode": "VIP"}]} if address else {}
         self.api.set_status(SERVICE, service, (service.get("status") or {}) | {"loadBalancer": balancer})
 
-    async def _serve(self, key: Key, service: Obj, address: str) -> None:
+    async def _serve(self, key: Key, doors: dict[Door, int]) -> None:
+        """Each door leads to a port of the Service."""
         if self._connect is None:
             return  # the pods are only played
-        proxies = self._proxies.setdefault(key, {})
-        wanted = {p["port"]: p for p in service["spec"].get("ports", []) if p["protocol"] == "TCP"}
-        for port in set(proxies) - set(wanted):
-            await proxies.pop(port).close()
-        for port in wanted:
-            if port not in proxies:
+        open_ones = self._proxies.setdefault(key, {})
+        for door in set(open_ones) - set(doors):
+            await open_ones.pop(door).close()
+        for door, port in doors.items():
+            if door not in open_ones:
                 proxy = Proxy(lambda port=port: self._endpoint(key, port), self._connect)  # type: ignore[misc]
-                await proxy.listen(socket.create_server((address, port)))
-                proxies[port] = proxy
+                await proxy.listen(socket.create_server(door))
+                open_ones[door] = proxy
 
     def _endpoint(self, key: Key, port: int) -> tuple[str, int] | None:
         """Where a new connection goes: a pod that is ready, or any that runs where the Service says so."""
@@ -87,6 +110,10 @@ class ServiceController(Controller[Key]):
 
     async def close(self) -> None:
         await asyncio.gather(*(self._stop(key) for key in list(self._proxies)))
+
+
+def tcp_ports(service: Obj) -> list[Obj]:
+    return [port for port in service["spec"].get("ports", []) if port["protocol"] == "TCP"]
 
 
 def address_of(service: Obj) -> str:

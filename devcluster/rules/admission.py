@@ -11,12 +11,13 @@ from devcluster.resources import (
     NODE,
     POD,
     PVC,
+    SERVICE,
     SERVICE_ACCOUNT,
     STORAGE_CLASS,
     Kind,
     Obj,
 )
-from devcluster.rules import podsecurity
+from devcluster.rules import nodeports, podsecurity
 from devcluster.rules.quota import Totals, check_quota
 from devcluster.scheduling import priorities
 from devcluster.store import Store
@@ -37,6 +38,8 @@ def admit_create(store: Store, kind: Kind, obj: Obj) -> None:
         _default_class(store, obj)
     if kind is NODE:
         _new_node(obj)
+    if kind is SERVICE:
+        nodeports.settle(store, obj, None)
 
 
 def _new_node(node: Obj) -> None:
@@ -58,6 +61,8 @@ def admit_valid(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
 def admit_update(store: Store, kind: Kind, new: Obj, old: Obj) -> None:
     if kind is PVC:
         _growth(store, new, old)
+    if kind is SERVICE:
+        nodeports.settle(store, new, old)
 
 
 def _growth(store: Store, new: Obj, old: Obj) -> None:

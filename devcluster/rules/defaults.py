@@ -190,10 +190,6 @@ def _service(obj: Obj) -> None:
 
 def _service_addresses(obj: Obj) -> None:
     spec = obj["spec"]
-    balanced = spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]
-    if spec["type"] == "NodePort" or balanced:
-        for port in spec.get("ports", []):
-            port.setdefault("nodePort", random.randint(30000, 32767))
     if not spec.get("clusterIP"):
         spec["clusterIP"] = f"10.96.{random.randint(1, 254)}.{random.randint(1, 254)}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])

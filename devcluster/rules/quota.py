@@ -5,6 +5,7 @@ from collections import Counter
 from devcluster.errors import forbidden
 from devcluster.quantity import milli, show
 from devcluster.resources import KINDS, NAMESPACE, POD, PVC, RESOURCE_QUOTA, SERVICE, Kind, Obj
+from devcluster.rules.nodeports import has_node_ports
 from devcluster.store import Change, Store
 
 Usage = dict[str, int]
@@ -41,9 +42,7 @@ def _service(service: Obj) -> Usage:
     usage: Usage = {"services": 1000}
     if kind == "LoadBalancer":
         usage["services.loadbalancers"] = 1000
-    if kind == "NodePort" or (
-        kind == "LoadBalancer" and service["spec"].get("allocateLoadBalancerNodePorts", True)
-    ):
+    if has_node_ports(service["spec"]):
         usage["services.nodeports"] = 1000 * len(service["spec"].get("ports") or [])
     return usage
 

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -253,6 +254,47 @@ def test_probes_and_the_load_balancer_reach_the_pods_own_address(cluster: DevClu
         while part := link.recv(4096):
             answer += part
     assert answer.endswith(b"hello\n")
+
+
+def test_a_port_of_the_nodes_leads_to_the_pod_and_is_one_services_alone(
+    cluster: DevCluster, space: str
+) -> None:
+    body = shell("np", "cd /tmp && echo hello >index.html && exec python -m http.server --bind $POD_IP 8888")
+    probe = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}
+    body["spec"]["containers"][0]["readinessProbe"] = probe
+    cluster.create(f"{space}/pods", body)
+    spec = {"type": "NodePort", "selector": {"app": "np"}, "ports": [{"port": 80, "targetPort": 8888}]}
+    service = cluster.create(f"{space}/services", {"metadata": {"name": "np"}, "spec": spec})
+    [port] = service["spec"]["ports"]
+    assert 30000 <= port["nodePort"] <= 32767
+    address = cluster.until(f"{space}/pods/np", is_ready)["status"]["hostIP"]
+    with urllib.request.urlopen(f"http://{address}:{port['nodePort']}/", timeout=5) as answer:
+        assert answer.read() == b"hello\n"
+
+    taken = {"type": "NodePort", "ports": [{"port": 1, "nodePort": port["nodePort"]}]}
+    status, refusal = cluster.call(
+        "POST", f"{space}/services", {"metadata": {"name": "other"}, "spec": taken}
+    )
+    assert status == 422
+    assert "provided port is already allocated" in refusal["message"]
+
+    change = {"spec": {"ports": [{"port": 80, "targetPort": 8889, "protocol": "TCP"}]}}
+    _, kept = cluster.call("PATCH", f"{space}/services/np", change, "merge")
+    assert kept["spec"]["ports"][0]["nodePort"] == port["nodePort"]
+    _, closed = cluster.call("PATCH", f"{space}/services/np", {"spec": {"type": "ClusterIP"}}, "merge")
+    assert "nodePort" not in closed["spec"]["ports"][0]
+    until_refused(address, port["nodePort"])
+
+
+def until_refused(address: str, port: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((address, port), 1).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{port} still answers")
 
 
 @pytest.mark.parametrize("number", [15, 9])

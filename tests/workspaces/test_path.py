@@ -382,3 +382,34 @@ def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> Non
     Workspace.objects.filter(pk=workspace.pk).update(troubles=earlier)
     drive(workspace, in_phase("failed"))
     assert told(workspace).count(workspace.message_code) <= 2
+
+
+# --- The ways in that a cluster's settings choose
+
+
+@pytest.mark.parametrize("node_address", ["", "gpu.example.org"])
+def test_ssh_at_a_port_of_the_nodes(house: Cast, api: Api, node_address: str) -> None:
+    Cluster.objects.update(exposure=Cluster.Exposure.NODE_PORT, node_address=node_address)
+    workspace = drive(launched(house), in_phase("ready"))
+    [service] = api.list("Service", namespace=house.demo.namespace)
+    ports = {port["name"]: port["nodePort"] for port in service["spec"]["ports"]}
+    [pod] = api.list("Pod", namespace=house.demo.namespace)
+    assert service["spec"]["type"] == "NodePort"
+    assert workspace.host == (node_address or pod["status"]["hostIP"])
+    assert {"ssh": workspace.ssh_port, "jupyter": workspace.jupyter_port} == ports
+    assert all(30000 <= port <= 32767 for port in ports.values())
+
+
+def test_one_that_runs_moves_when_the_clusters_way_in_changes(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    balanced = workspace.host
+    Cluster.objects.update(exposure=Cluster.Exposure.NODE_PORT)
+    moved = drive(workspace, lambda row: row.host != balanced)
+    assert moved.phase == "ready"
+    assert moved.ssh_port is not None
+    assert moved.ssh_port >= 30000
+    Cluster.objects.update(exposure=Cluster.Exposure.PORTAL)
+    inside = drive(moved, lambda row: row.ssh_port == 22)
+    [service] = api.list("Service", namespace=house.demo.namespace)
+    assert inside.host == service["spec"]["clusterIP"]
+    assert not any("nodePort" in port for port in service["spec"]["ports"])
