@@ -6,10 +6,8 @@ from typing import Any
 
 import django_filters as filters
 from django.db.models import QuerySet
-from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -48,7 +46,7 @@ class NodeFilter(filters.FilterSet):  # type: ignore[misc]
 class ClustersView(ListView):
     serializer_class = ClusterShape
     queryset = Cluster.objects.all()
-    filter_backends = [SearchFilter]
+    filterset_fields = ["slug", "exposure"]
     search_fields = ["slug", "name"]
     keyset = ("slug", "id")
 
@@ -60,7 +58,6 @@ class ClustersView(ListView):
 
 class NodesView(ListView):
     serializer_class = NodeShape
-    filter_backends = [DjangoFilterBackend, SearchFilter]
     filterset_class = NodeFilter
     search_fields = ["name"]
     keyset = ("name", "id")

@@ -238,7 +238,10 @@ REST_FRAMEWORK: dict[str, Any] = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.rest.rates.WithinRate", "accounts.rest.permissions.InScope"],
     "DEFAULT_PAGINATION_CLASS": "accounts.rest.pagination.KeysetPagination",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": [
+        "django_filters.rest_framework.DjangoFilterBackend",
+        "rest_framework.filters.SearchFilter",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["accounts.rest.serializers.NestingJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -255,6 +258,10 @@ API_RATES = {
     "stranger": env.int("BERTH_STRANGERS_PER_MINUTE", default=600),
 }
 SPECTACULAR_SETTINGS = {
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "accounts.rest.schema.with_idempotency_key",
+    ],
     "SERVE_PERMISSIONS": ["accounts.rest.rates.WithinRate"],
     "TITLE": "Berth",
     "DESCRIPTION": "Self-service GPU workspaces on Kubernetes.",

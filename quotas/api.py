@@ -6,9 +6,7 @@ from typing import Any
 
 import django_filters as filters
 from django.db.models import QuerySet
-from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema
-from rest_framework.filters import SearchFilter
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -63,7 +61,6 @@ class PoolList(ListAPIView[Pool]):
 
     queryset = Pool.objects.select_related("cluster")
     serializer_class = PoolSerializer
-    filter_backends = [DjangoFilterBackend, SearchFilter]
     filterset_class = PoolFilter
     search_fields = ["slug", "name", "gpu_product"]
     keyset = ("slug", "id")
@@ -80,7 +77,6 @@ class FlavorList(ListAPIView[Flavor]):
 
     queryset = Flavor.objects.select_related("pool")
     serializer_class = FlavorSerializer
-    filter_backends = [DjangoFilterBackend, SearchFilter]
     filterset_class = FlavorFilter
     search_fields = ["slug", "name", "pool__slug"]
     keyset = ("slug", "id")
@@ -95,7 +91,6 @@ class QuotaList(ListAPIView[Quota]):
 
     serializer_class = QuotaSerializer
     pagination_class = QuotaPagination
-    filter_backends = [DjangoFilterBackend, SearchFilter]
     filterset_class = QuotaFilter
     search_fields = ["tenant__slug", "tenant__name", "pool__slug"]
     keyset = ("tenant_id", "id")

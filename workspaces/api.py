@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import django_filters
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -32,7 +33,7 @@ from .clone import clone
 from .estimate import alternatives, estimate
 from .launch import check, launch
 from .logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
-from .models import Event, Image, Phase, Workspace
+from .models import Desired, Event, Image, Phase, Workspace
 from .representation import event_json, with_related, workspace_json, workspaces_json
 from .serializers import (
     ChangeBody,
@@ -73,10 +74,11 @@ class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
     owner = django_filters.CharFilter(field_name="owner__username")
     pool = django_filters.CharFilter(field_name="pool__slug")
     phase = django_filters.MultipleChoiceFilter(choices=Phase.choices)
-    search = django_filters.CharFilter(method="having", label="Part of its name, image or node.")
-
-    def having(self, rows: QuerySet[Workspace], name: str, text: str) -> QuerySet[Workspace]:
-        return rows.filter(Q(name__icontains=text) | Q(image__slug__icontains=text) | Q(node__icontains=text))
+    name = django_filters.CharFilter()
+    image = django_filters.CharFilter(field_name="image__slug")
+    flavor = django_filters.CharFilter(field_name="flavor__slug")
+    node = django_filters.CharFilter()
+    desired = django_filters.MultipleChoiceFilter(choices=Desired.choices)
 
 
 class WorkspacesView(ListView):
@@ -85,6 +87,7 @@ class WorkspacesView(ListView):
     serializer_class = WorkspaceShape
     queryset = Workspace.objects.none()
     filterset_class = WorkspaceFilter
+    search_fields = ("name", "image__slug", "node")
 
     def get_queryset(self) -> QuerySet[Workspace]:
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
@@ -280,7 +283,8 @@ class MetricsView(APIView):
 class EventsView(ListView):
     serializer_class = EventShape
     queryset = Event.objects.none()
-    filter_backends = ()
+    filter_backends = (DjangoFilterBackend,)
+    filterset_fields = ("run", "step", "level", "code")
     keyset = ("number", "id")
 
     @extend_schema(
@@ -291,7 +295,7 @@ class EventsView(ListView):
     def get(self, request: Request, id: UUID) -> Response:
         workspace = access.get(actor_of(request), id)
         events = Event.objects.filter(workspace=workspace, number__gt=EventQuery.of(request)["after"])
-        page = self.paginate_queryset(events)
+        page = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response([event_json(event) for event in page or []])
 
 
@@ -325,7 +329,8 @@ class LogsView(APIView):
 class ImagesView(ListView):
     serializer_class = ImageShape
     queryset = Image.objects.filter(is_active=True)
-    filter_backends = ()
+    filterset_fields = ("slug", "name")
+    search_fields = ("slug", "name", "description")
     keyset = ("slug", "id")
 
     @extend_schema(summary="Images to launch with", responses=answers({200: ImageShape(many=True)}))

@@ -28,6 +28,24 @@ def answers(success: dict[int, Any], *refusals: int) -> dict[int, Any]:
     return success | {status: OpenApiResponse(ErrorBody, description=MEANINGS[status]) for status in statuses}
 
 
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Your own word for this request: sent again within 24 hours it gets the same answer.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
+}
+
+
+def with_idempotency_key(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: any POST takes the key, and refuses one that was used with another body."""
+    for operations in result["paths"].values():
+        if (post := operations.get("post")) is not None:
+            post["parameters"] = [*post.get("parameters", []), IDEMPOTENCY_KEY]
+            post["responses"].setdefault("409", {**post["responses"]["400"], "description": MEANINGS[409]})
+    return result
+
+
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "accounts.rest.authentication.TokenAuthentication"
     name = "token"

@@ -60,6 +60,8 @@ class SSHKeysView(ListView):
     write_scope = Scope.WORKSPACES
     serializer_class = shapes.SSHKeyShape
     queryset = SSHKey.objects.none()
+    filterset_fields = ("name", "fingerprint")
+    search_fields = ("name", "fingerprint")
 
     def get_queryset(self) -> QuerySet[SSHKey]:
         return SSHKey.objects.filter(user=actor_of(self.request).user)
@@ -90,6 +92,8 @@ class SSHKeyView(APIView):
 class TokensView(ListView):
     serializer_class = shapes.TokenShape
     queryset = APIToken.objects.none()
+    filterset_fields = ("name", "prefix")
+    search_fields = ("name", "prefix")
 
     def get_queryset(self) -> QuerySet[APIToken]:
         return tokens.usable(actor_of(self.request)).select_related("tenant")

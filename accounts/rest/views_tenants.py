@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -22,7 +21,7 @@ class TenantsView(ListView):
     write_scope = Scope.ADMIN
     serializer_class = shapes.TenantShape
     queryset = Tenant.objects.none()
-    filter_backends = (SearchFilter,)
+    filterset_fields = ("slug", "name")
     search_fields = ("slug", "name")
     keyset = ("slug", "id")
 
@@ -49,7 +48,7 @@ class MembersView(ListView):
     write_scope = Scope.WORKSPACES
     serializer_class = shapes.MemberShape
     queryset = Membership.objects.none()
-    filter_backends = (SearchFilter,)
+    filterset_fields = ("role",)
     search_fields = ("user__username",)
     keyset = ("id", "id")
 

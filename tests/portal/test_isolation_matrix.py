@@ -177,7 +177,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/settings/": (PAGE, TO_PROFILE),
     "notices/<uuid:id>/": ("302 404 404 404 404 404 302", NO_SUCH_METHOD),
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
-    "launch/": (PAGE, PAGE),
+    "launch/": (PAGE, "422 200 422 422 422 422 302"),  # who only looks is told so
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # an answer to nothing
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),

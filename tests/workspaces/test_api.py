@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+import yaml
 from asgiref.sync import async_to_sync
 from django.core.management import call_command
 from django.test import Client
@@ -335,7 +336,14 @@ def test_what_is_not_built_says_so_to_who_may_ask(cast: Cast, method: str, path:
 
 def test_the_schema_is_clean(cast: Cast, tmp_path: Any) -> None:
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "openapi.yaml"))
-    assert "/api/v1/workspaces/{id}/events/" in (tmp_path / "openapi.yaml").read_text()
+    paths = yaml.safe_load((tmp_path / "openapi.yaml").read_text())["paths"]
+    assert "/api/v1/workspaces/{id}/events/" in paths
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            assert {"400", "401", "403", "429", "503"} <= set(operation["responses"]), (method, path)
+        if "post" in operations:
+            assert "409" in operations["post"]["responses"], path
+            assert "Idempotency-Key" in [p["name"] for p in operations["post"]["parameters"]], path
 
 
 def test_the_docs_page_lists_every_operation(cast: Cast) -> None:
