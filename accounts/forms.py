@@ -68,8 +68,7 @@ class SSHKeyForm(forms.Form):
         """What was pasted comes back for mending, but for what nobody should see."""
         name = self.add_prefix("public_key")
         if "PRIVATE KEY" in self.data.get(name, ""):
-            self.data = self.data.copy()
-            self.data[name] = ""
+            self.data = {**dict(self.data.items()), name: ""}
 
 
 SCOPE_HELP = {

@@ -25,13 +25,18 @@ async def csv_lines(entries: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     yield _line(COLUMNS)
     beyond = Q()
     while True:
-        rows = await sync_to_async(list)(entries.filter(beyond)[:ROWS_AT_ONCE])
+        rows = await _read(entries.filter(beyond)[:ROWS_AT_ONCE])
         if rows:
             yield "".join(_line(_cells(row)) for row in rows)
         if len(rows) < ROWS_AT_ONCE:
             return
         last = rows[-1]
         beyond = Q(at__lt=last.at) | Q(at=last.at, pk__lt=last.pk)
+
+
+@sync_to_async
+def _read(entries: QuerySet[AuditEntry]) -> list[AuditEntry]:
+    return list(entries)
 
 
 def safe(cell: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from accounts.access import Actor, role_in
+from accounts.models import Role
 from accounts.secrets import decrypt
 from clusters import labels
 from clusters.models import Cluster, Installation
@@ -85,8 +86,8 @@ def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:
-    """The person's keys; none once they were deactivated, or taken out of the tenant."""
+    """The person's keys; none once they were deactivated, taken out of the tenant, or may only look there."""
     owner = workspace.owner
-    if not owner.is_active or role_in(Actor(owner), workspace.tenant) is None:
+    if not owner.is_active or role_in(Actor(owner), workspace.tenant) in (None, Role.VIEWER):
         return []
     return list(owner.ssh_keys.values_list("public_key", flat=True))

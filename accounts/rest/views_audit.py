@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -70,5 +68,4 @@ class AuditView(ListView):
         if hasattr(self.request, "accepted_renderer"):
             self.request.accepted_renderer = JSONRenderer()
             self.request.accepted_media_type = JSONRenderer.media_type
-        response: Any = super().handle_exception(exc)
-        return response
+        return super().handle_exception(exc)

@@ -1,5 +1,12 @@
 // Lets times tick each second: [data-since], [data-ago], and [data-until] down to nothing. Says them as templatetags/berth.py does.
 
+// The server tells exact times where this browser is, unless the person chose another place in their profile.
+const place = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+if (!document.cookie.split("; ").includes(`berth_time_zone=${place}`)) {
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `berth_time_zone=${place}; path=/; max-age=31536000; samesite=lax${secure}`;
+}
+
 const NBSP = "\u00a0";
 const UNITS = [
   [86400, "d"],

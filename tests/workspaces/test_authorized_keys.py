@@ -53,3 +53,27 @@ def test_who_is_deactivated_loses_their_keys(cast: Cast) -> None:
     workspace, _key = make_workspace(cast, cast.bob), add_key(cast.bob)
     members.set_active(cast.admin, User.objects.get(username="bob"), active=False)
     assert keys_of(workspace) == []
+
+
+def test_who_may_only_look_from_now_on_loses_their_keys_until_they_are_a_member_again(cast: Cast) -> None:
+    workspace, key = make_workspace(cast, cast.bob), add_key(cast.bob)
+    members.set_role(cast.alice, cast.demo, "bob", Role.VIEWER)
+    assert keys_of(workspace) == []
+    members.set_role(cast.alice, cast.demo, "bob", Role.MEMBER)
+    assert keys_of(workspace) == [key]
+
+
+def test_who_is_activated_again_has_their_keys_again(cast: Cast) -> None:
+    workspace, key = make_workspace(cast, cast.bob), add_key(cast.bob)
+    for active in (False, True):
+        members.set_active(cast.admin, User.objects.get(username="bob"), active=active)
+    assert keys_of(workspace) == [key]
+
+
+def test_running_workspaces_are_looked_at_again_when_access_ends_or_comes_back(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for active in (False, True):
+        Workspace.objects.update(dirty_since=None)
+        members.set_active(cast.admin, User.objects.get(username="bob"), active=active)
+        workspace.refresh_from_db()
+        assert workspace.dirty_since is not None
