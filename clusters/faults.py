@@ -116,7 +116,10 @@ _NETWORK = (
 
 def explained(error: ClusterError, cluster: Cluster) -> tuple[str, str]:
     """(what is wrong, what to do)."""
-    text = error.message.casefold()
+    text = (
+        error.message.replace(cluster.kubeconfig_path or "\n", "").partition(": ")[2].casefold()
+        or error.message
+    )
     facts = {"path": cluster.kubeconfig_path, "context": cluster.context or "–"}
     if isinstance(error, ClusterRefused):
         return str(_("The cluster refused: %(reason)s.")) % {"reason": error.message[:200].rstrip(".")}, str(

@@ -128,7 +128,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
 
     @admin.display(description=gettext_lazy("what"))
     def what(self, claim: Any) -> str:
-        name = getattr(claim, "name", None) or names_of([claim]).get(claim.holder_id)
+        name = claim.name if hasattr(claim, "name") else names_of([claim]).get(claim.holder_id)
         return name or str(claim.get_holder_kind_display())
 
     @admin.display(description=gettext_lazy("GPUs"), ordering="units")
