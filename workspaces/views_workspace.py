@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -23,7 +22,6 @@ from accounts.rest.actors import actor_of
 
 from . import access, lifecycle, lifetime
 from .gateway import hosts, passes
-from .gateway.door import ENTER
 from .models import Desired, Phase, Workspace
 from .representation import endpoints, event_json, workspace_json
 from .same_launch import body_of_workspace, curl
@@ -172,5 +170,5 @@ def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
     if not hosts.is_on():
         return redirect(direct)
     ticket = passes.hand_over(str(request.session.session_key), workspace)
-    asked = {"ticket": ticket, "next": request.GET.get("next", "/lab")}
-    return redirect(f"{hosts.origin_of(id, request.get_host())}{ENTER}?{urlencode(asked)}")
+    then = request.GET.get("next", "/lab")
+    return redirect(hosts.way_in(id, request.get_host(), ticket=ticket, then=then))

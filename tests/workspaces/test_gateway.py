@@ -25,7 +25,6 @@ from workspaces.gateway.door import ENTER, local
 from workspaces.models import GatewayPass, Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
-BASE = "http://testserver"
 
 
 @pytest.fixture
@@ -62,7 +61,8 @@ async def test_without_a_pass_pages_go_to_the_portal_and_programs_are_refused(st
     ) as answer:
         assert answer.status == 303
         assert (
-            answer.headers["Location"] == f"{BASE}/workspaces/{stage.workspace.pk}/jupyter/?next=/lab%3Fx%3D1"
+            answer.headers["Location"]
+            == f"http://testserver:{stage.port}/workspaces/{stage.workspace.pk}/jupyter/?next=/lab%3Fx%3D1"
         )
 
 
@@ -121,7 +121,7 @@ async def test_what_does_not_run_says_so(stage: Stage) -> None:
     async with stage.browser.get(
         stage.at("/lab"), headers={"Accept": "text/html"}, allow_redirects=False
     ) as answer:
-        assert answer.headers["Location"] == f"{BASE}/workspaces/{stage.workspace.pk}/"
+        assert answer.headers["Location"] == f"http://localhost:{stage.port}/workspaces/{stage.workspace.pk}/"
 
 
 # --- Other pages

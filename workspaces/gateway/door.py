@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 
 from . import carry, guests, hosts, passes, sockets, upstream
 from .answers import redirect, refuse
+from .hosts import ENTER
 from .passes import Guest
 
-ENTER = "/_berth/enter"
 MOST_PASSES = 4
 
 Scope = dict[str, Any]
@@ -65,7 +65,7 @@ async def _request(
     if not _is_here(scope):
         await refuse(send, 400, _("An address on this host begins with a slash."))
     elif scope["path"] == ENTER:
-        await _enter(scope, send, workspace_id)
+        await _enter(scope, send, workspace_id, headers)
     elif not hosts.is_own_page(scope["method"], headers):
         await refuse(send, 403, _("Another page asked for this, which only the workspace's own pages may."))
     elif "service-worker" in headers and scope["raw_path"].count(b"/") == 1:
@@ -93,7 +93,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
         where = f"workspaces/{workspace_id}/" + (
             "" if guest else f"jupyter/?next={quote(upstream.asked(scope))}"
         )
-        await redirect(send, f"{settings.BASE_URL}/{where}")
+        await redirect(send, f"{_portal(headers)}/{where}")
     elif guest is None:
         await refuse(send, 401, _("You are not signed in to this workspace. Open it from Berth again."))
     else:
@@ -120,16 +120,20 @@ def _is_here(scope: Scope) -> bool:
     return bool(scope["raw_path"].startswith(b"/"))
 
 
-async def _enter(scope: Scope, send: Any, workspace_id: UUID) -> None:
+async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
     if scope["method"] != "GET":  # a look ahead does not use the ticket up
         await refuse(send, 405, _("Only a browser that opens the link may do this."))
         return
     asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
     secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)
+    portal = asked.get("from", "")
     if secret is None:  # used, or too old: the portal makes another
-        await redirect(send, f"{settings.BASE_URL}/workspaces/{workspace_id}/jupyter/")
+        where = f"{hosts.portal_from(headers['host'], portal)}/workspaces/{workspace_id}/jupyter/"
+        await redirect(send, where)
         return
-    await redirect(send, local(asked.get("next", "")), cookie=_cookie(secret))
+    await redirect(
+        send, local(asked.get("next", "")), cookie=_cookie(f"{secret}.{quote(portal, safe=':[]')}")
+    )
 
 
 def local(path: str) -> str:
@@ -138,7 +142,7 @@ def local(path: str) -> str:
     return path if path.startswith("/") and not path.startswith(("//", "/%5C", ENTER)) else "/lab"
 
 
-# --- the pass as a cookie
+# --- the pass as a cookie: its secret, and by what name its browser knows the portal
 
 
 def cookie_name() -> str:
@@ -148,10 +152,17 @@ def cookie_name() -> str:
 
 async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Guest | None]:
     """By the first pass that is good: over plain HTTP a neighbour's page may have set one of the name, too."""
-    for secret in passes_in(headers)[:MOST_PASSES]:
+    for value in passes_in(headers)[:MOST_PASSES]:
+        secret = value.partition(".")[0]
         if guest := await guests.guest_of(secret, workspace_id):
             return secret, guest
     return "", None
+
+
+def _portal(headers: dict[str, str]) -> str:
+    """Where this browser came from, so far as a pass tells it, be it over or not."""
+    names = [value.partition(".")[2] for value in passes_in(headers)]
+    return hosts.portal_from(headers["host"], names[0] if names else "")
 
 
 def passes_in(headers: dict[str, str]) -> list[str]:
@@ -160,6 +171,6 @@ def passes_in(headers: dict[str, str]) -> list[str]:
     return [value.strip() for name, _, value in pairs if name.strip() == cookie_name() and value.strip()]
 
 
-def _cookie(secret: str) -> str:
+def _cookie(value: str) -> str:
     secure = "; Secure" if settings.SESSION_COOKIE_SECURE else ""
-    return f"{cookie_name()}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    return f"{cookie_name()}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django.conf import settings
-from django.http.request import split_domain_port
+from django.http.request import split_domain_port, validate_host
+
+ENTER = "/_berth/enter"
 
 
 def is_on() -> bool:
@@ -28,10 +30,28 @@ def workspace_at(host: str) -> UUID | None:
 
 def origin_of(workspace_id: UUID, host: str) -> str:
     """The origin of a workspace, on the port by which the portal itself was reached (a tunnel may have another)."""
-    _name, port = split_domain_port(host)
-    return f"{urlsplit(settings.BASE_URL).scheme}://{workspace_id}.{settings.WORKSPACE_DOMAIN}" + (
-        f":{port}" if port else ""
-    )
+    return _origin(f"{workspace_id}.{settings.WORKSPACE_DOMAIN}", host)
+
+
+def way_in(workspace_id: UUID, host: str, *, ticket: str, then: str) -> str:
+    """Where the portal, reached at this host, sends a browser with its ticket."""
+    name, _port = split_domain_port(host)
+    asked = urlencode({"ticket": ticket, "next": then, "from": name})
+    return f"{origin_of(workspace_id, host)}{ENTER}?{asked}"
+
+
+def portal_from(host: str, name: str) -> str:
+    """The portal's origin on the port by which a workspace was reached, by the name that it had for this browser.
+
+    A trial has two names, 127.0.0.1 and localhost, and only under one of them is this browser signed in.
+    """
+    known = bool(name) and validate_host(name, settings.ALLOWED_HOSTS)
+    return _origin(name if known else str(urlsplit(settings.BASE_URL).hostname), host)
+
+
+def _origin(name: str, reached_at: str) -> str:
+    _name, port = split_domain_port(reached_at)
+    return f"{urlsplit(settings.BASE_URL).scheme}://{name}" + (f":{port}" if port else "")
 
 
 def is_own_page(method: str, headers: dict[str, str]) -> bool:
