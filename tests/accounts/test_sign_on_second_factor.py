@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import StringIO
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal import auth as totp
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts import audit, secrets
@@ -186,6 +188,16 @@ def test_an_admin_resets_it_for_who_lost_everything(people: People, clock: Any) 
     second_factor.reset(people.admin, people.alice.user)
     assert Client().post("/sign-in/", ALICE)["Location"] == "/"
     assert AuditEntry.objects.get(action="second-factor.reset").actor == people.admin.user
+
+
+def test_an_operator_resets_it_at_the_command_line(people: People, clock: Any) -> None:
+    turned_on(people.admin.user, clock)
+    call_command("reset_second_factor", "admin", stdout=StringIO())
+    assert not second_factor.is_on(people.admin.user)
+    assert AuditEntry.objects.get(action="second-factor.reset").actor is None
+    for name in ("admin", "nobody"):
+        with pytest.raises(CommandError):
+            call_command("reset_second_factor", name)
 
 
 def test_staff_of_whom_it_is_demanded_set_it_up_before_they_come_in(
