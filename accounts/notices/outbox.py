@@ -1,18 +1,20 @@
 """Send the mail that is due: at least once, never in the way of anything else.
 
 One sender at a time, over one connection: a mail server that is slow or away holds up one worker at most, and is asked
-by one notice, not by all that wait. A row is taken before it is tried, by moving its time past the longest try: a
-worker that dies with it loses nothing, and a notice that kills workers comes ever more rarely. Tried for a day, then
-given up: who reads it then would be told old news.
+for one person, not for all that wait. Rows are taken before they are tried, by moving their time past the longest
+try: a worker that dies with them loses nothing, and a notice that kills workers comes ever more rarely. Tried for a
+day, then given up: who reads it then would be told old news.
+
+The first of its kind goes at once; what follows for the same person within two minutes goes together, in one mail.
 """
 
 from __future__ import annotations
 
 import logging
 import smtplib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -20,7 +22,7 @@ from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import connection as database
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts import audit, tasks
@@ -40,6 +42,7 @@ LONGEST_PAUSE = timedelta(hours=1)
 LONGEST_TRY = timedelta(minutes=3)  # longer than the task's own limit
 PASS_SECONDS = 45  # then the worker is free for others in between
 PASS_LOST_AFTER = timedelta(seconds=30)
+MOST_TOGETHER = 50
 LOCK = 0x6265727468  # of the database: one sender at a time
 WAITING = Notice.Mail.WAITING
 CAN_BE_SENT_AGAIN = (WAITING, Notice.Mail.GIVEN_UP)
@@ -86,8 +89,8 @@ def send_due() -> None:
             return  # whoever is at it takes ours along, or the next tick does
         mailer = get_connection()
         try:
-            while (notice := take()) is not None:
-                deliver(notice, mailer)
+            while batch := take():
+                deliver(batch, mailer)
                 if monotonic() > until:
                     tasks.enqueue_mail()
                     break
@@ -97,74 +100,78 @@ def send_due() -> None:
             _close(mailer)
 
 
-def take() -> Notice | None:
-    """The next one that is due, its attempt counted before it is made."""
+def take() -> list[Notice]:
+    """The next that is due, and what of its kind waits for the same person; the attempt counts from here."""
     now = timezone.now()
     with transaction.atomic():
-        due = Notice.objects.select_for_update(of=("self",), skip_locked=True).select_related("user")
-        notice = due.filter(mail=WAITING, mail_due_at__lte=now).order_by("mail_due_at").first()
-        if notice is not None:
-            notice.mail_attempts += 1
-            notice.mail_due_at = now + LONGEST_TRY + pause_after(notice.mail_attempts)
-            notice.save(update_fields=["mail_attempts", "mail_due_at"])
-    return notice
+        waiting = Notice.objects.select_for_update(of=("self",), skip_locked=True).filter(mail=WAITING)
+        first = waiting.select_related("user").filter(mail_due_at__lte=now).order_by("mail_due_at").first()
+        if first is None:
+            return []
+        # Not with what was tried before: an address or text that is refused holds up nothing that is new.
+        alike = waiting.filter(user=first.user, kind=first.kind, mail_attempts=0).exclude(pk=first.pk)
+        batch = [first, *(alike.order_by("at")[: MOST_TOGETHER - 1] if first.mail_attempts == 0 else ())]
+        attempts = first.mail_attempts + 1
+        for notice in batch:
+            notice.mail_attempts, notice.user = attempts, first.user
+        _rows(batch).update(mail_attempts=attempts, mail_due_at=now + LONGEST_TRY + pause_after(attempts))
+    return batch
 
 
-def deliver(notice: Notice, mailer: BaseEmailBackend) -> None:
-    """Send it and write down what became of it. Raises ServerFault after writing, where others would fare no better."""
+def deliver(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
+    """Send them and write down what became of it. Raises ServerFault after that, where others would fare no better."""
     try:
-        sent = _send(notice, mailer)
+        _send(batch, mailer)
     except smtplib.SMTPRecipientsRefused as refused:
         code, text = next(iter(refused.recipients.values()))
-        _failed(notice, _reply(code, text), for_good=500 <= code < 600)
+        _failed(batch, _reply(code, text), for_good=500 <= code < 600)
     except smtplib.SMTPDataError as refused:
-        _failed(
-            notice, _reply(refused.smtp_code, refused.smtp_error), for_good=500 <= refused.smtp_code < 600
-        )
+        _failed(batch, _reply(refused.smtp_code, refused.smtp_error), for_good=500 <= refused.smtp_code < 600)
     except (smtplib.SMTPException, OSError) as error:
         _close(mailer)
-        _failed(notice, str(error) or type(error).__name__)
+        _failed(batch, str(error) or type(error).__name__)
         raise ServerFault(error) from error
     except Exception as error:
-        log.exception("notice %s could not be made into a mail", notice.pk)
-        _failed(notice, f"{type(error).__name__}: {error}")
-    else:
-        _settle(notice, Notice.Mail.SENT if sent else Notice.Mail.NEEDLESS)
+        log.exception("notice %s could not be made into a mail", batch[0].pk)
+        _failed(batch, f"{type(error).__name__}: {error}")
 
 
-def _send(notice: Notice, mailer: BaseEmailBackend) -> bool:
-    """Whether there was still something to tell, somewhere to send it, and the wish to get it."""
-    user = notice.user
-    if not user.email or not ways_of([user], Kind(notice.kind))[user.pk].by_mail:
-        return False
+def _send(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
+    """Where there is still something to tell, somewhere to send it, and the wish to get it."""
+    user = batch[0].user
+    wanted = user.email and ways_of([user], Kind(batch[0].kind))[user.pk].by_mail
     with words.read_by(user):
-        found = words.of(user, [notice]).get(notice.pk)
-        if found is None or found.is_past:
-            return False
-        mailer.open()  # where it is not yet; it stays so for the next notice
-        compose(user, notice, found, mailer).send()
-    return True
+        found = words.of(user, batch) if wanted else {}
+        told = [(notice, found[notice.pk]) for notice in batch if notice.pk in found]
+        told = [(notice, said) for notice, said in told if not said.is_past]
+        if told:
+            mailer.open()  # where it is not yet; it stays so for the next ones
+            compose(user, told, mailer).send()
+    sent = [notice for notice, _said in told]
+    _settle(sent, Notice.Mail.SENT)
+    _settle([notice for notice in batch if notice not in sent], Notice.Mail.NEEDLESS)
 
 
-def _settle(notice: Notice, state: Notice.Mail, error: str = "") -> None:
-    Notice.objects.filter(pk=notice.pk).update(
-        mail=state, mail_due_at=None, mail_error=error[:240], mail_settled_at=timezone.now()
-    )
+def _rows(batch: Sequence[Notice]) -> QuerySet[Notice]:
+    return Notice.objects.filter(pk__in=[notice.pk for notice in batch])
 
 
-def _failed(notice: Notice, error: str, *, for_good: bool = False) -> None:
+def _settle(batch: Sequence[Notice], state: Notice.Mail, error: str = "") -> None:
+    _rows(batch).update(mail=state, mail_due_at=None, mail_error=error[:240], mail_settled_at=timezone.now())
+
+
+def _failed(batch: Sequence[Notice], error: str, *, for_good: bool = False) -> None:
+    """Tried again after a pause, or given up: at once where the answer is final, else those of more than a day ago."""
     now = timezone.now()
-    next_at = now + pause_after(notice.mail_attempts)
-    if for_good or now > notice.at + GIVEN_UP_AFTER:
-        log.error("the mail of notice %s is given up: %s", notice.pk, error)
-        _settle(notice, Notice.Mail.GIVEN_UP, error)
-    else:
-        _wait_until(notice, next_at, error)
-
-
-def _wait_until(notice: Notice, next_at: datetime, error: str) -> None:
-    waiting = Notice.objects.filter(pk=notice.pk, mail=WAITING)  # not turned off meanwhile
-    waiting.update(mail_due_at=next_at, mail_error=error[:240])
+    old = [notice for notice in batch if for_good or now > notice.at + GIVEN_UP_AFTER]
+    if old:
+        log.error("mail about %s is given up: %s", ", ".join(str(notice.pk) for notice in old), error)
+        _settle(old, Notice.Mail.GIVEN_UP, error)
+    later = _rows([notice for notice in batch if notice not in old])
+    # Only what still waits: it may have been turned off meanwhile.
+    later.filter(mail=WAITING).update(
+        mail_due_at=now + pause_after(batch[0].mail_attempts), mail_error=error[:240]
+    )
 
 
 def _reply(code: int, text: bytes | str) -> str:

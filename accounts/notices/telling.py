@@ -25,6 +25,8 @@ from accounts.notices.preferences import mail_is_configured, ways_of
 log = logging.getLogger(__name__)
 
 KEPT = timedelta(days=90)
+# A mail of the same kind to the same person waits so long for others to go along.
+GATHERED = timedelta(minutes=2)
 
 
 def tell(
@@ -55,13 +57,16 @@ def _write(kind: Kind, people: Collection[User], worth_a_mail: bool, **fields: A
     Notice.objects.filter(at__lt=now - KEPT).delete()
     rows = []
     ways = ways_of(people, kind)
+    mailed = Notice.objects.filter(user__in=people, kind=kind, at__gt=now - GATHERED)
+    just_mailed = set(mailed.exclude(mail=Notice.Mail.NONE).values_list("user_id", flat=True))
     for person in people:
         in_berth, by_mail = ways[person.pk]
         by_mail = by_mail and worth_a_mail and bool(person.email) and mail_is_configured()
         if person.is_active and (in_berth or by_mail):
             row = Notice(user=person, kind=kind, in_berth=in_berth, **fields)
             if by_mail:
-                row.mail, row.mail_due_at, row.mail_pass_at = Notice.Mail.WAITING, now, now
+                row.mail, row.mail_pass_at = Notice.Mail.WAITING, now
+                row.mail_due_at = now + GATHERED if person.pk in just_mailed else now
             rows.append(row)
     Notice.objects.bulk_create(rows, ignore_conflicts=True)
     for row in rows:

@@ -16,7 +16,7 @@ from django_q.models import OrmQ
 
 from accounts import members
 from accounts.access import Actor, role_in
-from accounts.models import AuditEntry, Tenant, User
+from accounts.models import AuditEntry, Role, Tenant, User
 from accounts.notices import outbox, preferences, telling, words
 from accounts.notices.kinds import Kind, Ways
 from accounts.notices.models import Notice
@@ -75,6 +75,14 @@ def tell(user: User, title: str = "“exp-1” failed", kind: Kind = Kind.FAILED
     return Notice.objects.get(key=key)
 
 
+def crowd(people: People, size: int) -> list[User]:
+    """So many members, each with an address."""
+    made = [User.objects.create_user(f"member-{n}", f"member-{n}@example.org") for n in range(size)]
+    for person in made:
+        members.set_role(people.alice, people.demo, person.username, Role.MEMBER)
+    return made
+
+
 def later(notice: Notice, by: timedelta) -> None:
     """As if so much time had passed since it was told."""
     Notice.objects.filter(pk=notice.pk).update(at=notice.at - by)
@@ -126,11 +134,27 @@ def test_a_subject_is_one_line_whatever_is_in_it(server: MailServer, bob: User) 
     assert server.recipients == ["bob@example.org"]
 
 
-def test_many_go_over_one_connection(server: MailServer, bob: User) -> None:
-    for _ in range(5):
-        tell(bob)
+def test_many_go_over_one_connection(server: MailServer, people: People) -> None:
+    for person in crowd(people, 5):
+        tell(person)
     outbox.send_due()
     assert (len(server.messages), server.sessions) == (5, 1)
+
+
+def test_what_follows_within_two_minutes_goes_together(server: MailServer, bob: User) -> None:
+    tell(bob, "first")
+    outbox.send_due()
+    for title in ("second", "third", "fourth"):
+        tell(bob, title)
+    tell(bob, "of another kind", kind=Kind.READY)
+    outbox.send_due()
+    assert [mail["Subject"] for mail in server.messages] == ["first", "of another kind"]
+    Notice.objects.filter(mail="waiting").update(mail_due_at=timezone.now())
+    outbox.send_due()
+    assert server.messages[2]["Subject"] == "second, and 2 more"
+    plain = server.messages[2].get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert plain.index("second") < plain.index("third") < plain.index("fourth")
+    assert set(Notice.objects.values_list("mail", flat=True)) == {"sent"}
 
 
 def test_the_task_is_enqueued_with_the_notice_and_vanishes_with_it(server: MailServer, bob: User) -> None:
@@ -212,11 +236,11 @@ def closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_server_that_is_away_is_tried_by_one_and_all_go_when_it_is_back(
-    server: MailServer, settings: Any, bob: User
+def test_a_server_that_is_away_is_tried_for_one_person_and_all_go_when_it_is_back(
+    server: MailServer, settings: Any, people: People
 ) -> None:
     settings.EMAIL_PORT = closed_port()
-    notices = [tell(bob) for _ in range(3)]
+    notices = [tell(person) for person in crowd(people, 3)]
     outbox.send_due()
     assert sorted(n.mail_attempts for n in Notice.objects.all()) == [0, 0, 1]
     tried = Notice.objects.get(mail_attempts=1)
@@ -267,22 +291,17 @@ def test_who_is_refused_for_good_is_given_up_at_once_and_harms_no_other(
     assert server.recipients == ["alice@example.org"]
 
 
-def test_a_refused_one_in_the_middle_stops_nobody_behind_it(
-    server: MailServer, people: People, bob: User
-) -> None:
-    alice = people.alice.user
-    alice.email = "alice@example.org"
-    alice.save()
-    server.replies["bob@example.org"] = "550 no such user here"
-    for person in (alice, bob, alice):
+def test_a_refused_one_in_the_middle_stops_nobody_behind_it(server: MailServer, people: People) -> None:
+    server.replies["member-1@example.org"] = "550 no such user here"
+    for person in crowd(people, 3):
         tell(person)
     outbox.send_due()
-    assert server.recipients == ["alice@example.org"] * 2
+    assert server.recipients == ["member-0@example.org", "member-2@example.org"]
 
 
-def test_a_server_that_is_too_slow_holds_up_one_try_and_no_more(server: MailServer, bob: User) -> None:
+def test_a_server_that_is_too_slow_holds_up_one_try_and_no_more(server: MailServer, people: People) -> None:
     server.seconds = 2
-    notices = [tell(bob), tell(bob)]
+    notices = [tell(person) for person in crowd(people, 2)]
     began = timezone.now()
     outbox.send_due()
     assert timezone.now() - began < timedelta(seconds=4)
@@ -353,13 +372,13 @@ def test_a_worker_that_dies_while_sending_loses_nothing(
 
 
 def test_words_that_cannot_be_made_hold_up_nobody_else(server: MailServer, bob: User) -> None:
-    faulty = tell(bob)
+    faulty, sound = tell(bob), tell(bob)
     Notice.objects.filter(pk=faulty.pk).update(data={})
-    tell(bob)
     outbox.send_due()
-    assert len(server.messages) == 1
-    faulty.refresh_from_db()
-    assert faulty.mail == Notice.Mail.WAITING
+    assert server.messages == []  # they were to go together
+    for notice in (faulty, sound):
+        try_now(notice)
+    assert (faulty.mail, sound.mail) == (Notice.Mail.WAITING, Notice.Mail.SENT)
     assert faulty.mail_error.startswith("KeyError")
 
 
