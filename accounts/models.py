@@ -72,8 +72,8 @@ class User(AbstractUser):
     )
 
     class Meta:
-        verbose_name = _("user")
-        verbose_name_plural = _("users")
+        verbose_name = _("person")
+        verbose_name_plural = _("people")
 
     def get_session_auth_hash(self) -> str:
         """What each session keeps of its person: after a sign-out everywhere no session matches any more."""
@@ -239,6 +239,7 @@ class AuditEntry(models.Model):
         verbose_name = _("audit entry")
         verbose_name_plural = _("audit trail")
         ordering: ClassVar = ["-at", "-id"]
+        indexes: ClassVar = [models.Index(fields=["target_kind", "target_id"], name="audit_of_one_thing")]
 
     def __str__(self) -> str:
         return f"{self.action} · {self.actor_name or '–'}"

@@ -12,6 +12,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -31,6 +32,7 @@ from accounts.models import APIToken, Membership, SSHKey, User
 from accounts.rest.actors import actor_of
 from portal.admin import members as membership_rows
 from portal.admin.members import MembershipInline
+from portal.admin.second_factor import ResetSecondFactor
 from quotas.models import Claim
 from workspaces.models import Workspace
 
@@ -154,6 +156,20 @@ def live_holders() -> QuerySet[Claim, UUID]:
     return Claim.objects.exclude(state=Claim.State.RELEASED).values_list("holder_id", flat=True)
 
 
+LABELS = {"username": gettext_lazy("user name"), "is_staff": gettext_lazy("admin")}
+HELP = {
+    "is_staff": gettext_lazy("Sets up this installation, and acts as an owner in every tenant."),
+    "is_active": gettext_lazy("Without it their sessions, tokens and keys open nothing; nothing is deleted."),
+}
+
+
+class PersonForm(UserChangeForm):  # type: ignore[type-arg]
+    class Meta(UserChangeForm.Meta):
+        model = User
+        labels = LABELS
+        help_texts = HELP
+
+
 class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
     """A person who signs in with a first password of ours, or only by the organisation's sign-on."""
 
@@ -171,6 +187,8 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("username", "first_name", "last_name", "email", "is_staff")
+        labels = LABELS
+        help_texts = HELP
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
@@ -226,15 +244,16 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     purpose = gettext_lazy(
         "Everybody who may sign in. Roles in tenants say what they may do there; admins may everything."
     )
-    list_display = ("person", "joined", "running", "last_login", "is_staff", "is_active")
+    list_display = ("person", "joined", "running", "last_login", "is_admin", "is_active")
     list_filter = ("is_active", "is_staff", WayFilter, "memberships__tenant")
     search_fields = ("username", "first_name", "last_name", "email")
     date_hierarchy = "date_joined"
     ordering = ("username",)
     filter_horizontal = ()
     readonly_fields = ("last_login", "date_joined")
-    actions = (Deactivate(), Reactivate())
+    actions = (Deactivate(), Reactivate(), ResetSecondFactor())
     inlines = (MembershipInline, WorkspaceInline, TokenInline, KeyInline)
+    form = PersonForm
     add_form = NewPersonForm
     fieldsets = (
         (None, {"fields": ("username", "password")}),
@@ -243,7 +262,6 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
             gettext_lazy("Access"),
             {
                 "fields": ("is_active", "is_staff", "last_login", "date_joined"),
-                "description": gettext_lazy("Admins may everything: here, and as owners in every tenant."),
             },
         ),
     )
@@ -273,6 +291,10 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
             if who
             else person.username
         )
+
+    @admin.display(boolean=True, description=gettext_lazy("admin"), ordering="is_staff")
+    def is_admin(self, person: User) -> bool:
+        return person.is_staff
 
     @admin.display(description=gettext_lazy("tenants"))
     def joined(self, person: User) -> str:
