@@ -70,6 +70,15 @@ def role_in(actor: Actor, tenant: Tenant) -> Role | None:
     return Role(role) if role else None
 
 
+def roles_of(actor: Actor) -> list[tuple[Tenant, Role]]:
+    """Every tenant that the actor sees, by its slug, with their role there. Two queries for any number."""
+    tenants = list(visible_tenants(actor))
+    if actor.user.is_staff:
+        return [(tenant, Role.OWNER) for tenant in tenants]
+    roles = dict(Membership.objects.filter(user=actor.user).values_list("tenant", "role"))
+    return [(tenant, Role(roles[tenant.pk])) for tenant in tenants if tenant.pk in roles]
+
+
 def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
     """Where the actor decides about others: their trail, their members."""
     tenants = visible_tenants(actor)

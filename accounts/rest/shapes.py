@@ -21,7 +21,10 @@ class MeShape(serializers.Serializer[Any]):
     username = serializers.CharField()
     email = serializers.CharField()
     is_admin = serializers.BooleanField()
-    language = serializers.CharField()
+    language = serializers.CharField(help_text="In which Berth speaks to you, as in en or zh-hans.")
+    time_zone = serializers.CharField(
+        allow_null=True, help_text="As in Europe/Berlin; null: the browser's. The API speaks UTC."
+    )
     tenants = MyTenantShape(many=True)
 
 
@@ -84,7 +87,7 @@ class MemberShape(serializers.ModelSerializer[Membership]):
 
 
 class NewMember(StrictSerializer):
-    username = serializers.CharField(max_length=150)
+    username = serializers.CharField(max_length=254, help_text="Or the person's e-mail address.")
     role = serializers.ChoiceField(choices=Role.choices, default=Role.MEMBER)
 
 

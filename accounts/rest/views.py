@@ -6,14 +6,16 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.translation import get_language
 from drf_spectacular.utils import extend_schema
+from rest_framework.filters import SearchFilter
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import ssh_keys, tickets, tokens
-from accounts.access import role_in, visible_tenants
+from accounts.access import roles_of
 from accounts.models import APIToken, Scope, SSHKey
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
@@ -41,17 +43,17 @@ class MeView(APIView):
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
         user = actor.user
-        tenants = [
-            {"slug": tenant.slug, "name": tenant.name, "role": role_in(actor, tenant)}
-            for tenant in visible_tenants(actor)
-        ]
         return Response(
             {
                 "username": user.username,
                 "email": user.email,
                 "is_admin": user.is_staff,
-                "language": user.language,
-                "tenants": tenants,
+                "language": user.language or get_language(),
+                "time_zone": user.time_zone or None,
+                "tenants": [
+                    {"slug": tenant.slug, "name": tenant.name, "role": role}
+                    for tenant, role in roles_of(actor)
+                ],
             }
         )
 
@@ -60,6 +62,8 @@ class SSHKeysView(ListView):
     write_scope = Scope.WORKSPACES
     serializer_class = shapes.SSHKeyShape
     queryset = SSHKey.objects.none()
+    filter_backends = (SearchFilter,)
+    search_fields = ("name", "fingerprint")
     filterset_fields = ("name", "fingerprint")
     search_fields = ("name", "fingerprint")
 
@@ -92,6 +96,8 @@ class SSHKeyView(APIView):
 class TokensView(ListView):
     serializer_class = shapes.TokenShape
     queryset = APIToken.objects.none()
+    filter_backends = (SearchFilter,)
+    search_fields = ("name", "prefix")
     filterset_fields = ("name", "prefix")
     search_fields = ("name", "prefix")
 

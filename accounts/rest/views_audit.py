@@ -50,7 +50,8 @@ class AuditView(ListView):
             {
                 (200, "application/json"): shapes.AuditShape(many=True),  # type: ignore[dict-item]
                 (200, "text/csv"): OpenApiTypes.STR,  # type: ignore[dict-item]
-            }
+            },
+            404,  # of another format
         ),
     )
     def get(self, request: Request) -> HttpResponseBase:

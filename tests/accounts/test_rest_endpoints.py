@@ -6,6 +6,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from accounts import tickets, tokens
+from accounts.models import Membership, Role, Tenant
 from tests.accounts.people import KEY, People, api, ask, browser
 
 
@@ -14,12 +15,49 @@ def test_me_tells_who_one_is_and_where(people: People) -> None:
         "username": "alice",
         "email": "",
         "is_admin": False,
-        "language": "",
+        "language": "en",
+        "time_zone": None,
         "tenants": [{"slug": "demo", "name": "Demo", "role": "owner"}],
     }
     of_admin = ask(api(people.admin), "GET", "me/").json()
     assert of_admin["is_admin"] is True
     assert [tenant["slug"] for tenant in of_admin["tenants"]] == ["demo", "second"]
+
+
+def test_me_has_as_many_queries_for_many_tenants_and_the_language_that_was_chosen_or_asked_for(
+    people: People, django_assert_num_queries: Any
+) -> None:
+    script = api(people.bob)
+    for number in range(5):
+        tenant = Tenant.objects.create(slug=f"t{number}", name="T")
+        Membership.objects.create(tenant=tenant, user=people.bob.user, role=Role.VIEWER)
+    ask(script, "GET", "me/")
+    with django_assert_num_queries(4):  # the token that asks, how often it does, tenants, roles
+        assert len(ask(script, "GET", "me/").json()["tenants"]) == 6
+    asked = ask(script, "GET", "me/", **{"Accept-Language": "ko"})
+    assert asked.json()["language"] == "ko"
+    people.bob.user.language, people.bob.user.time_zone = "zh-hans", "Asia/Shanghai"
+    people.bob.user.save()
+    of_bob = ask(script, "GET", "me/").json()
+    assert (of_bob["language"], of_bob["time_zone"]) == ("zh-hans", "Asia/Shanghai")
+
+
+def test_keys_tokens_and_members_are_searched_and_filtered(people: People) -> None:
+    script = api(people.alice)
+    ask(script, "POST", "ssh-keys/", {"name": "laptop", "public_key": KEY})
+    assert len(ask(script, "GET", "ssh-keys/?search=lap").json()["results"]) == 1
+    assert ask(script, "GET", "ssh-keys/?search=tower").json()["results"] == []
+    assert ask(script, "GET", "tokens/?search=nothing").json()["results"] == []
+    viewers = ask(script, "GET", "tenants/demo/members/?role=viewer").json()["results"]
+    assert viewers == [{"username": "victor", "role": "viewer", "is_active": True}]
+    assert ask(script, "GET", "tenants/demo/members/?role=king").status_code == 400
+
+
+def test_a_member_is_let_in_by_e_mail_too(people: People) -> None:
+    people.carol.user.email = "carol@example.org"
+    people.carol.user.save()
+    answer = ask(api(people.alice), "POST", "tenants/demo/members/", {"username": "carol@example.org"})
+    assert (answer.status_code, answer.json()["username"]) == (201, "carol")
 
 
 def test_an_ssh_key_is_added_listed_and_removed(people: People) -> None:
@@ -151,7 +189,7 @@ def test_a_failure_of_ours_is_json_with_a_number_to_tell(
     def break_down(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("accounts.rest.views.visible_tenants", break_down)
+    monkeypatch.setattr("accounts.rest.views.roles_of", break_down)
     answer = ask(api(people.bob, raise_errors=False), "GET", "me/")
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
