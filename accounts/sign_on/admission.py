@@ -35,7 +35,7 @@ def admit(provider: Provider, claims: dict[str, Any]) -> User:
     _require_groups_told(provider, claims)
     with transaction.atomic():
         account = _account(provider, claims)
-        user = account.user if account else _by_email(provider, claims) or _create(provider, claims)
+        user = account.user if account else _awaited(provider, claims) or _create(provider, claims)
         if not user.is_active:
             raise NotAllowed(
                 "deactivated",
@@ -78,6 +78,31 @@ def _connect(user: User, provider: Provider, claims: dict[str, Any]) -> None:
 def _subject(claims: dict[str, Any]) -> str:
     subject = str(claims["sub"])
     return subject if len(subject) <= SUBJECT_LENGTH else hashlib.sha256(subject.encode()).hexdigest()
+
+
+def _awaited(provider: Provider, claims: dict[str, Any]) -> User | None:
+    return _made_for_sign_on(provider, claims) or _by_email(provider, claims)
+
+
+def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None:
+    """An account that an admin made for just this: without a password, never used in any way. Where it has an e-mail
+    address, the provider must vouch for the same; an admin's must have one."""
+    unused = User.objects.select_for_update(of=("self",)).filter(
+        username__iexact=safe_username(claims),
+        last_login=None,
+        socialaccount=None,
+        tokens=None,
+        ssh_keys=None,
+    )
+    user = unused.first()
+    if user is None or user.has_usable_password():
+        return None
+    if user.email or user.is_staff:
+        verified = _email(claims) if claims.get("email_verified") is True else ""
+        if not verified or verified.casefold() != user.email.casefold():
+            return None
+    _connect(user, provider, claims)
+    return user
 
 
 def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:

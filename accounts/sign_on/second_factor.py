@@ -7,8 +7,10 @@ guessing is slowed down as it is for passwords, and every change is in the trail
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
@@ -67,6 +69,11 @@ def offer(user: User, secret: str) -> Offer:
 
 def is_on(user: User) -> bool:
     return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists())
+
+
+def people_with_one(people: Iterable[User]) -> set[UUID]:
+    found = Authenticator.objects.filter(user__in=people, type=Authenticator.Type.TOTP)
+    return set(found.values_list("user", flat=True))
 
 
 def is_demanded(user: User) -> bool:

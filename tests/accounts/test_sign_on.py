@@ -17,14 +17,16 @@ import requests
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
-from accounts import members, sign_in
+from accounts import members, sign_in, ssh_keys, tokens
+from accounts.access import Actor
 from accounts.errors import NotAllowed, NotSignedIn
 from accounts.models import AuditEntry, Membership, Role, User
 from accounts.sign_on import admission
 from accounts.sign_on.configuration import Provider, provider_from
 from accounts.sign_on.provider import Conversation
-from tests.accounts.people import People, browser
+from tests.accounts.people import KEY, People, browser
 from tests.e2e.oidc.university import University, university
 
 CALLBACK = "/sign-in/oidc/callback/"
@@ -102,13 +104,9 @@ def test_a_new_member_of_a_group_lands_in_the_right_tenant(
     visitor = Visitor()
     answer = visitor.sign_in("ada", "/profile/?a=1")
     assert (answer.status_code, answer["Location"]) == (302, "/profile/?a=1")
-    assert visitor.berth.get("/api/v1/me/").json() | {"language": "en"} == {
-        "username": "ada",
-        "email": "ada@example.org",
-        "is_admin": False,
-        "language": "en",
-        "tenants": [{"slug": "demo", "name": "Demo", "role": "member"}],
-    }
+    me = visitor.berth.get("/api/v1/me/").json()
+    assert (me["username"], me["email"], me["is_admin"]) == ("ada", "ada@example.org", False)
+    assert me["tenants"] == [{"slug": "demo", "name": "Demo", "role": "member"}]
     ada = User.objects.get(username="ada")
     assert (ada.get_full_name(), ada.language, ada.has_usable_password()) == ("Ada Lovelace", "en", False)
     assert trail("sign-in") == [("ada", "done", {"by": "oidc"})]
@@ -286,6 +284,41 @@ def test_by_e_mail_only_where_the_admins_chose_it_and_it_is_verified(
     assert not User.objects.get(username="bob").has_usable_password()
 
 
+def test_an_account_that_an_admin_made_for_it_is_its_persons_at_the_first_sign_in(
+    uni: University, provider: Provider, people: People
+) -> None:
+    ada = User.objects.create_user("ada", "ada@example.org")
+    members.set_role(people.admin, people.second, "ada", Role.MEMBER)
+    uni.person("Ada", sub="ada-1", groups=["vision-team"])
+    Visitor().sign_in("Ada")
+    assert roles_of("ada") == {"demo": "member", "second": "member"}
+    assert SocialAccount.objects.get(user=ada).uid == "ada-1"
+    uni.person("ada", sub="ada-2")
+    assert Visitor().sign_in("ada").status_code == 409  # it has its person now
+
+
+@pytest.mark.parametrize("used", ["token", "key", "password", "signed in", "another address", "an admin"])
+def test_an_account_that_is_used_or_somebody_elses_is_not(
+    uni: University, provider: Provider, people: People, used: str
+) -> None:
+    robot = User.objects.create_user("robot", "robot@example.org" if used == "another address" else "")
+    match used:
+        case "token":
+            tokens.issue(robot, "nightly", ["read"])
+        case "key":
+            ssh_keys.add(Actor(robot), "laptop", KEY)
+        case "password":
+            robot.set_password("robot-password")
+        case "signed in":
+            robot.last_login = timezone.now()
+        case "an admin":
+            robot.is_staff = True
+    robot.save()
+    uni.person("robot", email="mallory@example.org")
+    assert Visitor().sign_in("robot").status_code == 409
+    assert not SocialAccount.objects.exists()
+
+
 def test_an_admins_account_is_not_connected_by_e_mail(uni: University, settings: Any, people: People) -> None:
     User.objects.filter(username="admin").update(email="admin@example.org")
     uni.person("root", email="admin@example.org")
@@ -379,9 +412,9 @@ def test_an_id_token_counts_only_for_this_client_and_this_sign_in(
 ) -> None:
     ours, foreign = tokens_of("berth", "n-1"), tokens_of("another", "n-1")
     assert verify(provider, ours, "n-1")["sub"] == "ada"
-    for tokens, nonce in ((ours, "n-2"), (foreign, "n-1"), ({}, "n-1")):
+    for given, nonce in ((ours, "n-2"), (foreign, "n-1"), ({}, "n-1")):
         with pytest.raises(NotSignedIn) as refusal:
-            verify(provider, tokens, nonce)
+            verify(provider, given, nonce)
         assert refusal.value.code == "sign_on_unproven"
 
 

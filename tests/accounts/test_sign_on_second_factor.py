@@ -19,6 +19,7 @@ from accounts.errors import NotAllowed
 from accounts.models import AuditEntry, SignInFailure, User
 from accounts.sign_on import second_factor, waiting
 from tests.accounts.people import People, browser
+from tests.admin_forms import confirm, preview, text_of
 
 pytestmark = pytest.mark.django_db
 ALICE = {"username": "alice", "password": "alice-password"}
@@ -188,6 +189,16 @@ def test_an_admin_resets_it_for_who_lost_everything(people: People, clock: Any) 
     second_factor.reset(people.admin, people.alice.user)
     assert Client().post("/sign-in/", ALICE)["Location"] == "/"
     assert AuditEntry.objects.get(action="second-factor.reset").actor == people.admin.user
+
+
+def test_the_admins_page_says_whose_it_resets_before_it_does(people: People, clock: Any) -> None:
+    turned_on(people.alice.user, clock)
+    admin, page_of_people = browser(people.admin), "/admin/accounts/user/"
+    page = preview(admin, page_of_people, "reset_second_factor", people.alice.user, people.bob.user)
+    assert "They have no second factor." in text_of(page)
+    assert second_factor.is_on(people.alice.user)
+    assert "1 second factor is reset." in text_of(confirm(admin, page_of_people, page))
+    assert not second_factor.is_on(people.alice.user)
 
 
 def test_an_operator_resets_it_at_the_command_line(people: People, clock: Any) -> None:

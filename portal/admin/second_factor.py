@@ -1,0 +1,49 @@
+"""For who lost phone and recovery codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.models import User
+from accounts.sign_on import second_factor
+
+
+class ResetSecondFactor(Previewed[User]):
+    name = "reset_second_factor"
+    short_description = gettext_lazy("Reset second factor …")
+    title = gettext_lazy("Reset second factors")
+    button = gettext_lazy("Reset")
+    is_grave = True
+
+    def notes(self) -> list[str]:
+        return [
+            _(
+                "Be sure that it is they who ask: until they set it up anew, their password alone lets them in."
+            )
+        ]
+
+    def effects(self, actor: Actor, rows: Sequence[User]) -> list[Effect]:
+        with_one = second_factor.people_with_one(rows)
+        return [self.effect(person, person.pk in with_one) for person in rows]
+
+    def effect(self, person: User, has_one: bool) -> Effect:
+        pk, whom = str(person.pk), person.username
+        if not has_one:
+            return Effect(pk, whom, refused=_("They have no second factor."))
+        if second_factor.is_demanded(person):
+            return Effect(pk, whom, (_("They set it up anew at their next sign-in."),))
+        return Effect(pk, whom, (_("Their app and their recovery codes are asked for no more."),))
+
+    def apply(self, actor: Actor, row: User) -> bool:
+        second_factor.reset(actor, row)
+        return True
+
+    def done(self, count: int) -> str:
+        return ngettext("%(count)d second factor is reset.", "%(count)d second factors are reset.", count) % {
+            "count": count
+        }
