@@ -12,6 +12,7 @@ from uuid import UUID
 from accounts.models import Tenant
 from clusters import labels
 from clusters.models import Cluster
+from clusters.own_place import own_namespace
 
 from .digest import HASH, digest_of
 
@@ -66,16 +67,28 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """In: the workspace ports, from outside the pod network. Out: DNS and the world, not the cluster's own networks."""
+    """In: the workspace ports, from outside the pod network and from Berth. Out: DNS and the world, not the cluster."""
     forbidden = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs]
     dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     ports = [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)]
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"from": everywhere_but(cluster.pod_cidrs), "ports": ports}],
+        "ingress": [{"from": [*everywhere_but(cluster.pod_cidrs), *berths_own_pods(cluster)], "ports": ports}],
         "egress": [{"ports": dns}, {"to": everywhere_but([*forbidden, *METADATA_ADDRESSES])}],
     }
+
+
+def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:
+    """Its door to Jupyter and its SSH jump, where they run in this cluster. Nobody else can name a namespace so."""
+    if cluster.connection != Cluster.Connection.IN_CLUSTER:
+        return []
+    return [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": own_namespace()}},
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "berth"}},
+        }
+    ]
 
 
 def everywhere_but(cidrs: list[str]) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ def test_the_parts_are_those_of_a_trial_and_run_one_image() -> None:
     parts = {
         body["metadata"]["labels"]["app.kubernetes.io/component"]: body for body in of_kind("Deployment")
     }
-    assert set(parts) == {"web", "worker", "watcher"}
+    assert set(parts) == {"web", "worker", "watcher", "ssh-jump"}
     containers = {part: body["spec"]["template"]["spec"]["containers"][0] for part, body in parts.items()}
     assert len({container["image"] for container in containers.values()}) == 1
     for part, container in containers.items():
