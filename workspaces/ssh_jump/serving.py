@@ -116,6 +116,8 @@ async def serve(host: str, port: int, key: asyncssh.SSHKey) -> None:
     """Until SIGTERM or SIGINT."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    # asyncio has a line for each write to somebody who has just left, hundreds at a time.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
