@@ -261,10 +261,22 @@ def _through_the_portal() -> Finding:
     )
 
 
+def _by_node_ports(cluster: Cluster) -> Finding:
+    at = cluster.node_address or _("each node’s own address")
+    if settings.WORKSPACE_DOMAIN:
+        return Finding(Level.OK, _("SSH is reached at ports of the nodes, at %(address)s.") % {"address": at})
+    return Finding(
+        Level.WARN,
+        _("Workspaces are reached at ports of the nodes, at %(address)s, JupyterLab in clear text.")
+        % {"address": at},
+        _("Set BERTH_WORKSPACE_DOMAIN, and JupyterLab is opened through Berth."),
+    )
+
+
 def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
     """Somebody must give addresses to Services. Who does cannot be asked, only seen."""
     if cluster.exposure == Cluster.Exposure.NODE_PORT:
-        yield Finding(Level.OK, _("Workspaces are reached through ports of the nodes."))
+        yield _by_node_ports(cluster)
         return
     if cluster.exposure == Cluster.Exposure.PORTAL:
         yield _through_the_portal()

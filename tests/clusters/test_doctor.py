@@ -172,8 +172,12 @@ class TestAddresses:
             settings.WORKSPACE_DOMAIN = domain
             assert levels(said(doctor.addresses, Said(), exposure=Cluster.Exposure.PORTAL)) == [level]
 
-    def test_node_ports_need_nobody(self) -> None:
-        assert levels(said(doctor.addresses, Said(), exposure=Cluster.Exposure.NODE_PORT)) == ["ok"]
+    def test_node_ports_need_nobody_but_leave_jupyter_in_clear_text_without_a_domain(
+        self, settings: Any
+    ) -> None:
+        for domain, level in (("ws.example", "ok"), ("", "warn")):
+            settings.WORKSPACE_DOMAIN = domain
+            assert levels(said(doctor.addresses, Said(), exposure=Cluster.Exposure.NODE_PORT)) == [level]
 
 
 class TestIsolation:
