@@ -8,7 +8,6 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils.translation import get_language
 from drf_spectacular.utils import extend_schema
-from rest_framework.filters import SearchFilter
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -62,8 +61,6 @@ class SSHKeysView(ListView):
     write_scope = Scope.WORKSPACES
     serializer_class = shapes.SSHKeyShape
     queryset = SSHKey.objects.none()
-    filter_backends = (SearchFilter,)
-    search_fields = ("name", "fingerprint")
     filterset_fields = ("name", "fingerprint")
     search_fields = ("name", "fingerprint")
 
@@ -96,8 +93,6 @@ class SSHKeyView(APIView):
 class TokensView(ListView):
     serializer_class = shapes.TokenShape
     queryset = APIToken.objects.none()
-    filter_backends = (SearchFilter,)
-    search_fields = ("name", "prefix")
     filterset_fields = ("name", "prefix")
     search_fields = ("name", "prefix")
 
