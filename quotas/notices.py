@@ -7,13 +7,14 @@ after, in the transaction of the change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor, visible_tenants
 from accounts.models import AuditEntry, Role, Tenant, User
@@ -21,12 +22,26 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.telling import tell
 from accounts.notices.words import Words
-from quotas.models import Claim, Quota, TenantLimit
+from quotas.models import Claim, Quota
 
 SUBJECT = "tenant"
 OF_POOL = ("quota.add", "quota.change")
 OF_TENANT = ("tenantlimit.add", "tenantlimit.change")
-LIMITS = ("cpu_millicores", "memory_mib", "workspaces")
+
+
+class Limit(NamedTuple):
+    """A limit over all pools as people say it: what, in which unit, and how many of ours are one of it."""
+
+    what: Promise
+    unit: str = ""
+    size: int = 1
+
+
+LIMITS = {
+    "cpu_millicores": Limit(gettext_lazy("CPU"), size=1000),
+    "memory_mib": Limit(gettext_lazy("Memory"), "GiB", 1024),
+    "workspaces": Limit(gettext_lazy("Workspaces at once")),
+}
 
 
 def on_trail(*, instance: AuditEntry, created: bool, **_: object) -> None:
@@ -120,10 +135,14 @@ def _words(notice: Notice, tenant: Tenant) -> Words:
 
 
 def _limit_words(name: str, before: int | None, after: int | None) -> str:
-    field = TenantLimit._meta.get_field(name)
-    words = {"what": getattr(field, "verbose_name", name), "before": before, "after": after}
+    limit = LIMITS[name]
+    words = {"what": limit.what, "before": _amount(limit, before), "after": _amount(limit, after)}
     if after is None:
         return _("%(what)s: no limit any more.") % words
     if before is None:
         return _("%(what)s: %(after)s at most; there was no limit before.") % words
     return _("%(what)s: %(after)s at most, before %(before)s.") % words
+
+
+def _amount(limit: Limit, value: int | None) -> str:
+    return f"{(value or 0) / limit.size:g} {limit.unit}".strip()

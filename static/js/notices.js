@@ -78,19 +78,17 @@ async function onNotice(notice) {
   if (permission() === "granted" && !(await someTabHasFocus())) call(notice.title, notice.text, notice);
 }
 
-function listen() {
-  connect(() => "/ws/notices/", {
-    isQuiet: true,
-    onMessage(message) {
-      if (message.type === "notice") onNotice(message.notice);
-      if (message.type === "unread") {
-        tabs.postMessage(message);
-        showUnread(message.unread);
-      }
-    },
-  });
-  return new Promise(() => {}); // the lock is held until the tab closes
+function onMessage(message) {
+  if (message.type === "notice") onNotice(message.notice);
+  if (message.type === "unread") {
+    tabs.postMessage(message);
+    showUnread(message.unread);
+  }
 }
+
+// Until the tab closes, or its person has signed out: then a tab of whoever is signed in now takes over.
+const listen = () =>
+  new Promise((ends) => connect(() => "/ws/notices/", { onMessage, onRefused: ends, isQuiet: true }));
 
 // --- What the other tabs do
 

@@ -9,6 +9,7 @@ const NOT_SIGNED_IN = 4401;
 const NOT_THERE = 4404;
 
 const away = new Set();
+const reload = () => location.reload(); // the server says what became of it
 
 function showAway(socket, isAway) {
   if (isAway) away.add(socket);
@@ -17,8 +18,8 @@ function showAway(socket, isAway) {
 }
 
 // `path` is a function: it is asked anew at each connection, so that it can say where to go on (?after=N).
-// A quiet one is not what the page shows: while it is away nothing is out of date, and its end leaves the page as it is.
-export function connect(path, { onMessage, onOpen = () => {}, isQuiet = false }) {
+// A quiet one is not what the page shows: while it is away nothing on it is out of date.
+export function connect(path, { onMessage, onOpen = () => {}, onRefused = reload, isQuiet = false }) {
   const self = {};
   let delay = FIRST_DELAY_MS;
   let socket, retry, watchdog, bar;
@@ -53,7 +54,8 @@ export function connect(path, { onMessage, onOpen = () => {}, isQuiet = false })
     clearTimeout(watchdog);
     if (leaving) return;
     if (code === NOT_SIGNED_IN || code === NOT_THERE) {
-      if (!isQuiet) location.reload(); // the server says what became of it
+      leaving = true;
+      onRefused();
       return;
     }
     if (!isQuiet) bar ??= setTimeout(() => showAway(self, true), BAR_AFTER_MS);

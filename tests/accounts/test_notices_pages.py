@@ -96,6 +96,14 @@ def test_a_long_list_goes_on_page_by_page_without_gap_or_repetition(people: Peop
     assert seen == told[::-1]
 
 
+def test_a_longer_list_asks_the_database_no_more(people: People, django_assert_max_num_queries: Any) -> None:
+    bob = browser(people.bob)
+    for _ in range(inbox.PAGE):
+        tell(people.bob, "one")
+    with django_assert_max_num_queries(8):
+        bob.get("/notices/")
+
+
 @pytest.mark.parametrize("before", ["nonsense", "2026-01-01", "2026-01-01T00:00:00 x", "\0", "2026-99-99 1"])
 def test_a_place_in_the_list_that_is_none_shows_the_newest(people: People, before: str) -> None:
     tell(people.bob, "one")

@@ -11,6 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.notices import inbox
 from accounts.notices.models import Notice
+from accounts.sessions import sign_out_everywhere
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import chromium, signed_in, web_process
 from tests.e2e.stack import until
@@ -147,6 +148,18 @@ def test_when_the_tab_that_listens_closes_another_takes_over(bob: BrowserContext
     second.locator("[data-unread]:visible", has_text="1").wait_for()
     listens(second)
     assert shown(second) == []  # told before
+
+
+def test_a_tab_of_who_signed_out_gives_way_to_one_of_who_is_signed_in(
+    bob: BrowserContext, cast: Cast
+) -> None:
+    old = opened(bob, "/profile/")
+    listens(old)
+    sign_out_everywhere(cast.bob)
+    until(
+        "the lock to be free",
+        lambda: not old.evaluate("navigator.locks.query().then(({ held }) => held.length)"),
+    )
 
 
 def test_where_somebody_looks_a_word_in_the_page_leads_there(bob: BrowserContext, cast: Cast) -> None:

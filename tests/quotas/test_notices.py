@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from accounts import audit, members
 from accounts.access import Actor
@@ -43,6 +45,20 @@ def test_owners_and_who_waits_hear_of_another_quota(cast: Cast) -> None:
     assert [told(actor) for actor in (cast.victor, cast.carol, cast.admin)] == [[], [], []]
 
 
+def test_the_form_of_the_admin_tells_it(cast: Cast) -> None:
+    quota = Quota.objects.get(tenant=cast.demo, pool=cast.pool)
+    client = Client()
+    client.force_login(cast.admin.user)
+    form = {"tenant": quota.tenant_id, "pool": quota.pool_id, "nominal_gpus": 7, "borrowing_limit_gpus": 0}
+    client.post(reverse("admin:quotas_quota_change", args=[quota.pk]), form)
+    limits = {"tenant": cast.demo.pk, "cpu_millicores": 8000}
+    client.post(reverse("admin:quotas_tenantlimit_add"), limits)
+    assert told(cast.alice) == [
+        "The limits of Demo were changed. CPU: 8 at most; there was no limit before.",
+        "Demo may now use 7 GPUs of A100. An admin changed it: it was 4 before.",
+    ]
+
+
 def test_who_made_the_change_knows_it(cast: Cast) -> None:
     Membership.objects.create(tenant=cast.demo, user=cast.admin.user, role=Role.OWNER)
     change(cast, cast.admin, 4, 6)
@@ -55,17 +71,19 @@ def test_what_stays_as_it_was_is_told_to_nobody(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "words"),
+    ("limit", "before", "after", "words"),
     [
-        (None, 8, "workspaces at once: 8 at most; there was no limit before."),
-        (8, 4, "workspaces at once: 4 at most, before 8."),
-        (8, None, "workspaces at once: no limit any more."),
+        ("workspaces", None, 8, "Workspaces at once: 8 at most; there was no limit before."),
+        ("memory_mib", 65_536, 131_072, "Memory: 128 GiB at most, before 64 GiB."),
+        ("cpu_millicores", 8500, None, "CPU: no limit any more."),
     ],
 )
-def test_limits_over_all_pools_are_told_too(cast: Cast, before: Any, after: Any, words: str) -> None:
-    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=after)
-    data = {"fields": ["workspaces"], "before": {"workspaces": before}, "after": {"workspaces": after}}
-    audit.record(cast.admin, "tenantlimit.change", target=limit, tenant=cast.demo, data=data)
+def test_limits_over_all_pools_are_told_too(
+    cast: Cast, limit: str, before: Any, after: Any, words: str
+) -> None:
+    row = TenantLimit.objects.create(tenant=cast.demo, **{limit: after})
+    data = {"fields": [limit], "before": {limit: before}, "after": {limit: after}}
+    audit.record(cast.admin, "tenantlimit.change", target=row, tenant=cast.demo, data=data)
     assert told(cast.alice) == [f"The limits of Demo were changed. {words}"]
 
 
