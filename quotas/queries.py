@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,18 +12,13 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from accounts.access import Actor, visible_tenants
-from accounts.errors import Refusal
-from accounts.models import Tenant
-from quotas import pool_state, reasons
-from quotas.limits import refuse_what_never_fits
+from quotas import reasons
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.nodes import PoolNodes, nodes_of
-from quotas.scheduling import as_gpus, decide
+from quotas.scheduling import as_gpus
 from quotas.usage import held_over_all_pools, held_units
 
 State = Claim.State
-# Behind everybody who waits now.
-LAST_PLACE = 2**63 - 1
 
 
 class Queue(TypedDict):
@@ -34,15 +28,6 @@ class Queue(TypedDict):
     ahead: int
     reason: dict[str, str]
     estimated_start: datetime | None
-
-
-class Outlook(TypedDict):
-    """What would become of a request that is not made."""
-
-    admissible: bool
-    starts_now: bool
-    position: int | None
-    reasons: list[dict[str, str]]
 
 
 def queue_of(claim: Claim) -> Queue | None:
@@ -130,31 +115,6 @@ def visible_quotas(actor: Actor) -> QuerySet[Quota]:
         .exclude(pool__resource_name="")
         .select_related("tenant", "pool")
     )
-
-
-def outlook(*, tenant: Tenant, pool: Pool, units: int, cpu_millicores: int, memory_mib: int) -> Outlook:
-    """Would such a request start now, or where would it stand? By the rules of a pass; writes nothing."""
-    claim = Claim(
-        tenant=tenant,
-        pool=pool,
-        units=units,
-        cpu_millicores=cpu_millicores,
-        memory_mib=memory_mib,
-        holder_kind=Claim.Holder.WORKSPACE,
-        holder_id=uuid.uuid4(),
-        place=LAST_PLACE,
-    )
-    try:
-        refuse_what_never_fits(claim)
-    except Refusal as refusal:
-        reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-        return Outlook(admissible=False, starts_now=False, position=None, reasons=[reason])
-    queue = [*Claim.objects.filter(pool=pool, state=State.WAITING), claim]
-    for waits in decide(pool_state.read(pool, queue)).waits:
-        if waits.claim == claim.id:
-            found = reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)
-            return Outlook(admissible=True, starts_now=False, position=waits.position, reasons=[found])
-    return Outlook(admissible=True, starts_now=True, position=None, reasons=[])
 
 
 def _by_pool(claims: QuerySet[Claim], amount: Count | Sum) -> defaultdict[UUID, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from accounts.models import Tenant
 from quotas.models import Flavor
-from quotas.queries import Outlook, outlook
+from quotas.outlook import Outlook, StartsNow, outlook
 
 from .sizing import Size
 
@@ -27,13 +29,12 @@ def alternatives(tenant: Tenant, size: Size) -> list[Flavor]:
     flavors = [row for row in Flavor.objects.select_related("pool__cluster") if row != size.flavor]
     wants_gpus = size.units > 0
     ranked = sorted(flavors, key=lambda flavor: ((flavor.units > 0) != wants_gpus, distance(flavor, size)))
-    found: list[Flavor] = []
-    for flavor in ranked:
-        if estimate(tenant, size_of(flavor))["starts_now"]:
-            found.append(flavor)
-        if len(found) == MOST_ALTERNATIVES:
-            break
-    return found
+    now = StartsNow(tenant)
+    return list(islice((flavor for flavor in ranked if starts(now, size_of(flavor))), MOST_ALTERNATIVES))
+
+
+def starts(now: StartsNow, size: Size) -> bool:
+    return now.holds(size.pool, size.units, size.requested_cpu_millicores, size.requested_memory_mib)
 
 
 def distance(flavor: Flavor, size: Size) -> float:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.errors import Refusal
 from accounts.models import Tenant
 
-from .launch import LARGEST_DISK_MIB, LaunchSpec
+from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from .models import Image
 from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, GpuAsked, SizeAsked
 from .suggestions import PoolChoice
@@ -88,7 +88,6 @@ class LaunchForm(forms.Form):
     flavor = forms.ChoiceField(
         label=_("Size"),
         widget=forms.RadioSelect,
-        error_messages={"required": _("Choose a size.")},
     )
     gpus = GpusField(
         label=_("How many"),
@@ -157,6 +156,8 @@ class LaunchForm(forms.Form):
         pools: Sequence[PoolChoice],
     ) -> None:
         super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
+        for field in self.fields.values():
+            field.error_messages |= LIMITS
         self.images = images
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
@@ -208,11 +209,17 @@ class LaunchForm(forms.Form):
         return self.chosen_flavor == FIND
 
     def clean(self) -> dict[str, Any]:
-        """What is filled in under "Find me a GPU" counts only when that is chosen."""
+        """All faults at once. What is filled in under "Find me a GPU" counts only when that is chosen."""
         cleaned = super().clean() or self.cleaned_data
         if not self.finds:
             for name in FINDING:
                 self.errors.pop(name, None)
+        faults = check_env(cleaned.get("env", {}), cleaned.get("secret_env", {}))
+        if "name" in cleaned:
+            faults |= check_name(cleaned["name"])
+        faults |= check_repository(cleaned.get("repository", ""))
+        for name, texts in faults.items():
+            self.add_error(name, texts)
         return cleaned
 
     def size(self) -> SizeAsked:
@@ -268,6 +275,12 @@ class LaunchForm(forms.Form):
         return any(self[name].errors for name in FOLDED)
 
 
+# Plainer than Django's own.
+LIMITS = {
+    "min_value": _("Give at least %(limit_value)s."),
+    "max_value": _("Give at most %(limit_value)s."),
+    "required": _("Fill this in."),
+}
 DEFAULTS: dict[str, Any] = {
     "gpus": 1,
     "cpu": DEFAULT_CPU_MILLICORES // 1000,

@@ -96,8 +96,7 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     if image is None:
         fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
     fields |= check_disk(spec.disk_mib)
-    if spec.repository and not REPOSITORY.fullmatch(spec.repository):
-        fields["repository"] = [_("Give an address that git can clone, as https://host/group/project.git")]
+    fields |= check_repository(spec.repository)
     fields |= check_env(spec.env, spec.secret_env)
     if fields or image is None:
         raise Invalid(
@@ -114,6 +113,12 @@ def check_name(name: str) -> dict[str, list[str]]:
             _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
         ]
     }
+
+
+def check_repository(address: str) -> dict[str, list[str]]:
+    if not address or REPOSITORY.fullmatch(address):
+        return {}
+    return {"repository": [_("Give an address that git can clone, as https://host/group/project.git")]}
 
 
 def check_disk(disk_mib: int) -> dict[str, list[str]]:

@@ -7,13 +7,12 @@ what does not is said instead of taken, and variables come by name alone: their 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
@@ -38,7 +37,7 @@ LONGEST_QUOTE = 60
 LONGEST_STEM = 56
 
 
-def beginning(actor: Actor, link: QueryDict) -> tuple[Workspace | None, dict[str, Any], list[str]]:
+def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
     """The workspace that the form is filled in from, its settings as first values, and what is to be said of that."""
     if "fresh" in link:
         return None, {}, []
@@ -92,7 +91,9 @@ def free_name(actor: Actor, row: Workspace) -> str:
     return next(name for name in chain([row.name], numbered) if name not in taken)
 
 
-def fill_in(form: LaunchForm, link: QueryDict, pools: Iterable[PoolChoice]) -> list[str]:
+def fill_in(
+    form: LaunchForm, link: Mapping[str, str], pools: Iterable[PoolChoice], variables: list[str]
+) -> list[str]:
     """Put what the link says into the form's first values; returns what it says in vain."""
     notes = []
     for name in FROM_LINKS:
@@ -109,7 +110,7 @@ def fill_in(form: LaunchForm, link: QueryDict, pools: Iterable[PoolChoice]) -> l
             notes.append(
                 _("There is no pool “%(pool)s” with ready-made sizes.") % {"pool": _quoted(link["pool"])}
             )
-    notes += _fill_in_environment(form, link.getlist("env"))
+    notes += _fill_in_environment(form, variables)
     notes += [
         _("The link also says “%(name)s”, which this form does not know.") % {"name": _quoted(name)}
         for name in link

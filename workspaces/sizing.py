@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas.models import Flavor, Pool
-from quotas.queries import outlook
+from quotas.outlook import outlook
 
 if TYPE_CHECKING:
     from .models import Workspace

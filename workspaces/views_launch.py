@@ -55,15 +55,18 @@ def launch(request: HttpRequest) -> HttpResponse:
 
 def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> HttpResponse:
     """Filled in as the last launch, as a workspace that is launched again, or as the link says."""
-    like, values, notes = prefill.beginning(actor, request.GET)
-    again = like if "again" in request.GET else None
+    link = {name: str(value) for name, value in request.GET.items()}
+    like, values, notes = prefill.beginning(actor, link)
+    again = like if "again" in link else None
     chosen = current_tenant(request)
-    wanted = [again and again.tenant.slug, chosen and chosen.slug, values.get("tenant")]
+    wanted = [link.get("tenant"), values.get("tenant")]
+    if chosen and not again:
+        wanted.insert(1, chosen.slug)
     name = prefill.free_name(actor, again) if again else friendly_name(actor)
-    tenant = among(tenants, request.GET.get("tenant"), *wanted)
+    tenant = among(tenants, *wanted)
     pools = pool_choices(actor, tenant)
     form = form_for(None, {"name": name} | values | {"tenant": tenant.slug}, tenants, pools)
-    notes += prefill.fill_in(form, request.GET, pools)
+    notes += prefill.fill_in(form, link, pools, request.GET.getlist("env"))
     asked = form_for(form.untouched(), {}, tenants, pools)
     asked.is_valid()
     context = {"form": form, "pools": pools, "tenants": tenants, "notes": notes, "like": like, "again": again}

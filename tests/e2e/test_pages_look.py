@@ -128,9 +128,9 @@ def test_the_launch_form_answers_while_choosing(browser: Browser, address: str) 
         page = context.new_page()
         visit(page, "/launch/")
         page.get_by_label("Four A100").check()
-        page.get_by_text("You would wait, as the next in the queue").wait_for()
+        page.locator("#answer").get_by_text("You would wait, as the next in the queue").wait_for()
         page.get_by_role("link", name="One A100").click()
-        page.get_by_text("Starts now on A100").wait_for()
+        page.locator("#answer").get_by_text("Starts now on A100").wait_for()
 
 
 def test_another_tenant_shows_its_own_share(browser: Browser, address: str) -> None:

@@ -13,6 +13,7 @@ from accounts.access import Actor
 from accounts.models import APIToken, Membership, Tenant
 from clusters.models import Cluster
 from quotas import admission, queries
+from quotas import outlook as outlooks
 from quotas.models import Claim, Quota, TenantLimit
 from tests.quotas.stage import Stage
 
@@ -148,7 +149,7 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
 def outlook(stage: Stage, gpus: int, **values: Any) -> queries.Outlook:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
-    return queries.outlook(units=gpus, **(defaults | values))
+    return outlooks.outlook(units=gpus, **(defaults | values))
 
 
 def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:

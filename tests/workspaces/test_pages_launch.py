@@ -346,3 +346,24 @@ def test_a_strangers_workspace_is_launched_again_as_one_that_is_not_there(cast: 
     page = browser(cast.carol).get(f"/launch/?again={workspace.pk}")
     assert "is not there" in words(page)
     assert "exp-1" not in words(page)
+
+
+# --- Growing
+
+
+def test_the_form_takes_as_many_queries_for_forty_sizes_as_for_four(
+    cast: Cast, django_assert_max_num_queries: Any
+) -> None:
+    make_workspace(cast, cast.alice)
+    for number in range(40):
+        Flavor.objects.create(
+            slug=f"size-{number}",
+            name=f"Size {number}",
+            pool=cast.pool,
+            units=4,
+            cpu_millicores=1000 * (number + 1),
+            memory_mib=1024,
+        )
+    bob = browser(cast.bob)
+    with django_assert_max_num_queries(70):
+        assert "You would wait" in words(bob.get("/launch/?flavor=size-3"))

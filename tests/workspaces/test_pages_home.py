@@ -1,0 +1,116 @@
+"""The first page: whose workspaces, in which tenant, the one next action of each, and the shares in words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Membership, Role, Tenant
+from quotas.models import Quota, TenantLimit
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from tests.workspaces.reading import browser, words
+from workspaces.models import Phase
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("phase", "says"),
+    [
+        (Phase.READY, "Open JupyterLab"),
+        (Phase.WAITING, "next in the queue"),
+        (Phase.STARTING, "step 6 of 10"),
+        (Phase.STOPPED, "Start"),
+        (Phase.FAILED, "Berth does not know this message yet."),
+    ],
+)
+def test_each_says_what_to_do_next(cast: Cast, phase: Phase, says: str) -> None:
+    make_workspace(cast, cast.bob, phase)
+    assert says in words(browser(cast.bob).get("/"))
+
+
+def test_one_that_stops_soon_says_when(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, stops_at=timezone.now() + timedelta(minutes=20, seconds=30))
+    assert "stops in 20 min · Extend" in words(browser(cast.bob).get("/"))
+
+
+def test_shares_are_told_in_names_and_words(cast: Cast) -> None:
+    TenantLimit.objects.create(tenant=cast.demo, cpu_millicores=10_000, memory_mib=64 * 1024, workspaces=3)
+    make_workspace(cast, cast.bob)
+    said = words(browser(cast.bob).get("/"))
+    assert "Demo A100 1 of 4 GPUs in use" in said
+    assert "Workspaces 1 of 3 running or starting" in said
+    assert "4 of 10 cores in use" in said
+    assert "16 GiB of 64 GiB in use" in said
+
+
+def test_the_choice_of_a_tenant_narrows_the_page(cast: Cast) -> None:
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
+    make_workspace(cast, cast.bob, name="in-demo")
+    bob = browser(cast.bob)
+    bob.post("/tenant/", {"tenant": "second"})
+    said = words(bob.get("/"))
+    assert "in-demo" not in said
+    assert "There is none in Second." in said
+    assert "Your first workspace" not in said
+
+
+def test_the_form_begins_in_the_chosen_tenant(cast: Cast) -> None:
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
+    make_workspace(cast, cast.bob)
+    bob = browser(cast.bob)
+    bob.post("/tenant/", {"tenant": "second"})
+    assert '<option value="second" selected>' in bob.get("/launch/").content.decode()
+
+
+def test_deleted_ones_are_found_by_their_own_person_alone(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, Phase.STOPPED, name="gone", deleted_at=timezone.now())
+    assert "gone" in words(browser(cast.bob).get("/?show=deleted"))
+    assert "gone" not in words(browser(cast.bob).get("/?show=everyone"))
+    assert "gone" not in words(browser(cast.alice).get("/?show=deleted"))
+
+
+def queries_of(path: str, actor: Any) -> int:
+    client = browser(actor)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    return len(queries)
+
+
+@pytest.mark.parametrize("show", ["mine", "everyone", "deleted"])
+def test_thirty_take_as_many_queries_as_three(cast: Cast, show: str) -> None:
+    deleted_at = timezone.now() if show == "deleted" else None
+    phases = [phase for phase in Phase if phase != Phase.DELETING]
+
+    def fill(first: int, last: int) -> None:
+        for number in range(first, last):
+            make_workspace(cast, cast.bob, phases[number % 6], name=f"exp-{number}", deleted_at=deleted_at)
+
+    fill(0, 3)
+    few = queries_of(f"/?show={show}", cast.bob)
+    fill(3, 30)
+    assert queries_of(f"/?show={show}", cast.bob) <= few
+
+
+def test_an_admin_sees_the_shares_of_some_tenants_and_not_of_hundreds(cast: Cast) -> None:
+    few = queries_of("/", cast.admin)
+    for number in range(20):
+        tenant = Tenant.objects.create(slug=f"t-{number}", name=f"Team {number}")
+        Quota.objects.create(tenant=tenant, pool=cast.pool, nominal_gpus=1)
+    assert queries_of("/", cast.admin) <= few
+    assert words(browser(cast.admin).get("/")).count("GPUs in use") == 8
+
+
+def test_a_page_of_a_workspace_takes_as_many_queries_for_a_long_story(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    path = f"/workspaces/{workspace.pk}/"
+    few = queries_of(path, cast.bob)
+    for number in range(40):
+        workspace.events.create(number=1000 + number, at=timezone.now(), code="ready")
+    assert queries_of(path, cast.bob) <= few
