@@ -239,7 +239,10 @@ class AuditEntry(models.Model):
         verbose_name = _("audit entry")
         verbose_name_plural = _("audit trail")
         ordering: ClassVar = ["-at", "-id"]
-        indexes: ClassVar = [models.Index(fields=["target_kind", "target_id"], name="audit_of_one_thing")]
+        indexes: ClassVar = [
+            models.Index(fields=["target_kind", "target_id"], name="audit_of_one_thing"),
+            models.Index(fields=["tenant", "-at", "-id"], name="audit_newest_of_tenant"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} · {self.actor_name or '–'}"
