@@ -24,17 +24,33 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("schema")
     stack = Stack(folder / "state", BERTH_DEVCLUSTER_PODS="played")
     stack.start()
+    name_what_is_there(stack)
     yield stack
     stack.stop()
 
 
+def name_what_is_there(berth: Stack) -> None:
+    """Addresses lead to something: a workspace that runs with a lifetime, a tenant, a person in it."""
+    body = {
+        "tenant": "demo",
+        "name": "asked",
+        "image": "jupyter",
+        "flavor": "cpu-small",
+        "max_runtime_minutes": 600,
+    }
+    status, workspace = berth.client(berth.token("alice", *EVERYTHING))("POST", "workspaces/", body)
+    assert status == 201, workspace
+    names = {"path.id": workspace["id"], "path.slug": "demo", "path.username": "bob"}
+    lines = ["[parameters]", *(f'"{name}" = "{value}"' for name, value in names.items())]
+    lines += ['"query.follow" = false']  # a log that is followed ends when its container does
+    (berth.folder / "schemathesis.toml").write_text("\n".join(lines))
+
+
 def fuzz(berth: Stack, person: str, phases: str, examples: int) -> None:
     token = berth.token(person, *PEOPLE[person])
-    command = [
-        str(Path(sys.executable).with_name("schemathesis")),
-        "run",
-        f"{berth.address}/api/schema/?format=json",
-    ]
+    command = [str(Path(sys.executable).with_name("schemathesis"))]
+    command += ["--config-file", str(berth.folder / "schemathesis.toml")]
+    command += ["run", f"{berth.address}/api/schema/?format=json"]
     command += ["--header", f"Authorization: Bearer {token}", "--checks", CHECKS, "--max-failures", "10"]
     command += [
         "--phases",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,8 +29,9 @@ from quotas import admission
 from quotas.models import Claim
 from tests.cast import make_cast
 from tests.workspaces.playing import PlayedApi
-from workspaces import lifecycle, receivers, tasks
+from workspaces import lifecycle, lifetime, receivers, tasks
 from workspaces import reconcile as reconciling
+from workspaces.changes import Change, Lifetime, change
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import STEPS, Desired, Workspace
 from workspaces.sizing import SizeAsked
@@ -75,6 +77,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.atomic = transaction.atomic()
         self.atomic.__enter__()
         self.cast = make_cast()
+        self.cast.pool.flavors.create(
+            slug="a100-2", name="Two A100", units=2, cpu_millicores=8000, memory_mib=32_768
+        )
         self.api = PlayedApi()
         self.watching = True
         self.api.changed = self.watched
@@ -123,7 +128,30 @@ class AnyOrder(RuleBasedStateMachine):
         if self.row.deleted_at is None:
             lifecycle.delete(self.cast.alice, self.row, delete_disk=delete_disk)
 
+    @rule(flavor=st.sampled_from(["a100-1", "a100-2"]))
+    def change_the_size(self, flavor: str) -> None:
+        with suppress(Refusal):
+            change(self.cast.alice, self.row, Change(size=SizeAsked(flavor=flavor)))
+
+    @rule(minutes=st.sampled_from([None, 1, 60]))
+    def change_the_lifetime(self, minutes: int | None) -> None:
+        with suppress(Refusal):
+            change(self.cast.alice, self.row, Change(lifetime=Lifetime(minutes=minutes)))
+
+    @rule()
+    def extend(self) -> None:
+        with suppress(Refusal):
+            lifetime.extend(self.cast.alice, self.row, 60)
+
     # --- Berth
+
+    @rule(over=st.booleans())
+    def time_goes_by(self, over: bool) -> None:
+        """Until the next warning, or until the lifetime is over."""
+        now = timezone.now()
+        late = {"lifetime_due_at": now} | ({"stops_at": now} if over else {})
+        Workspace.objects.filter(stops_at__isnull=False).update(**late)
+        lifetime.pass_due()
 
     @rule()
     def pass_over_the_queue(self) -> None:
@@ -253,6 +281,12 @@ class AnyOrder(RuleBasedStateMachine):
         elif row.deleted_at is not None:
             assert not there
 
+    @invariant()
+    def a_clock_runs_only_while_it_shall_run(self) -> None:
+        row = self.row
+        assert (row.stops_at is None) == (row.lifetime_due_at is None)
+        assert row.stops_at is None or row.desired == Desired.RUNNING
+
     def becomes_quiet(self) -> None:
         """Nobody asks for anything more, and nothing fails."""
         self.watcher_comes_back()
@@ -271,8 +305,9 @@ class AnyOrder(RuleBasedStateMachine):
         live = Claim.objects.exclude(state=Claim.State.RELEASED).count()
         if row.desired == Desired.RUNNING:
             assert (row.phase, row.ending, live) == ("ready", "", 1)
+            assert (row.stops_at is None) == (row.max_runtime_minutes is None)
             return
-        assert row.ending == ""
+        assert (row.ending, row.next_size) == ("", None)
         assert live == 0
         assert self.api.of("Pod", "StatefulSet", "Service", "Secret", "ConfigMap") == []
         if row.desired == Desired.DELETED:
