@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from accounts.models import Notice
 from clusters.models import UnknownCause, Watcher
 from quotas.models import Claim
 from workspaces.models import Phase, Workspace
@@ -34,6 +35,7 @@ class Rows(Collector):
         yield self._workspaces()
         yield from self._claims()
         yield self._watchers()
+        yield self._mails()
         unexplained = UnknownCause.objects.aggregate(total=Sum("count"))["total"] or 0
         yield GaugeMetricFamily(
             "berth_unexplained_messages", "Messages of clusters that no rule explains.", value=unexplained
@@ -64,6 +66,12 @@ class Rows(Collector):
             else:
                 oldest.add_metric([row["pool__slug"]], (timezone.now() - row["since"]).total_seconds())
         return count, gpus, oldest
+
+    def _mails(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily("berth_mails", "Mails that wait or were given up.", labels=["state"])
+        for state in (Notice.Mail.WAITING, Notice.Mail.GIVEN_UP):
+            family.add_metric([state], Notice.objects.filter(mail=state).count())
+        return family
 
     def _watchers(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(

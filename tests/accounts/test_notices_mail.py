@@ -12,6 +12,7 @@ import pytest
 from django.core.mail.backends.smtp import EmailBackend
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.translation import get_language
 from django_q.models import OrmQ
 
 from accounts import members
@@ -38,7 +39,7 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     return {
         notice.pk: Words(
             title=notice.data["title"],
-            text=f"It happened at {timezone.localtime(notice.at):%H:%M %Z}.",
+            text=f"It happened at {timezone.localtime(notice.at):%H:%M %Z} ({get_language()}).",
             hint="Nothing <b>to do</b>.",
             path="/workspaces/1/",
             action="Open its page",
@@ -117,14 +118,17 @@ def test_a_mail_says_what_happened_in_plain_text_and_html_and_is_sent_once(
     assert notice.mail == Notice.Mail.SENT
 
 
-def test_its_words_are_made_when_it_is_sent_in_the_readers_time_zone(server: MailServer, bob: User) -> None:
+def test_its_words_are_made_when_it_is_sent_in_the_readers_language_and_time_zone(
+    server: MailServer, bob: User
+) -> None:
     notice = tell(bob)
     Notice.objects.filter(pk=notice.pk).update(at=timezone.now().replace(hour=12, minute=30))
-    bob.time_zone = "Asia/Tokyo"
+    bob.time_zone, bob.language = "Asia/Tokyo", "ko"
     bob.save()
     outbox.send_due()
     plain = server.messages[0].get_body(("plain",)).get_content()  # type: ignore[union-attr]
-    assert "It happened at 21:30 JST." in plain
+    assert "It happened at 21:30 JST (ko)." in plain
+    assert '<html lang="ko">' in server.messages[0].get_body(("html",)).get_content()  # type: ignore[union-attr]
 
 
 def test_a_subject_is_one_line_whatever_is_in_it(server: MailServer, bob: User) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
+from accounts.models import Notice
 from quotas import admission
 from tests.cast import make_cast
 from workspaces.launch import LaunchSpec, launch
@@ -36,3 +38,17 @@ def test_it_counts_what_runs_and_what_waits(client: Client) -> None:
     assert read["berth_queue_oldest_seconds", "a100"] >= 0
     text = client.get("/metrics").content.decode()
     assert not any(word in text for word in ("alice", "demo", "secret"))
+
+
+def test_it_counts_mails_that_wait_and_that_were_given_up(client: Client) -> None:
+    bob = make_cast().bob.user
+    for key, state, due in (
+        ("a", "waiting", timezone.now()),
+        ("b", "given_up", None),
+        ("c", "given_up", None),
+    ):
+        Notice.objects.create(
+            user=bob, key=key, kind="ready", subject_id=bob.pk, in_berth=True, mail=state, mail_due_at=due
+        )
+    read = samples(client)
+    assert (read["berth_mails", "waiting"], read["berth_mails", "given_up"]) == (1, 2)
