@@ -54,7 +54,7 @@ def through(workspace: Workspace, jump: Jump, *, nickname: str) -> Json:
         "host": alias,
         "port": SSH_PORT,
         "user": user,
-        "command": f"ssh -J {at_jump} -o HostKeyAlias={alias} {user}@{alias}",
+        "command": f"ssh -J {at_jump} {user}@{alias}",
         "config": jump_block + own_block,
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
         "jump_host_key_fingerprint": fingerprint(jump.public_key),
