@@ -124,7 +124,7 @@ class Conversation:
             raise self._unproven(
                 "the code was refused: used before, too old, or for another address"
             ) from None
-        except (requests.RequestException, ValueError) as error:
+        except (requests.RequestException, ValueError, KeyError) as error:
             raise self._away(error) from None
         return tokens
 

@@ -40,8 +40,7 @@ def code(request: HttpRequest) -> HttpResponse:
             refusal = refused
         else:
             return finish(request, held.user, held.target, how="password and code")
-    page = render(request, "accounts/sign_in_code.html", {"form": CodeForm(), "refusal": refusal})
-    return answer(page, refusal)
+    return _ask_for_code(request, "accounts/sign_in_code.html", form, refusal)
 
 
 @never_cache
@@ -62,8 +61,8 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
         else:
             finish(request, held.user, held.target, how="password and code")
             return _codes(request, codes, held.target)
-    context = {"form": CodeForm(), "offer": second_factor.offer(held.user, secret), "refusal": refusal}
-    return answer(render(request, "accounts/sign_in_set_up.html", context), refusal)
+    offer = second_factor.offer(held.user, secret)
+    return _ask_for_code(request, "accounts/sign_in_set_up.html", form, refusal, offer=offer)
 
 
 @never_cache
@@ -107,6 +106,14 @@ def remove(request: HttpRequest) -> HttpResponse:
     second_factor.turn_off(actor_of(request).user)
     messages.success(request, _("The second factor is removed: your password alone lets you in."))
     return redirect("second-factor")
+
+
+def _ask_for_code(
+    request: HttpRequest, template: str, form: CodeForm, refusal: Refusal | None, **more: Any
+) -> HttpResponse:
+    """The page, with what was wrong; a code that was refused is not shown again."""
+    context = {"form": form if form.errors else CodeForm(), "refusal": refusal, **more}
+    return answer(render(request, template, context, status=422 if form.errors else 200), refusal)
 
 
 def _without_password(request: HttpRequest, asked_by: str) -> HttpResponse | None:

@@ -6,6 +6,7 @@ import logging
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import requests
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.db import connection
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
@@ -275,13 +277,28 @@ def test_by_e_mail_only_where_the_admins_chose_it_and_it_is_verified(
     uni.person("robert", sub="bob-there", email="bob@example.org", email_verified=False)
     settings.OIDC = provider_from(uni.settings(BERTH_OIDC_LINK_BY_EMAIL="1"))
     Visitor().sign_in("robert")
-    assert User.objects.filter(username="robert").exists()
+    assert User.objects.get(username="robert").email == ""
     uni.person("bobby", sub="bob-there-2", email="bob@example.org", email_verified=True)
-    User.objects.filter(username="robert").update(email="")
     visitor = Visitor()
     visitor.sign_in("bobby")
     assert visitor.berth.get("/api/v1/me/").json()["username"] == "bob"
     assert not User.objects.get(username="bob").has_usable_password()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_first_sign_ins_at_once_make_one_person(provider: Provider, people: People) -> None:
+    claims = {"sub": "ada-1", "preferred_username": "ada", "groups": ["vision-team"]}
+
+    def sign_in_once(_number: int) -> User:
+        try:
+            return admission.admit(provider, claims)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(sign_in_once, range(4)))) == 1
+    assert SocialAccount.objects.count() == 1
+    assert len(trail("member.add")) == 1
 
 
 def test_an_account_that_an_admin_made_for_it_is_its_persons_at_the_first_sign_in(

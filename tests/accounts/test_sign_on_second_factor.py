@@ -258,3 +258,13 @@ def test_no_address_of_allauth_is_reachable(people: People) -> None:
         "accounts/password/reset/",
     ):
         assert browser(people.alice).get(f"/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("code", ["", " ", "\0", "١٢٣٤٥٦", "x" * 41, "-1", "1e5", "🔑", "000000\n000000"])
+def test_whatever_is_typed_as_a_code_is_refused_in_words(people: People, clock: Any, code: str) -> None:
+    turned_on(people.alice.user, clock)
+    client = password_given()
+    answer = client.post("/sign-in/code/", {"code": code})
+    assert answer.status_code == 422
+    assert b'role="alert"' in answer.content or b'class="error"' in answer.content
+    assert not is_in(client)
