@@ -77,6 +77,8 @@ def sentence(entry: AuditEntry) -> str:
     """What happened. Actions without words of their own are named by their code."""
     known = _values(entry)
     if entry.outcome == AuditEntry.Outcome.REFUSED:
+        if entry.action == "sign-in" and not entry.actor_name:
+            return _("A sign-in was refused (%(code)s).") % known
         if entry.action == "sign-in":
             return _("A sign-in as %(actor)s was refused (%(code)s).") % known
         if "path" in entry.data:

@@ -145,7 +145,8 @@ def _create(provider: Provider, claims: dict[str, Any]) -> User:
             user = User.objects.create_user(username, _email(claims), language=_language(claims))
     except IntegrityError:  # made at this very moment
         raise taken from None
-    audit.record(Actor(user), "user.create", target=user, data={"issuer": provider.issuer})
+    data = {"username": user.username, "issuer": provider.issuer}
+    audit.record(None, "user.create", target=user, data=data)
     _connect(user, provider, claims)
     return user
 

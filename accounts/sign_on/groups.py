@@ -1,6 +1,7 @@
 """Roles that come from the provider's groups.
 
 What a group gave is marked as such, and follows the group at each sign-in. What a person gave by hand stays as it is.
+In the trail these changes are nobody's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 from django.db import transaction
 
 from accounts import audit, signals
-from accounts.access import Actor
 from accounts.models import AuditEntry, Membership, Role, Tenant, User
 from accounts.sign_on.configuration import ADMIN, ROLES, Grant
 
@@ -97,7 +97,7 @@ def _keep_last_owner(user: User, tenant: Tenant) -> None:
         "%s left the group that owns %s, but is its only owner and stays so", user.username, tenant.slug
     )
     audit.record(
-        Actor(user),
+        None,
         "member.remove",
         target=user,
         tenant=tenant,
@@ -114,11 +114,12 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
     user.save(update_fields=["is_staff", "staff_by_group"])
     if not changed:
         return
-    audit.record(Actor(user), "user.change", target=user, data={"is_staff": wanted, "by": "groups"})
+    action = "user.make_admin" if wanted else "user.unmake_admin"
+    audit.record(None, action, target=user, data={"username": user.username, "by": "groups"})
     signals.access_changed.send(sender=User, user=user)
 
 
 def _changed(user: User, tenant: Tenant, action: str, **data: str) -> None:
     details = {"username": user.username, "by": "groups", **data}
-    audit.record(Actor(user), action, target=user, tenant=tenant, data=details)
+    audit.record(None, action, target=user, tenant=tenant, data=details)
     signals.access_changed.send(sender=Membership, user=user)
