@@ -35,7 +35,7 @@ OWNERS_FIRST = Case(
 @login_required
 @require_GET
 def tenants(request: HttpRequest) -> HttpResponse:
-    search = request.GET.get("search", "").strip()[:100]
+    search = request.GET.get("search", "").replace("\0", "").strip()[:100]
     rows = people.tenants_with_figures(actor_of(request)).order_by("name", "slug")
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(slug__icontains=search))

@@ -156,6 +156,37 @@ def test_a_page_of_a_tenant_takes_as_many_queries_for_many_people(
         assert client.get("/tenants/demo/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "name", ["a\0b", "a" * 300, "\u202ebob", "<script>", "'; DROP TABLE", "bob\nalice", "../bob"]
+)
+def test_what_nobody_is_called_is_refused_at_its_field(cast: Cast, name: str) -> None:
+    answer = browser(cast.alice).post("/tenants/demo/members/", {"username": name, "role": "viewer"})
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == ["username"]
+    answer = browser(cast.alice).post("/tenants/demo/members/", {"username": "carol", "role": name})
+    assert list(answer.context["form"].errors) == ["role"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/tenants/?search=%00&page=x",
+        "/tenants/?page=99999999999999999999",
+        "/tenants/demo/?page=-1",
+        "/audit/?cursor=%00",
+        "/audit/?since=0001-01-01&until=9999-12-31",
+        "/audit/?search=%F0%9F%92%A9+%25+_+%5C",
+    ],
+)
+def test_made_up_addresses_are_answered_calmly(cast: Cast, address: str) -> None:
+    assert browser(cast.alice).get(address, follow=True).status_code == 200
+
+
+@pytest.mark.parametrize("asked", ["search=%00", "since=2026-02-30", "until=yesterday", "outcome=maybe"])
+def test_what_cannot_be_asked_of_the_trail_is_said_on_its_page(cast: Cast, asked: str) -> None:
+    assert browser(cast.alice).get(f"/audit/?{asked}").status_code == 422
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_two_owners_who_remove_each_other_at_once_one_stays(cast: Cast) -> None:
     for name in ("bob", "victor"):

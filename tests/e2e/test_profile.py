@@ -1,0 +1,54 @@
+"""The profile in a browser: a private key stays on the machine, and times stand in the right place."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from accounts import ssh_keys
+from accounts.models import User
+from tests.cast import make_cast
+from tests.e2e.browsing import signed_in
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
+PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH PRIVATE KEY-----"
+
+
+def test_a_private_key_never_leaves_the_browser_and_a_public_one_is_added(
+    browser: Browser, address: str
+) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.post_data or ""))
+        page.goto("/profile/#ssh-keys")
+        field = page.get_by_role("textbox", name="Public key")
+        page.locator("#ssh-keys").get_by_label("Name", exact=True).fill("laptop")
+        field.fill(PRIVATE_KEY)
+        page.get_by_role("button", name="Add key").click()
+        assert "must never leave your machine" in str(field.evaluate("field => field.validationMessage"))
+        field.fill(KEY)
+        page.get_by_role("button", name="Add key").click()
+        page.get_by_text("“laptop” now opens your workspaces.").wait_for()
+        assert not any("PRIVATE" in body for body in sent)
+
+
+def test_times_stand_where_the_browser_is_and_then_where_the_person_says(
+    browser: Browser, address: str
+) -> None:
+    cast = make_cast()
+    key = ssh_keys.add(cast.bob, "laptop", KEY)
+    exact = f"#ssh-keys time[datetime='{key.created_at.isoformat(timespec='seconds')}']"
+    with signed_in(browser, address, cast.bob.user, timezone_id="Asia/Seoul") as context:
+        page = context.new_page()
+        page.goto("/sign-in/")  # any page tells the server where the browser is
+        page.goto("/profile/")
+        assert "KST" in str(page.locator(exact).get_attribute("title"))
+        page.get_by_label("Time zone").select_option("Europe/Berlin")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Your choice is kept").wait_for()
+        assert "CE" in str(page.locator(exact).get_attribute("title"))
+    assert User.objects.get(username="bob").time_zone == "Europe/Berlin"
