@@ -12,6 +12,7 @@ class WorkspacesConfig(AppConfig):
 
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
+        from clusters.models import Cluster
         from clusters.signals import object_changed, relisted, tick
         from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
 
@@ -29,6 +30,7 @@ class WorkspacesConfig(AppConfig):
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_access_changed)
-        ssh_keys_changed.connect(receivers.on_access_changed)  # the SSH jump lets nobody stay on a key that is gone
+        post_save.connect(receivers.on_cluster_saved, sender=Cluster)
         post_save.connect(notices.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)
+        ssh_keys_changed.connect(receivers.on_access_changed)  # the SSH jump lets nobody stay on a key that is gone

@@ -45,6 +45,12 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
     tasks.mark(rows.values_list("pk", flat=True))
 
 
+def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
+    """An admin changed its settings: what runs there gets the Services that they ask for now."""
+    if not created:
+        on_relisted(cluster=instance)
+
+
 def on_tick(**_: object) -> None:
     lifetime.pass_due()
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)

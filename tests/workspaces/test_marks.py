@@ -13,7 +13,7 @@ from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from workspaces import reconcile as reconciling
 from workspaces import tasks
-from workspaces.models import Workspace
+from workspaces.models import Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -72,3 +72,11 @@ def test_who_finds_it_busy_leaves_it_alone(cast: Cast) -> None:
     with reconciling.alone(workspace.pk):
         elsewhere(lambda: reconciling.reconcile(workspace.pk)).join()
     assert reconciling.pending_marks(workspace.pk) == 1
+
+
+def test_what_runs_on_a_cluster_is_looked_at_when_an_admin_changes_its_settings(cast: Cast) -> None:
+    runs, rests = make_workspace(cast, cast.alice), make_workspace(cast, cast.bob, Phase.STOPPED)
+    cast.cluster.exposure = cast.cluster.Exposure.NODE_PORT
+    cast.cluster.save()
+    marked = Workspace.objects.filter(dirty_since__isnull=False).values_list("pk", flat=True)
+    assert (list(marked), rests.dirty_since) == ([runs.pk], None)
