@@ -52,7 +52,7 @@ class NoticePage(ReadOnlyPage[Notice]):
     purpose = gettext_lazy(
         "What Berth told people, and what became of its mails. One that fails is tried for a day, then given up."
     )
-    list_display = ("at", "user", "kind", "mail", "mail_attempts", "mail_due_at", "mail_error")
+    list_display = ("at", "user", "kind", "mail", "mail_attempts", "mail_error")
     list_filter = ("mail", "kind")
     list_select_related = ("user",)
     search_fields = ("user__username", "user__email", "mail_error")

@@ -9,11 +9,25 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Kind(models.TextChoices):
-    READY = "ready", _("A workspace of yours is ready")
-    FAILED = "failed", _("A workspace of yours could not start, or was given up")
-    STOPPED = "stopped", _("A workspace of yours was stopped or interrupted, and not by you")
-    STOPS_SOON = "stops_soon", _("The lifetime of a workspace of yours is nearly over")
-    QUOTA = "quota", _("What your tenant may use became more or less")
+    READY = "ready", _("ready")
+    FAILED = "failed", _("failed")
+    STOPPED = "stopped", _("stopped or interrupted")
+    STOPS_SOON = "stops_soon", _("stops soon")
+    QUOTA = "quota", _("quota changed")
+
+    @property
+    def when(self) -> str:
+        """When its person hears of it, said to them."""
+        return str(WHEN[self])
+
+
+WHEN = {
+    Kind.READY: _("A workspace of yours is ready"),
+    Kind.FAILED: _("A workspace of yours could not start, or was given up"),
+    Kind.STOPPED: _("A workspace of yours was stopped or interrupted, and not by you"),
+    Kind.STOPS_SOON: _("The lifetime of a workspace of yours is nearly over"),
+    Kind.QUOTA: _("What your tenant may use became more or less"),
+}
 
 
 class Ways(NamedTuple):
