@@ -1,18 +1,15 @@
-"""Every page in a browser: no error in its console, nothing wider than a phone, no serious accessibility fault."""
+"""How pages behave in a browser: they follow what happens, come back after an outage, and work without scripts."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, WebSocketRoute, sync_playwright
-from pytest_django import DjangoDbBlocker
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
-from accounts import ssh_keys
-from tests.cast import Cast, make_cast
-from tests.e2e.browsing import chromium, signed_in, web_process
+from accounts.models import Membership
+from quotas.models import Claim
+from quotas.signals import claim_admitted
+from tests.cast import make_cast
+from tests.e2e.browsing import signed_in
 from tests.workspaces.made import make_workspace
 from workspaces.live import changing
 from workspaces.models import Phase, Workspace
@@ -20,104 +17,9 @@ from workspaces.story import tell
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
-DESK: ViewportSize = {"width": 1280, "height": 800}
-PHONE: ViewportSize = {"width": 390, "height": 844}
-SMALLEST: ViewportSize = {"width": 360, "height": 740}
-TOO_BAD = ("serious", "critical")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
-    with sync_playwright() as playwright, chromium(playwright) as browser:
-        yield browser
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture(scope="module")
-def address(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    with django_db_blocker.unblock(), web_process(tmp_path_factory.mktemp("static")) as address:
-        yield address
-
-
-def all_pages(cast: Cast) -> list[str]:
-    """Addresses for bob, who has a workspace in every phase."""
-    ssh_keys.add(cast.bob, "laptop", KEY)
-    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
-    ready = f"/workspaces/{made[Phase.READY].pk}/"
-    return [
-        "/",
-        "/?show=everyone",
-        "/launch/",
-        *(f"/workspaces/{workspace.pk}/" for workspace in made.values()),
-        f"{ready}logs/",
-        f"{ready}settings/",
-        f"{ready}delete/",
-        "/profile/",
-        "/api/docs/",
-        "/nowhere/",
-    ]
-
-
-def troubles_of(page: Page) -> list[str]:
-    """What the browser complains about from now on; a missing page itself is not a complaint."""
-    troubles: list[str] = []
-    page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    return troubles
-
 
 def visit(page: Page, path: str) -> None:
     page.goto(path, wait_until="load")
-
-
-def faults(page: Page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{fault['id']}: {node['html'][:120]}"
-        for fault in found
-        if fault["impact"] in TOO_BAD
-        for node in fault["nodes"]
-    ]
-
-
-def overflow(page: Page) -> int:
-    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
-
-
-@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", PHONE)])
-def test_every_page_is_quiet_accessible_and_fits_a_small_phone(
-    browser: Browser, address: str, theme: str, viewport: ViewportSize
-) -> None:
-    cast = make_cast()
-    paths = all_pages(cast)
-    with signed_in(browser, address, cast.bob.user, color_scheme=theme) as context:
-        for path in paths:
-            page = context.new_page()
-            page.set_viewport_size(viewport)
-            troubles = troubles_of(page)
-            visit(page, path)
-            assert faults(page) == [], path
-            page.set_viewport_size(SMALLEST)
-            assert overflow(page) <= 0, path
-            assert [text for text in troubles if "404" not in text or path != "/nowhere/"] == [], path
-            page.close()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_first_pages_are_quiet_and_accessible(browser: Browser, address: str, theme: str) -> None:
-    cast = make_cast()
-    for user, path in ((None, "/sign-in/"), (cast.alice.user, "/"), (cast.victor.user, "/launch/")):
-        with signed_in(browser, address, user, color_scheme=theme, viewport=SMALLEST) as context:
-            page = context.new_page()
-            troubles = troubles_of(page)
-            visit(page, path)
-            assert faults(page) == [], path
-            assert troubles == [], path
-            assert overflow(page) <= 0, path
 
 
 def test_the_launch_form_answers_while_choosing(browser: Browser, address: str) -> None:
@@ -141,7 +43,7 @@ def test_another_tenant_shows_its_own_share(browser: Browser, address: str) -> N
         page = context.new_page()
         visit(page, "/launch/")
         page.get_by_text("your tenant uses 0 of its 4").wait_for()
-        page.get_by_label("Tenant").select_option("second")
+        page.get_by_label("Tenant", exact=True).select_option("second")
         page.get_by_text("your tenant uses 0 of its 2").wait_for()
 
 
@@ -218,11 +120,78 @@ def test_everything_works_without_scripts(browser: Browser, address: str) -> Non
         page.get_by_text("is being deleted").wait_for()
 
 
-def test_the_theme_can_be_chosen(browser: Browser, address: str) -> None:
+def test_a_theme_is_seen_at_once_and_kept_with_the_person(browser: Browser, address: str) -> None:
     cast = make_cast()
     with signed_in(browser, address, cast.bob.user, color_scheme="light") as context:
         page = context.new_page()
         visit(page, "/")
-        page.get_by_role("button", name="Theme").click()
-        visit(page, "/launch/")
+        page.locator("#person-menu > summary").click()
+        with page.expect_response("**/theme/"):
+            page.get_by_role("button", name="Dark").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    with signed_in(
+        browser, address, cast.bob.user, color_scheme="light", java_script_enabled=False
+    ) as context:
+        page = context.new_page()
+        page.goto("/gpus/")
         assert page.locator("html").get_attribute("data-theme") == "dark"
+        page.locator("#person-menu > summary").click()
+        page.get_by_role("button", name="System").click()
+        assert page.url.endswith("/gpus/")
+        assert page.locator("html").get_attribute("data-theme") is None
+
+
+def test_menus_open_and_close_by_keyboard(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        visit(page, "/gpus/")
+        page.locator("#person-menu > summary").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+        expect(page.locator("#person-menu > summary")).to_be_focused()
+
+
+def test_keys_lead_to_pages_but_not_while_typing_or_switched_off(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        visit(page, "/")
+        page.keyboard.type("gl")
+        page.wait_for_url("**/launch/")
+        page.get_by_label("Name", exact=True).press_sequentially("gg")
+        assert page.url.endswith("/launch/")
+        page.get_by_role("heading", level=1).click()
+        page.keyboard.press("?")
+        page.get_by_label("Use these shortcuts in this browser").uncheck()
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        expect(page.locator("#shortcuts")).to_be_hidden()
+
+
+def test_the_tenant_switch_stays_on_the_page(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role="viewer")
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        visit(page, "/gpus/")
+        page.locator("#tenant-menu > summary").click()
+        page.get_by_role("button", name="Second").click()
+        expect(page.locator("#tenant-menu > summary")).to_contain_text("Second")
+        assert page.url.endswith("/gpus/")
+
+
+def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
+    browser: Browser, address: str
+) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        visit(page, "/gpus/")
+        page.locator("#node-a100-node-1 > summary").click()
+        expect(page.locator("#node-a100-node-1 li")).to_have_text("4 GPUs: free")
+        workspace = make_workspace(cast, cast.alice, Phase.STARTING, name="train")
+        claim_admitted.send(sender=Claim, claim=Claim.objects.get(holder_id=workspace.pk))
+        expect(page.locator("#node-a100-node-1 li").first).to_contain_text("1 GPU: alice of Demo, train")

@@ -1,0 +1,147 @@
+"""What is measured of a page in a browser; each measure answers with what is wrong, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, ViewportSize
+
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+SMALLEST: ViewportSize = {"width": 360, "height": 740}
+TOO_BAD = ("serious", "critical")
+MOST_OWN_BYTES = 100 * 1024
+MOST_LAYOUT_SHIFT = 0.05
+MOST_PRESSES = 250
+
+# How much moved while it loaded, and how much of our own styles and scripts it took.
+WATCH_LOADING = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+OWN_BYTES = """
+performance.getEntriesByType("resource")
+  .filter((one) => /\\/static\\/(css|js|admin)\\//.test(one.name))
+  .reduce((sum, one) => sum + one.decodedBodySize, 0)
+"""
+# Numbers everything that the Tab key should reach: one radio button stands for its group.
+NUMBER_STOPS = """
+() => {
+  const wanted = "a[href], button:enabled, input:enabled:not([type=hidden]), select:enabled, textarea:enabled, " +
+    "summary, [tabindex='0']";
+  const groups = new Set();
+  const stops = [];
+  for (const part of document.querySelectorAll(wanted)) {
+    if (!part.checkVisibility({ visibilityProperty: true }) || part.tabIndex < 0 || part.closest("[inert]")) continue;
+    if (part.type === "radio") {
+      const group = part.form?.elements[part.name];
+      const checked = group instanceof RadioNodeList && [...group].some((one) => one.checked);
+      if (checked ? !part.checked : groups.has(part.name)) continue;
+      groups.add(part.name);
+    }
+    part.berthStop = stops.push(part.outerHTML.slice(0, 120)) - 1;
+  }
+  return stops;
+}
+"""
+# Where a page puts the focus by itself, the walk begins before it all the same.
+BEGIN = (
+    "() => { document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex'); }"
+)
+# Where the focus is, and whether it can be seen: a ring on the thing itself, or on what frames it.
+FOCUSED = """
+() => {
+  const part = document.activeElement;
+  if (!part || part === document.body) return null;
+  const ring = (one) => {
+    const look = one && getComputedStyle(one);
+    return look && look.outlineStyle !== "none" && parseFloat(look.outlineWidth) >= 1;
+  };
+  const frames = [part, part.closest(".choice"), part.closest("summary"), part.closest("label")];
+  const box = part.getBoundingClientRect();
+  return {
+    stop: part.berthStop ?? null,
+    isSeen: frames.some(ring) && box.width > 0 && box.bottom > 0 && box.top < innerHeight,
+    what: part.outerHTML.slice(0, 120),
+  };
+}
+"""
+
+
+def structure(page: Page) -> list[str]:
+    """What every page has: one h1, a title, a language."""
+    wrong = []
+    headings = page.locator("h1").count()
+    if headings != 1:
+        wrong.append(f"{headings} h1")
+    if not page.title().removesuffix("· Berth").strip():
+        wrong.append("no title")
+    if not page.locator("html").get_attribute("lang"):
+        wrong.append("no language")
+    return wrong
+
+
+def faults(page: Page, rules: list[str] | None = None) -> list[str]:
+    """What axe calls serious or critical."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = rules
+    found = Axe().run(page, options=options).response["violations"]
+    return [
+        f"{fault['id']}: {node['html'][:160]}"
+        for fault in found
+        if fault["impact"] in TOO_BAD
+        for node in fault["nodes"]
+    ]
+
+
+def overflow(page: Page) -> list[str]:
+    """What is wider than the window, where the page scrolls sideways."""
+    found: list[str] = page.evaluate(
+        """() => document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
+        ["wider than the window", ...[...document.querySelectorAll("body *")]
+          .filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+          .slice(0, 3).map((one) => one.outerHTML.slice(0, 120))]"""
+    )
+    return found
+
+
+def loading(page: Page) -> list[str]:
+    wrong = []
+    shifted, own_bytes = page.evaluate("window.shifted"), page.evaluate(OWN_BYTES)
+    if shifted > MOST_LAYOUT_SHIFT:
+        wrong.append(f"moved while it loaded: {shifted:.3f}")
+    if own_bytes > MOST_OWN_BYTES:
+        wrong.append(f"{own_bytes} bytes of our own styles and scripts")
+    return wrong
+
+
+def keyboard(page: Page) -> list[str]:
+    """Walk with the Tab key: everything is reached, what has the focus is seen, and the walk comes to an end."""
+    page.evaluate(BEGIN)
+    stops: list[str] = page.evaluate(NUMBER_STOPS)
+    missing = set(range(len(stops)))
+    wrong = []
+    for _press in range(MOST_PRESSES):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        if focused is None:
+            break
+        missing.discard(focused["stop"])
+        if not focused["isSeen"]:
+            wrong.append(f"the focus cannot be seen: {focused['what']}")
+    else:
+        wrong.append(f"the Tab key does not come to the end in {MOST_PRESSES} presses")
+    wrong += [f"not reached: {stops[number]}" for number in sorted(missing)[:5]]
+    return wrong
+
+
+def complaints(page: Page) -> list[str]:
+    """What the browser complains about from now on."""
+    found: list[str] = []
+    page.on("console", lambda said: found.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: found.append(str(error)))
+    return found

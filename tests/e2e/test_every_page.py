@@ -1,0 +1,225 @@
+"""Every page of the URL map in a browser, in every look: a page that has no row here fails.
+
+Nothing serious to axe in light and dark, nothing wider than a small phone, all of it by keyboard, and quick to load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from allauth.mfa.totp.internal import auth as totp
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.sessions.backends.db import SessionStore
+from django.test import RequestFactory
+from django.urls import reverse
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from accounts import ssh_keys, tokens
+from accounts.access import Actor
+from accounts.models import Membership, User
+from accounts.notices.models import Notice
+from accounts.sign_on import second_factor, waiting
+from tests.cast import Cast, make_cast
+from tests.e2e import looks
+from tests.e2e.browsing import signed_in
+from tests.portal.test_isolation_matrix import ALL
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
+
+# By the address of the URL map: who opens it, and where. bob has a workspace in every phase; victor only looks; erin
+# is in no tenant; "half" has given a password and no code yet; "" is nobody.
+PAGES: dict[str, list[tuple[str, str]]] = {
+    "": [("bob", "/"), ("alice", "/?show=everyone"), ("carol", "/"), ("erin", "/")],
+    "api/docs/": [("bob", "/api/docs/")],
+    "audit/": [("alice", "/audit/")],
+    "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
+    "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
+    "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
+    "notices/": [("bob", "/notices/")],
+    "notices/settings/": [("bob", "/notices/settings/")],
+    "profile/": [("bob", "/profile/")],
+    "profile/second-factor/": [("bob", "/profile/second-factor/")],
+    "sign-in/": [("", "/sign-in/")],
+    "sign-in/code/": [("half", "/sign-in/code/")],
+    "tenants/": [("bob", "/tenants/")],
+    "tenants/<slug:slug>/": [("alice", "/tenants/demo/"), ("victor", "/tenants/demo/")],
+    "tenants/<slug:slug>/members/<username:username>/remove/": [
+        ("alice", "/tenants/demo/members/bob/remove/")
+    ],
+    "workspaces/<uuid:id>/": [("bob", f"/workspaces/{{{phase}}}/") for phase in Phase],
+    "workspaces/<uuid:id>/delete/": [("bob", "/workspaces/{ready}/delete/")],
+    "workspaces/<uuid:id>/logs/": [("bob", "/workspaces/{ready}/logs/")],
+    "workspaces/<uuid:id>/metrics/": [("bob", "/workspaces/{ready}/metrics/")],
+    "workspaces/<uuid:id>/settings/": [("bob", "/workspaces/{ready}/settings/")],
+    "workspaces/<uuid:id>/<str:verb>/": [("bob", "/workspaces/{ready}/stop/")],
+}
+ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
+# What no person reads as a page: it only changes something, leads on, is part of a page, or speaks to programs.
+NOT_READ = {
+    "add-ssh-key/",
+    "api/schema/",
+    "healthz",
+    "launch/answer/",
+    "metrics",
+    "notices/<uuid:id>/",
+    "notices/read/",
+    "notices/unsubscribe/<str:token>/",  # its page needs a signed address: tests/accounts/test_notices_mail.py
+    "profile/connect/",
+    "profile/language/",
+    "profile/preferences/",
+    "profile/second-factor/recovery-codes/",
+    "profile/second-factor/remove/",
+    "profile/sign-out-everywhere/",
+    "profile/ssh-keys/",
+    "profile/ssh-keys/<uuid:id>/remove/",
+    "profile/tokens/",
+    "profile/tokens/<uuid:id>/revoke/",
+    "readyz",
+    "sign-in/oidc/",
+    "sign-in/oidc/callback/",
+    "sign-in/set-up/",
+    "sign-out/",
+    "tenant/",
+    "tenants/<slug:slug>/members/",
+    "tenants/<slug:slug>/members/<username:username>/",
+    "theme/",
+    "workspaces/<uuid:id>/jupyter/",
+}
+EVERY_LOOK = [place for places in PAGES.values() for place in places] + ERRORS
+ONE_OF_EACH = [places[0] for places in PAGES.values()] + ERRORS
+
+
+def test_every_page_of_the_url_map_is_looked_at() -> None:
+    named = {address.name for address in ALL if not address.name.startswith(("api/v1/", "admin/"))}
+    assert set(PAGES) | NOT_READ == named
+
+
+class Stage:
+    """Everybody's browser windows at one portal, in one language."""
+
+    def __init__(self, browser: Browser, address: str, language: str) -> None:
+        self.cast = make_cast()
+        self.people = people_of(self.cast, language)
+        self.ids = {str(phase): str(one.pk) for phase, one in furnish(self.cast).items()}
+        self.options = {
+            "color_scheme": "light",
+            "reduced_motion": "reduce",
+            "viewport": looks.DESK,
+            "locale": language,
+        }
+        self.browser, self.address = browser, address
+        self.windows: dict[str, BrowserContext] = {}
+
+    def open(self, who: str, path: str) -> Page:
+        page = self.window(who).new_page()
+        page.add_init_script(looks.WATCH_LOADING)
+        page.complaints = looks.complaints(page)  # type: ignore[attr-defined]
+        page.goto(path.format(**self.ids), wait_until="load")
+        return page
+
+    def window(self, who: str) -> BrowserContext:
+        if who not in self.windows:
+            user = self.people.get(who)
+            self.windows[who] = signed_in(self.browser, self.address, user, **self.options)
+            self.windows[who].route_web_socket(
+                "**/ws/**", lambda _socket: None
+            )  # nothing changes under the measure
+            if who == "half":
+                self.windows[who].add_cookies([self.half_signed_in()])
+        return self.windows[who]
+
+    def half_signed_in(self) -> Any:
+        dave = User.objects.create_user("dave", password="dave-password")
+        secret = second_factor.new_secret()
+        second_factor.turn_on(
+            dave, secret, totp.format_hotp_value(totp.hotp_value(secret, int(time.time()) // 30))
+        )
+        request = RequestFactory().get("/")
+        request.session = SessionStore()
+        waiting.hold(request, dave, "/")
+        request.session.save()
+        return {
+            "name": settings.SESSION_COOKIE_NAME,
+            "value": request.session.session_key,
+            "url": self.address,
+        }
+
+    def close(self) -> None:
+        for window in self.windows.values():
+            window.close()
+
+
+def people_of(cast: Cast, language: str) -> dict[str, User]:
+    erin = User.objects.create_user("erin", "erin@example.org", "erin-password")
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role="viewer")
+    actors: list[Actor] = [cast.alice, cast.bob, cast.victor, cast.carol, cast.admin, Actor(erin)]
+    if language != "en":
+        User.objects.update(language=language)
+    return {actor.user.username: actor.user for actor in actors}
+
+
+def furnish(cast: Cast) -> dict[Phase, Any]:
+    """Something of everything that pages show."""
+    ssh_keys.add(cast.bob, "laptop", KEY)
+    tokens.issue(cast.bob.user, "nightly", ["read"], None, 30)
+    made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
+    make_workspace(cast, cast.alice, Phase.WAITING, name="a-name-as-long-as-people-like-them-to-be")
+    Notice.objects.filter(user=cast.bob.user).update(read_at=None)
+    return made
+
+
+@pytest.fixture
+def stage(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    stage = Stage(browser, address, getattr(request, "param", "en"))
+    yield stage
+    stage.close()
+
+
+def wrong_with(page: Page) -> list[str]:
+    """In light at a desk, then in dark on the smallest phone."""
+    wrong = looks.structure(page) + looks.loading(page) + looks.faults(page) + looks.keyboard(page)
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    page.set_viewport_size(looks.SMALLEST)
+    wrong += looks.overflow(page) + looks.faults(page, ["color-contrast"])
+    return wrong + [text for text in page.complaints if not text.startswith("Failed to load resource")]  # type: ignore[attr-defined]
+
+
+def report(stage: Stage, places: list[tuple[str, str]]) -> str:
+    """What is wrong, page by page."""
+    found = ""
+    for who, path in places:
+        page = stage.open(who, path)
+        found += "".join(f"\n{who or 'nobody'} {path}: {wrong}" for wrong in wrong_with(page))
+        page.close()
+    return found
+
+
+def test_every_page_is_for_everybody(stage: Stage) -> None:
+    assert report(stage, ONE_OF_EACH) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stage", [code for code, _name in settings.LANGUAGES], indirect=True)
+def test_every_page_is_for_everybody_in_every_state_and_language(stage: Stage) -> None:
+    assert report(stage, EVERY_LOOK) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_list_and_form_of_the_admin_is_for_everybody(stage: Stage) -> None:
+    places = [("admin", reverse("admin:index"))]
+    for model in admin.site._registry:
+        names = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        places.append(("admin", reverse(f"{names}_changelist")))
+        if (first := model._default_manager.first()) is not None:
+            places.append(("admin", reverse(f"{names}_change", args=[first.pk])))
+    assert report(stage, places) == ""
