@@ -64,7 +64,7 @@ def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
         for pool in pools_for(actor)
         if pool["slug"] in flavors
     ]
-    return sorted(choices, key=lambda choice: not choice.usable)
+    return sorted(choices, key=lambda choice: (not choice.usable, not choice.has_gpus))
 
 
 def launch_tenants(actor: Actor) -> list[Tenant]:

@@ -128,7 +128,12 @@ def ask(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> 
     access.require_manage(actor, workspace)
     if verb not in ASKED_FIRST or not what_may(actor, workspace)[verb]:
         return redirect("workspace", id=workspace.pk)
-    context = {"section": "workspaces", "workspace": workspace, "verb": verb}
+    return question(request, actor, workspace, verb)
+
+
+def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
+    is_own = access.is_own(actor, workspace)
+    context = {"section": "workspaces", "workspace": workspace, "verb": verb, "is_own": is_own}
     return render(request, "workspaces/question.html", context)
 
 
@@ -140,8 +145,7 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
     workspace = access.get(actor, id)
     access.require_manage(actor, workspace)
     if request.method == "GET":
-        context = {"section": "workspaces", "workspace": workspace, "verb": "delete"}
-        return render(request, "workspaces/question.html", context)
+        return question(request, actor, workspace, "delete")
     try:
         lifecycle.delete(actor, workspace, delete_disk="delete_disk" in request.POST)
     except Refusal as refusal:

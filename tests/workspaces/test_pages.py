@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts import ssh_keys
 from tests.cast import Cast
@@ -140,6 +142,67 @@ def test_stop_and_delete_by_buttons(cast: Cast) -> None:
     bob.post(f"/workspaces/{workspace.pk}/delete/", {"delete_disk": "on"})
     workspace.refresh_from_db()
     assert (workspace.desired, workspace.delete_disk) == (Desired.DELETED, True)
+
+
+@pytest.mark.parametrize(
+    ("verb", "lost", "kept"),
+    [
+        ("stop", "running kernels", "the home, with what was installed by pip"),
+        (
+            "restart",
+            "changes in notebooks that are not saved",
+            "its GPUs: it does not wait in the queue again",
+        ),
+        ("delete", "its SSH host key and its secrets, for good", "an admin can hand it back"),
+    ],
+)
+def test_what_is_lost_is_said_before_it_is_done(cast: Cast, verb: str, lost: str, kept: str) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    question = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/{verb}/"))
+    assert lost in question
+    assert kept in question
+    assert "may be at work in it" not in question
+    workspace.refresh_from_db()
+    assert workspace.desired == Desired.RUNNING
+
+
+def test_an_owner_is_told_whose_it_is_that_they_stop(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    assert "It is bob’s" in words(browser(cast.alice).get(f"/workspaces/{workspace.pk}/stop/"))
+
+
+def test_one_that_waits_loses_only_its_place(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.WAITING)
+    question = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/stop/"))
+    assert "all that is lost is its place in the queue" in question
+    assert "running kernels" not in question
+
+
+def test_where_nothing_is_to_be_asked_the_page_itself_comes(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.STOPPED)
+    for verb in ("start", "stop", "restart", "extend"):
+        answer = browser(cast.bob).get(f"/workspaces/{workspace.pk}/{verb}/")
+        assert answer["Location"] == f"/workspaces/{workspace.pk}/"
+
+
+def test_one_that_stops_soon_is_extended(cast: Cast) -> None:
+    soon = timezone.now() + timedelta(minutes=10)
+    workspace = make_workspace(cast, cast.bob, stops_at=soon, max_runtime_minutes=240)
+    bob = browser(cast.bob)
+    assert "Extend by 4 hours" in words(bob.get(f"/workspaces/{workspace.pk}/"))
+    bob.post(f"/workspaces/{workspace.pk}/extend/")
+    workspace.refresh_from_db()
+    assert workspace.stops_at == soon + timedelta(minutes=240)
+
+
+def test_a_key_is_added_where_it_is_missed(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    bob = browser(cast.bob)
+    page = bob.get(f"/workspaces/{workspace.pk}/")
+    assert "ssh-keygen -t ed25519" in words(page)
+    sent = {"public_key": KEY, "next": f"/workspaces/{workspace.pk}/"}
+    assert bob.post("/add-ssh-key/", sent)["Location"] == f"/workspaces/{workspace.pk}/"
+    assert bob.post("/add-ssh-key/", sent | {"next": "https://elsewhere.example/"})["Location"] == "/"
 
 
 def test_a_viewer_may_look_and_not_touch(cast: Cast) -> None:
