@@ -1,0 +1,136 @@
+"""What only a browser shows of the launch form and a workspace: what is kept while it changes, and by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from quotas.models import Flavor
+from tests.cast import Cast, make_cast
+from tests.e2e.browsing import signed_in
+from tests.workspaces.made import make_workspace
+from workspaces.live import changing
+from workspaces.models import Desired, Phase, Workspace
+from workspaces.story import tell
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+
+def four_of_them(cast: Cast) -> Flavor:
+    return Flavor.objects.create(
+        slug="a100-4", name="Four A100", pool=cast.pool, units=4, cpu_millicores=8000, memory_mib=65_536
+    )
+
+
+def happens(workspace: Workspace) -> None:
+    """Something that the page hears of, and is fetched anew for."""
+    with changing(workspace.pk) as row:
+        tell(row, "renamed", old="exp-1", new="exp-1")
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+
+
+def test_one_click_takes_what_starts_now_and_keeps_what_was_typed(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    four_of_them(cast)
+    make_workspace(cast, cast.alice)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        page.get_by_label("Name", exact=True).fill("mine")
+        page.get_by_label("Four A100").check()
+        answer = page.locator("#answer")
+        answer.get_by_text("You would wait, as the next in the queue").wait_for()
+        expect(page.get_by_role("status").filter(has_text="You would wait")).to_have_count(1)
+        answer.get_by_role("link", name="One A100").click()
+        answer.get_by_text("Starts now on A100").wait_for()
+        expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
+        expect(page.get_by_label("One A100")).to_be_focused()
+
+
+def test_what_is_looked_for_is_asked_once_it_is_chosen(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        expect(page.get_by_label("GPU memory, at least")).to_be_hidden()
+        page.get_by_label("Find me a GPU").check()
+        page.get_by_label("GPU memory, at least").fill("200")
+        page.get_by_text("No pool that your tenant may use has such a GPU").wait_for()
+        page.get_by_label("GPU memory, at least").fill("40")
+        page.locator("#answer").get_by_text("Starts now on A100").wait_for()
+
+
+def test_a_double_click_launches_once(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto("/launch/")
+        page.get_by_role("button", name="Launch", exact=True).dblclick()
+        page.wait_for_url("**/workspaces/*/")
+    assert Workspace.objects.count() == 1
+
+
+def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    workspace = make_workspace(cast, cast.bob)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto(f"/workspaces/{workspace.pk}/")
+        page.get_by_role("link", name="Stop, keep files").press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("running kernels").wait_for()
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(page.get_by_role("link", name="Stop, keep files")).to_be_focused()
+        page.keyboard.press("Enter")
+        dialog.get_by_role("button", name="Stop, keep files").press("Enter")
+        page.wait_for_load_state()
+        expect(page.get_by_role("link", name="Stop, keep files")).to_have_count(0)
+    workspace.refresh_from_db()
+    assert workspace.desired == Desired.STOPPED
+
+
+def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    workspace = make_workspace(cast, cast.bob)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto(f"/workspaces/{workspace.pk}/")
+        page.locator("#how-it-started summary").click()
+        before = focused(page)
+        page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
+        happens(workspace)
+        page.locator("#now > :not([data-old])").wait_for()
+        assert focused(page) == before
+        expect(page.locator("#how-it-started .steps")).to_be_visible()
+
+
+def test_a_key_typed_into_the_door_is_not_lost(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    workspace = make_workspace(cast, cast.bob)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto(f"/workspaces/{workspace.pk}/")
+        page.get_by_label("Public key", exact=True).fill("ssh-ed25519 AAAA")
+        page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
+        page.locator("#how-it-started summary").focus()
+        happens(workspace)
+        page.locator("#now > :not([data-old])").wait_for()
+        expect(page.get_by_label("Public key", exact=True)).to_have_value("ssh-ed25519 AAAA")
+
+
+def test_a_reader_hears_that_it_became_ready(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    workspace = make_workspace(cast, cast.bob, Phase.STARTING)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto(f"/workspaces/{workspace.pk}/")
+        page.get_by_text("Pulling the image").wait_for()
+        expect(page.locator("[data-said]")).to_be_empty()
+        with changing(workspace.pk) as row:
+            row.phase = Phase.READY
+            row.host, row.jupyter_port, row.ssh_port = "127.0.1.5", 8888, 22
+        expect(page.locator("[data-said]")).to_have_text("exp-1 is ready")
