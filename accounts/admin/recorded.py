@@ -21,6 +21,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from accounts import audit
+from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
@@ -86,6 +87,9 @@ class Page(admin.ModelAdmin[M]):
             "trail": f"?q={obj.pk}",
         }
         return TemplateResponse(request, "admin/object_history.html", context)
+
+    def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_formset(request, **{"formset": LabelledRows, **kwargs})
 
     # The trail is the one record of what was done; Django's own would be a second, and a poorer one.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:

@@ -101,7 +101,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
     purpose = gettext_lazy(
         "What each workspace asked of a pool: what waits and why, what runs and where, and what ran before."
     )
-    list_display = ("what", "user", "tenant", "pool", "gpus", "state", "node", "why", "created_at")
+    list_display = ("what", "whose", "pool", "gpus", "state", "node", "why", "created_at")
     list_filter = ("state", LostFilter, "pool", "tenant")
     list_select_related = ("tenant", "user", "pool")
     search_fields = ("=id", "=holder_id", "node", "user__username", "tenant__slug")
@@ -130,6 +130,10 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def what(self, claim: Any) -> str:
         name = claim.name if hasattr(claim, "name") else names_of([claim]).get(claim.holder_id)
         return name or str(claim.get_holder_kind_display())
+
+    @admin.display(description=gettext_lazy("whose"), ordering="user__username")
+    def whose(self, claim: Claim) -> str:
+        return _("%(user)s in %(tenant)s") % {"user": claim.user.username, "tenant": claim.tenant}
 
     @admin.display(description=gettext_lazy("GPUs"), ordering="units")
     def gpus(self, claim: Claim) -> int | float:

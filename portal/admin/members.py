@@ -10,11 +10,13 @@ from django.http import HttpRequest
 
 from accounts import members
 from accounts.access import Actor
+from accounts.admin.labels import LabelledInlineRows
 from accounts.models import Membership
 
 
 class MembershipInline(admin.TabularInline[Membership, Any]):
     model = Membership
+    formset = LabelledInlineRows
     extra = 0
     autocomplete_fields = ("user", "tenant")
 

@@ -156,7 +156,7 @@ def live_holders() -> QuerySet[Claim, UUID]:
     return Claim.objects.exclude(state=Claim.State.RELEASED).values_list("holder_id", flat=True)
 
 
-LABELS = {"username": gettext_lazy("user name"), "is_staff": gettext_lazy("admin")}
+LABELS = {"username": gettext_lazy("User name"), "is_staff": gettext_lazy("Admin")}
 HELP = {
     "is_staff": gettext_lazy("Sets up this installation, and acts as an owner in every tenant."),
     "is_active": gettext_lazy("Without it their sessions, tokens and keys open nothing; nothing is deleted."),
@@ -255,6 +255,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     inlines = (MembershipInline, WorkspaceInline, TokenInline, KeyInline)
     form = PersonForm
     add_form = NewPersonForm
+    add_form_template = "admin/change_form.html"
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         (gettext_lazy("Person"), {"fields": ("first_name", "last_name", "email", "language")}),

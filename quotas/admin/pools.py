@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
+from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from accounts.admin.previews import Effect, Previewed
 from quotas import opening
@@ -126,6 +127,7 @@ class FlavorInline(admin.TabularInline[Flavor, Any]):
     """Sizes are made and changed here; one is deleted on its own page, which says who uses it."""
 
     model = Flavor
+    formset = LabelledInlineRows
     extra = 0
     can_delete = False
     show_change_link = True

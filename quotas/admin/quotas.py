@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering
 from quotas.models import Claim, Quota, TenantLimit
@@ -29,6 +30,7 @@ def held(amount: Any, **where: Any) -> Coalesce:
 
 class QuotaInline(admin.TabularInline[Quota, Any]):
     model = Quota
+    formset = LabelledInlineRows
     extra = 0
     fields = ("tenant", "pool", "nominal_gpus", "borrowing_limit_gpus")
     autocomplete_fields = ("tenant", "pool")
@@ -39,6 +41,7 @@ class QuotaInline(admin.TabularInline[Quota, Any]):
 
 class TenantLimitInline(admin.StackedInline[TenantLimit, Any]):
     model = TenantLimit
+    formset = LabelledInlineRows
     extra = 0
     verbose_name_plural = gettext_lazy("limit over all pools")
 
