@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from allauth.mfa.totp.internal import auth as totp
 from django.conf import settings
-from django.contrib import admin
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import RequestFactory
-from django.urls import reverse
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from accounts import ssh_keys, tokens
@@ -211,15 +209,3 @@ def test_every_page_is_for_everybody(stage: Stage) -> None:
 @pytest.mark.parametrize("stage", [code for code, _name in settings.LANGUAGES], indirect=True)
 def test_every_page_is_for_everybody_in_every_state_and_language(stage: Stage) -> None:
     assert report(stage, EVERY_LOOK) == ""
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_every_list_and_form_of_the_admin_is_for_everybody(stage: Stage) -> None:
-    places = [("admin", reverse("admin:index"))]
-    for model in admin.site._registry:
-        names = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        places.append(("admin", reverse(f"{names}_changelist")))
-        if (first := model._default_manager.first()) is not None:
-            places.append(("admin", reverse(f"{names}_change", args=[first.pk])))
-    assert report(stage, places) == ""
