@@ -52,8 +52,8 @@ def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
 
 
 def on_tick(**_: object) -> None:
-    lifetime.pass_due()
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
+    lifetime.pass_due()
 
 
 def on_name_holders(*, holders: set[UUID], **_: object) -> dict[UUID, str]:
