@@ -33,4 +33,5 @@ class WorkspacesConfig(AppConfig):
         post_save.connect(receivers.on_cluster_saved, sender=Cluster)
         post_save.connect(notices.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)
-        ssh_keys_changed.connect(receivers.on_access_changed)  # the SSH jump lets nobody stay on a key that is gone
+        # The SSH jump lets nobody stay on a key that is gone.
+        ssh_keys_changed.connect(receivers.on_access_changed)

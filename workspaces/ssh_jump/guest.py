@@ -123,7 +123,8 @@ class Guest(asyncssh.SSHServer):
             if target is None:
                 raise self._refusal(*MISSED)
             await self._lead(tunnel, target)
-            await _note_opening(self._person, target, self._address)
+            if not tunnel.ended:
+                await _note_opening(self._person, target, self._address)
         except (*AWAY, ValueError) as error:
             tunnel.end()
             away = isinstance(error, AWAY)
@@ -204,6 +205,11 @@ class Guest(asyncssh.SSHServer):
             (tunnel.no_room if is_stalled else tunnel.room)("connection")
 
     # --- going
+
+    async def gone(self) -> None:
+        """Returns when nothing is looked up for them any more."""
+        if self._watch is not None:
+            await asyncio.gather(self._watch, return_exceptions=True)
 
     def _part(self, code: int, words: Any) -> None:
         self._connection.disconnect(code, self._in_their_language(words))

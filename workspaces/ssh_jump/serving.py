@@ -47,12 +47,12 @@ class Connection(asyncssh.SSHServerConnection):
         super().connection_made(transport)
 
     @property
-    def _guest(self) -> Guest | None:
+    def guest(self) -> Guest | None:
         owner = self.get_owner()
         return owner if isinstance(owner, Guest) else None
 
     def data_received(self, data: bytes, datatype: int | None = None) -> None:
-        guest = self._guest
+        guest = self.guest
         if guest is not None and not guest.is_signed_in:
             self._received_bytes += len(data)
             if self._received_bytes > limits.BYTES_BEFORE_LOGIN:
@@ -63,13 +63,13 @@ class Connection(asyncssh.SSHServerConnection):
     def pause_writing(self) -> None:
         """They do not read, so nothing is done for them that would have an answer."""
         self._wire.pause_reading()
-        if self._guest is not None:
-            self._guest.stalled(True)
+        if self.guest is not None:
+            self.guest.stalled(True)
 
     def resume_writing(self) -> None:
         self._wire.resume_reading()
-        if self._guest is not None:
-            self._guest.stalled(False)
+        if self.guest is not None:
+            self.guest.stalled(False)
 
 
 @asynccontextmanager
@@ -107,9 +107,11 @@ async def jump(host: str, port: int, key: asyncssh.SSHKey) -> AsyncIterator[asyn
     finally:
         server.close()
         leaving = list(here)
+        guests = [each.guest for each in leaving if each.guest is not None]
         for each in leaving:
             each.disconnect(asyncssh.DISC_BY_APPLICATION, "Berth stops. Connect again in a moment.")
         await asyncio.gather(*(each.wait_closed() for each in leaving))
+        await asyncio.gather(*(guest.gone() for guest in guests))
 
 
 async def serve(host: str, port: int, key: asyncssh.SSHKey) -> None:
