@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AuditEntry
+from accounts.access import Actor
+from accounts.models import AuditEntry, Membership, User
+from quotas.models import Flavor
+from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from workspaces.models import Image
+from workspaces.models import Image, Phase, Workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -65,3 +70,68 @@ def test_who_is_not_staff_does_not_get_in(cast: Cast) -> None:
     client = Client()
     client.force_login(cast.alice.user)
     assert client.get("/admin/workspaces/workspace/").status_code == 302
+
+
+WORKSPACES = "/admin/workspaces/workspace/"
+
+
+def test_workspaces_are_stopped_after_a_look_at_whose_they_are(cast: Cast, admin: Client) -> None:
+    running = make_workspace(cast, cast.bob, name="train")
+    waiting = make_workspace(cast, cast.carol, Phase.WAITING, name="evaluate")
+    stopped = make_workspace(cast, cast.alice, Phase.STOPPED, name="old")
+    page = preview(admin, WORKSPACES, "stop", running, waiting, stopped)
+    for words in (
+        "train of bob in Demo",
+        "1 GPUs of A100 become free.",
+        "It only waits: it leaves the queue.",
+        "Nothing happens: It is stopped, or about to be.",
+    ):
+        assert words in text_of(page)
+    assert "2 workspaces stop." in text_of(confirm(admin, WORKSPACES, page))
+    assert set(Workspace.objects.filter(desired="stopped").values_list("name", flat=True)) == {
+        "train",
+        "evaluate",
+        "old",
+    }
+
+
+def test_what_a_workspace_uses_is_kept_and_what_nobody_uses_goes(cast: Cast, admin: Client) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    used = (
+        f"/admin/workspaces/image/{cast.image.pk}/delete/",
+        f"/admin/quotas/flavor/{cast.flavor.pk}/delete/",
+    )
+    for path in used:
+        assert "1 workspace uses it." in text_of(admin.post(path, {"post": "yes"}))
+    Workspace.objects.filter(pk=workspace.pk).update(deleted_at=workspace.created_at)
+    for path in used:
+        admin.post(path, {"post": "yes"})
+    assert not Flavor.objects.exists()
+    assert Image.objects.exists(), "workspaces that are deleted stay on record with theirs"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [WORKSPACES, "/admin/workspaces/image/", "/admin/quotas/flavor/", "/admin/accounts/user/", "/admin/"],
+)
+def test_a_list_asks_the_database_as_often_for_forty_rows_as_for_two(
+    cast: Cast, admin: Client, path: str
+) -> None:
+    def grow(count: int) -> None:
+        for _number in range(count):
+            person = User.objects.create(username=f"p{User.objects.count()}")
+            Membership.objects.create(user=person, tenant=cast.demo)
+            image = Image.objects.create(slug=person.username, name=person.username, reference="x")
+            make_workspace(cast, Actor(person), Phase.WAITING, image=image)
+
+    grow(2)
+    admin.get(path)
+    few = queries_of(admin, path)
+    grow(40)
+    assert queries_of(admin, path) == few
+
+
+def queries_of(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path).status_code == 200
+    return len(captured)
