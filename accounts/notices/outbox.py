@@ -22,7 +22,7 @@ from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import connection as database
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts import audit, tasks
@@ -37,6 +37,7 @@ from accounts.notices.preferences import ways_of
 log = logging.getLogger(__name__)
 
 GIVEN_UP_AFTER = timedelta(hours=24)
+KEPT = timedelta(days=90)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=1)
 LONGEST_TRY = timedelta(minutes=3)  # longer than the task's own limit
@@ -59,12 +60,15 @@ def pause_after(attempts: int) -> timedelta:
 
 
 def on_tick(**_: Any) -> None:
-    """Have somebody look at what is due and has no pass under way."""
+    """Have a pass for what is due, unless one was asked for just now; and forget what is old."""
     now = timezone.now()
-    lost = Q(mail_pass_at__isnull=True) | Q(mail_pass_at__lt=now - PASS_LOST_AFTER)
+    Notice.objects.filter(at__lt=now - KEPT).delete()
+    waiting = Notice.objects.filter(mail=WAITING)
+    if waiting.filter(mail_pass_at__gt=now - PASS_LOST_AFTER).exists():
+        return
+    first = waiting.filter(mail_due_at__lte=now).order_by("mail_due_at").values("pk")[:1]
     with transaction.atomic():
-        due = Notice.objects.filter(lost, mail=WAITING, mail_due_at__lte=now)
-        if due.update(mail_pass_at=now):
+        if Notice.objects.filter(pk__in=first).update(mail_pass_at=now):
             tasks.enqueue_mail()
 
 
@@ -83,21 +87,28 @@ def send_again(actor: Actor, notice: Notice) -> bool:
 
 def send_due() -> None:
     """All that is due, oldest first, until the time of one pass is over or the server does not answer."""
-    until = monotonic() + PASS_SECONDS
     with _alone() as mine:
-        if not mine:
-            return  # whoever is at it takes ours along, or the next tick does
-        mailer = get_connection()
-        try:
-            while batch := take():
-                deliver(batch, mailer)
-                if monotonic() > until:
-                    tasks.enqueue_mail()
-                    break
-        except ServerFault as fault:
-            log.warning("mail cannot be sent now: %s", fault)
-        finally:
-            _close(mailer)
+        # Whoever is at it takes ours along, or the next tick does.
+        is_done = not mine or _send_for(PASS_SECONDS)
+    if not is_done:
+        tasks.enqueue_mail()
+
+
+def _send_for(seconds: float) -> bool:
+    """False: there may be more."""
+    until = monotonic() + seconds
+    mailer = get_connection()
+    try:
+        while monotonic() < until:
+            if not (batch := take()):
+                return True
+            deliver(batch, mailer)
+    except ServerFault as fault:
+        log.warning("mail cannot be sent now: %s", fault)
+        return True  # not now: a tick asks again
+    finally:
+        _close(mailer)
+    return False
 
 
 def take() -> list[Notice]:

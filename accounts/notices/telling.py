@@ -24,7 +24,6 @@ from accounts.notices.preferences import mail_is_configured, ways_of
 
 log = logging.getLogger(__name__)
 
-KEPT = timedelta(days=90)
 # A mail of the same kind to the same person waits so long for others to go along.
 GATHERED = timedelta(minutes=2)
 
@@ -54,7 +53,6 @@ def group_of(user_id: UUID) -> str:
 
 def _write(kind: Kind, people: Collection[User], worth_a_mail: bool, **fields: Any) -> None:
     now = timezone.now()
-    Notice.objects.filter(at__lt=now - KEPT).delete()
     rows = []
     ways = ways_of(people, kind)
     mailed = Notice.objects.filter(user__in=people, kind=kind, at__gt=now - GATHERED)

@@ -398,6 +398,27 @@ def test_the_tick_wakes_a_pass_for_what_is_due_and_only_one(server: MailServer, 
     assert OrmQ.objects.count() == 1
 
 
+def test_a_pass_that_takes_long_goes_on_in_another_one(
+    server: MailServer, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "PASS_SECONDS", 0.3)
+    server.seconds = 0.1
+    for person in crowd(people, 3):
+        tell(person)
+    OrmQ.objects.all().delete()
+    outbox.send_due()
+    assert 0 < len(server.messages) < 3
+    assert OrmQ.objects.count() == 1
+
+
+def test_notices_are_kept_for_three_months(people: People, bob: User) -> None:
+    old, recent = tell(bob), tell(bob)
+    later(old, timedelta(days=91))
+    later(recent, timedelta(days=89))
+    outbox.on_tick()
+    assert list(Notice.objects.all()) == [recent]
+
+
 def test_a_fault_in_the_notices_keeps_nothing_from_happening(
     bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
