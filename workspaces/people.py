@@ -24,6 +24,7 @@ class Seat:
     user: User
     role: str = ""
     role_label: str = ""
+    by_group: bool = False
     running: list[Workspace] = field(default_factory=list)
     stopped: list[Workspace] = field(default_factory=list)
 
@@ -31,9 +32,7 @@ class Seat:
 def seats(tenant: Tenant, memberships: Sequence[Membership]) -> list[Seat]:
     """These members. One query."""
     found = _workspaces(tenant, [membership.user_id for membership in memberships])
-    return [
-        _seat(m.user, found[m.user_id], role=m.role, role_label=m.get_role_display()) for m in memberships
-    ]
+    return [_seat(membership.user, found[membership.user_id], membership) for membership in memberships]
 
 
 def left_behind(tenant: Tenant) -> list[Seat]:
@@ -51,8 +50,8 @@ def left_behind(tenant: Tenant) -> list[Seat]:
     return [_seat(owner, workspaces) for owner, workspaces in by_owner.items()]
 
 
-def what_they_have(tenant: Tenant, user: User) -> Seat:
-    return _seat(user, _workspaces(tenant, [user.pk])[user.pk])
+def seat_of(tenant: Tenant, membership: Membership) -> Seat:
+    return seats(tenant, [membership])[0]
 
 
 def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
@@ -69,10 +68,10 @@ def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
 @transaction.atomic
 def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
     """Out of the tenant; with `stop`, what they run there is stopped. Both or neither."""
-    user = members.member(tenant, username).user
+    running = seat_of(tenant, members.member(tenant, username)).running
     members.remove(actor, tenant, username)
     if stop:
-        for workspace in what_they_have(tenant, user).running:
+        for workspace in running:
             lifecycle.stop(actor, workspace)
 
 
@@ -92,6 +91,10 @@ def _workspaces(tenant: Tenant, owners: Iterable[object]) -> dict[object, list[W
     return by_owner
 
 
-def _seat(user: User, workspaces: list[Workspace], *, role: str = "", role_label: str = "") -> Seat:
+def _seat(user: User, workspaces: list[Workspace], membership: Membership | None = None) -> Seat:
     running = [row for row in workspaces if row.desired == Desired.RUNNING]
-    return Seat(user, role, role_label, running, [row for row in workspaces if row not in running])
+    stopped = [row for row in workspaces if row not in running]
+    if membership is None:
+        return Seat(user, running=running, stopped=stopped)
+    role = membership.role, membership.get_role_display(), membership.by_group
+    return Seat(user, *role, running=running, stopped=stopped)

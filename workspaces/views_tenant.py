@@ -100,7 +100,8 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
     actor = actor_of(request)
     of = tenant_by_slug(actor, slug)
     require_owner(actor, of)
-    user = members.member(of, username).user
+    membership = members.member(of, username)
+    user = membership.user
     refused = None
     if request.method == "POST":
         try:
@@ -117,7 +118,7 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
     context = {
         "section": "tenants",
         "tenant": of,
-        "seat": people.what_they_have(of, user),
+        "seat": people.seat_of(of, membership),
         "is_myself": user == actor.user,
         "refused": refused,
     }

@@ -113,6 +113,15 @@ def test_before_somebody_is_removed_it_is_said_what_they_run_and_it_may_stop(cas
     assert list(trail.values_list("action", flat=True)) == ["member.remove", "workspace.stop"]
 
 
+def test_a_role_from_a_group_is_marked_and_one_given_by_hand_no_longer_follows_the_group(cast: Cast) -> None:
+    Membership.objects.filter(user=cast.bob.user).update(by_group=True)
+    client = browser(cast.alice)
+    assert "from a group of the sign-on" in text(client, "/tenants/demo/")
+    assert "in again at their next sign-in" in text(client, "/tenants/demo/members/bob/remove/")
+    client.post("/tenants/demo/members/bob/", {"role": "viewer", "was": "member"})
+    assert not Membership.objects.get(user=cast.bob.user).by_group
+
+
 def test_who_leaves_by_themselves_lands_where_they_may_be(cast: Cast) -> None:
     Membership.objects.filter(user=cast.bob.user).update(role=Role.OWNER)
     client = browser(cast.bob)
