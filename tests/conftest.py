@@ -26,7 +26,7 @@ SETTINGS = {
     "BERTH_ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
 }
 # Tests see neither a real cluster nor the settings of somebody's `make up`.
-HIDDEN = ("KUBECONFIG", "BERTH_ROLE", "BERTH_DEMO_PASSWORD")
+HIDDEN = ("KUBECONFIG", "BERTH_ROLE", "BERTH_DEMO_PASSWORD", "BERTH_OIDC_ISSUER", "BERTH_STAFF_SECOND_FACTOR")
 SERVER = pytest.StashKey[subprocess.Popen[bytes]]()
 FOLDER = pytest.StashKey[Path]()
 # The data is thrown away: nobody waits for the disk.

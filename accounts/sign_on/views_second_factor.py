@@ -18,6 +18,7 @@ from accounts import sign_in
 from accounts.errors import NotAllowed, Refusal
 from accounts.forms import show_refusal
 from accounts.models import User
+from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import second_factor, waiting
 from accounts.sign_on.forms import CodeForm, PasswordForm
@@ -60,7 +61,7 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
             refusal = refused
         else:
             finish(request, held.user, held.target, how="password and code")
-            return _codes(request, codes, held.target)
+            return remembered(_codes(request, codes, held.target), held.user)
     offer = second_factor.offer(held.user, secret)
     return _ask_for_code(request, "accounts/sign_in_set_up.html", form, refusal, offer=offer)
 

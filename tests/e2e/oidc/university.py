@@ -1,13 +1,13 @@
 """A university with an OpenID Connect provider: a certified one, on loopback, for tests.
 
-For a Berth of `tests/e2e/stack.py` whose people sign in there:
+For a whole Berth whose people sign in there:
 
-    with university(folder, "http://127.0.0.1:8123/sign-in/oidc/callback/") as uni:
+    stack = Stack(folder / "berth")
+    with university(folder, stack.address + "/sign-in/oidc/callback/") as uni:
         uni.person("ada", groups=["vision-team"])
-        stack = Stack(folder / "berth", PORT="8123", **uni.settings("vision-team=demo:member"))
+        stack.environ |= uni.settings("vision-team=demo:member")
+        stack.start()
 
-A `Stack` chooses its port itself: make it first (`stack = Stack(...)`), start the provider with
-`stack.address + "/sign-in/oidc/callback/"`, then `stack.environ |= uni.settings(...)` and `stack.start()`.
 In a browser the provider's page asks for “University name”: type the user name and press “Continue”.
 """
 
