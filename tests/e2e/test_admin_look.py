@@ -1,0 +1,115 @@
+"""Every page of the admin in a browser: no error in its console, nothing wider than a phone, no serious fault."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, ViewportSize
+
+from accounts.models import AuditEntry
+from clusters.models import Cluster, UnknownCause
+from quotas.models import Claim, Quota, TenantLimit
+from tests.cast import Cast, make_cast
+from tests.e2e.browsing import signed_in
+from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+Theme = Literal["light", "dark"]
+
+
+def some_of_everything(cast: Cast) -> dict[str, object]:
+    """Something in each list, and something that needs attention of each kind; a row of each to open."""
+    running = make_workspace(cast, cast.bob, name="train")
+    make_workspace(cast, cast.carol, Phase.WAITING, name="evaluate")
+    make_workspace(cast, cast.bob, Phase.FAILED, name="try")
+    Claim.objects.filter(pk=running.run).update(end_unproven_since=timezone.now())
+    Quota.objects.filter(tenant=cast.demo).update(nominal_gpus=0)
+    limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=1)
+    Cluster.objects.update(unreachable_since=timezone.now(), kubeconfig_path="/absent")
+    UnknownCause.objects.create(
+        digest="0", source="scheduler", text="0/4 nodes are available: who knows why."
+    )
+    quota = Quota.objects.filter(tenant=cast.demo).get()
+    data = {
+        "name": str(quota),
+        "fields": ["nominal_gpus"],
+        "before": {"nominal_gpus": 4},
+        "after": {"nominal_gpus": 0},
+    }
+    entry = AuditEntry.objects.create(
+        action="quota.change", target_kind="quota", target_id=str(quota.pk), tenant=cast.demo, data=data
+    )
+    return {
+        "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
+        "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
+        "quotas/tenantlimit": limit.pk, "quotas/claim": running.run, "workspaces/image": cast.image.pk,
+        "workspaces/workspace": running.pk,
+    }  # fmt: skip
+
+
+def preview_of_a_deactivation(page: Page) -> None:
+    page.goto("/admin/accounts/user/")
+    page.locator("tr", has_text="bob@").locator("input.action-select").check()
+    page.get_by_label("Action:").select_option("deactivate")
+    page.get_by_role("button", name="Go").click()
+    page.get_by_role("heading", name="Deactivate people").wait_for()
+
+
+def lowering_of_a_limit(page: Page) -> None:
+    page.goto("/admin/quotas/tenantlimit/")
+    page.locator("input[name=form-0-workspaces]").fill("0")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="Lower below what is in use").wait_for()
+
+
+def test_of_a_cluster(page: Page) -> None:
+    page.goto("/admin/clusters/cluster/")
+    page.get_by_role("link", name="Main").click()
+    page.get_by_role("button", name="Test the connection", exact=True).click()
+    page.get_by_text("1 thing is missing.").wait_for()
+
+
+test_of_a_cluster.__test__ = False  # type: ignore[attr-defined]
+STEPS = (preview_of_a_deactivation, lowering_of_a_limit, test_of_a_cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", SMALLEST)])
+def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
+    browser: Browser, address: str, theme: Theme, viewport: ViewportSize
+) -> None:
+    cast = make_cast()
+    rows = some_of_everything(cast)
+    paths = [
+        "",
+        "quotas/quota/",
+        "quotas/claim/",
+        "accounts/user/add/",
+        *(f"{name}/{pk}/change/" for name, pk in rows.items()),
+        f"quotas/quota/{rows['quotas/quota']}/history/",
+        f"workspaces/image/{rows['workspaces/image']}/delete/",
+        f"quotas/quota/{rows['quotas/quota']}/delete/",
+    ]
+    with signed_in(browser, address, cast.admin.user, color_scheme=theme, viewport=viewport) as context:
+        page = context.new_page()
+        said = complaints(page)
+        wrong: list[str] = []
+        for path in paths:
+            page.goto(f"/admin/{path}", wait_until="load")
+            wrong += [f"{path}: {fault}" for fault in looked_at(page, said)]
+        for step in STEPS:
+            step(page)
+            wrong += [f"{step.__name__}: {fault}" for fault in looked_at(page, said)]
+        assert wrong == []
+
+
+def looked_at(page: Page, said: list[str]) -> list[str]:
+    """What the browser said counts until the measuring begins, which makes a noise of its own."""
+    found = [*said, *overflow(page), *faults(page)]
+    said.clear()
+    return found
