@@ -156,8 +156,10 @@ class LaunchForm(forms.Form):
         pools: Sequence[PoolChoice],
     ) -> None:
         super().__init__(data, initial=DEFAULTS | {"once": uuid.uuid4()} | initial, label_suffix="")
-        for field in self.fields.values():
+        for name, field in self.fields.items():
             field.error_messages |= LIMITS
+            if name in {"image", "flavor"}:
+                field.error_messages["required"] = _("Choose one.")
         self.images = images
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
@@ -211,6 +213,7 @@ class LaunchForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """All faults at once. What is filled in under "Find me a GPU" counts only when that is chosen."""
         cleaned = super().clean() or self.cleaned_data
+        self.errors.pop("once", None)  # a broken token is none
         if not self.finds:
             for name in FINDING:
                 self.errors.pop(name, None)

@@ -34,6 +34,8 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         "curl": curl(root + reverse("api-v1:workspaces"), body_of_form(form)),
         "finds": form.finds,
     }
+    if not form.chosen_flavor:
+        return context
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
     try:

@@ -92,7 +92,7 @@ def launch_once(actor: Actor, form: LaunchForm, request: HttpRequest) -> str:
     def work() -> str:
         return str(launching.launch(actor, form.spec()).pk)
 
-    return done_once(actor.user, request.POST, work) if form.cleaned_data["once"] else work()
+    return done_once(actor.user, request.POST, work) if form.cleaned_data.get("once") else work()
 
 
 def page(

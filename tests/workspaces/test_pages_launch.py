@@ -82,6 +82,16 @@ def test_more_than_the_tenant_may_have_is_refused_at_the_size(cast: Cast) -> Non
     assert "your tenant may use 4" in error[1]
 
 
+def test_what_is_not_chosen_is_asked_for(cast: Cast) -> None:
+    page = browser(cast.bob).post("/launch/", {"tenant": "demo"})
+    assert words(page).count("Choose one.") == 2
+    assert "Fill this in." in words(page)
+
+
+def test_a_broken_token_of_the_form_hinders_nobody(cast: Cast) -> None:
+    assert browser(cast.bob).post("/launch/", SENT | {"once": "nonsense"}).status_code == 302
+
+
 def test_only_looking_launches_nothing(cast: Cast) -> None:
     page = browser(cast.bob).post("/launch/", SENT | {"look": "1"})
     assert page.status_code == 200
