@@ -39,7 +39,7 @@ def audit_trail(request: HttpRequest) -> HttpResponse:
         return redirect("audit")
     asked = {name: value for name, value in request.GET.items() if name in found.filters and value}
     context = {
-        "section": "tenants",
+        "section": "audit",
         "form": found.form,
         "asked": asked,
         "tenants": trail.visible_in(actor).order_by("name"),

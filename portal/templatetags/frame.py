@@ -7,6 +7,8 @@ from typing import Any
 import structlog
 from django import template
 
+from accounts.access import owned_tenants
+from accounts.rest.actors import actor_of
 from accounts.tenancy import current_tenant, tenants_to_choose
 
 register = template.Library()
@@ -22,6 +24,15 @@ def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
         "request": request,
         "csrf_token": context.get("csrf_token"),
     }
+
+
+@register.simple_tag(takes_context=True)
+def may_read_trail(context: dict[str, Any]) -> bool:
+    """Owners read what happened in their tenants, admins all of it. Asked once per page."""
+    known = vars(context["request"])
+    if "may_read_trail" not in known:
+        known["may_read_trail"] = owned_tenants(actor_of(context["request"])).exists()
+    return bool(known["may_read_trail"])
 
 
 @register.simple_tag

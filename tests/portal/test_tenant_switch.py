@@ -63,3 +63,11 @@ def test_who_leaves_the_chosen_tenant_sees_the_rest(cast: Cast) -> None:
     client.post("/tenant/", {"tenant": "second"})
     cast.bob.user.memberships.filter(tenant=cast.second).delete()
     assert chosen(client, cast.bob) is None
+
+
+def test_the_trail_stands_in_the_rail_of_who_may_read_it(cast: Cast) -> None:
+    shown = {
+        name: b'href="/audit/"' in browser(getattr(cast, name)).get("/gpus/").content
+        for name in ("alice", "bob", "admin")
+    }
+    assert shown == {"alice": True, "bob": False, "admin": True}

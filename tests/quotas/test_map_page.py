@@ -96,6 +96,13 @@ def test_a_claim_whose_end_nobody_has_proven_is_held_back(cast: Cast) -> None:
     assert "1 held back · 3 free" in page_of(cast.bob)
 
 
+def test_a_pool_out_of_use_says_so(cast: Cast) -> None:
+    assert "This pool is out of use." not in page_of(cast.bob)
+    cast.pool.is_open = False
+    cast.pool.save()
+    assert "This pool is out of use." in page_of(cast.bob)
+
+
 @pytest.mark.parametrize("sharing", Sharing.values)
 def test_every_way_of_sharing_is_explained(cast: Cast, sharing: str) -> None:
     cast.pool.sharing, cast.pool.units_per_gpu, cast.pool.unit_memory_mib = sharing, 4, 10_240
