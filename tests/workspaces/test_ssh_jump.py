@@ -42,10 +42,11 @@ async def ended(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[byt
 # --- Who is let in, and to where
 
 
-@pytest.mark.parametrize("name", ["{id}", "berth-{id}", "exp-1", "EXP-1", "berth-exp-1"])
-async def test_its_person_reaches_it_by_id_and_by_name(stage: Stage, name: str) -> None:
+async def test_its_person_reaches_it_by_id_and_by_name(stage: Stage) -> None:
+    own_id = str(stage.workspace.pk)
     async with await stage.connect() as connection:
-        assert await echoes(await stage.open(connection, name.format(id=stage.workspace.pk)))
+        for name in (own_id, f"berth-{own_id}", "exp-1", "EXP-1", "berth-exp-1"):
+            assert await echoes(await stage.open(connection, name))
 
 
 async def test_nobody_else_gets_there_and_hears_the_same_as_for_what_does_not_exist(stage: Stage) -> None:
@@ -73,11 +74,11 @@ async def test_a_key_opens_its_own_persons_name_alone(stage: Stage) -> None:
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("phase", [Phase.STOPPED, Phase.STARTING, Phase.STOPPING, Phase.FAILED])
-async def test_only_what_is_ready_is_reached(stage: Stage, phase: Phase) -> None:
-    await in_thread(Workspace.objects.update)(phase=phase)
+async def test_only_what_is_ready_is_reached(stage: Stage) -> None:
     async with await stage.connect() as connection:
-        assert "is ready" in (await stage.refusal(connection, "exp-1"))[1]
+        for phase in set(Phase) - {Phase.READY}:
+            await in_thread(Workspace.objects.update)(phase=phase)
+            assert "is ready" in (await stage.refusal(connection, "exp-1"))[1]
 
 
 async def test_a_name_that_two_of_ones_own_share_means_neither(stage: Stage) -> None:

@@ -55,10 +55,11 @@ async def test_no_name_leads_to_an_address(stage: Stage) -> None:
     server.close()
 
 
-@pytest.mark.parametrize("port", [0, 1, 23, 80, 5432, 8888, 65535, 2**32 - 1])
-async def test_of_a_workspace_only_ssh_is_reached(stage: Stage, port: int) -> None:
+async def test_of_a_workspace_only_ssh_is_reached(stage: Stage) -> None:
     async with await stage.connect() as connection:
-        assert await stage.refusal(connection, "exp-1", port) == await stage.refusal(connection, "nothing")
+        missing = await stage.refusal(connection, "nothing")
+        for port in (0, 1, 23, 80, 5432, 8888, 65535, 2**32 - 1):
+            assert await stage.refusal(connection, "exp-1", port) == missing
     assert stage.upstream.connections == 0
 
 
@@ -187,12 +188,11 @@ async def test_a_certificate_of_ones_own_making_is_worth_nothing(stage: Stage) -
             )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["bob ", " bob", "Bob", "'; --", "x" * 2000, "root", "*"])
-async def test_odd_names_are_nobodys_and_reach_no_log(
-    stage: Stage, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, logger="workspaces"), pytest.raises(REFUSED):
-        await stage.connect(name, key="bob")
+async def test_odd_names_are_nobodys_and_reach_no_log(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="workspaces"):
+        for name in ("bob ", " bob", "Bob", "'; --", "x" * 2000, "root", "*"):
+            with pytest.raises(REFUSED):
+                await stage.connect(name, key="bob")
     assert caplog.messages == []
 
 
@@ -210,16 +210,17 @@ WEAK: tuple[dict[str, Any], ...] = (
     {"compression_algs": ["zlib@openssh.com"]},
     {"kex_algs": ["diffie-hellman-group1-sha1"]},
     {"mac_algs": ["hmac-md5"], "encryption_algs": ["aes256-ctr"]},
-    {"signature_algs": ["ssh-rsa"]},
 )
 
 
-@pytest.mark.parametrize("weak", WEAK, ids=str)
-async def test_what_is_weak_is_not_spoken(stage: Stage, weak: dict[str, Any]) -> None:
-    if "signature_algs" in weak:
-        stage.keys["bob"] = asyncssh.generate_private_key("ssh-rsa")
+async def test_what_is_weak_is_not_spoken(stage: Stage) -> None:
+    (await stage.connect()).close()
+    for weak in WEAK:
+        with pytest.raises(REFUSED):
+            await stage.connect(**weak)
+    stage.keys["bob"] = asyncssh.generate_private_key("ssh-rsa")
     with pytest.raises(REFUSED):
-        await stage.connect(**weak)
+        await stage.connect(signature_algs=["ssh-rsa"])
 
 
 # --- Everybody's time and memory
@@ -265,16 +266,20 @@ async def test_a_stranger_is_not_listened_to_without_end(stage: Stage) -> None:
         await asyncio.wait_for(reader.read(), 5)  # long before its time is over
 
 
-@pytest.mark.parametrize(
-    "text", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" * 99, b"\x00" * 4096, b"SSH-1.5-x\r\n", b"\n" * 999]
-)
-async def test_what_is_not_ssh_is_hung_up_on(stage: Stage, text: bytes) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
-    writer.write(text)
-    writer.write_eof()
-    with suppress(ConnectionError):
-        await asyncio.wait_for(reader.read(), 5)
-    writer.close()
+async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
+    for text in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01" * 99,
+        b"\x00" * 4096,
+        b"SSH-1.5-x\r\n",
+        b"\n" * 999,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
+        writer.write(text)
+        writer.write_eof()
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), 5)
+        writer.close()
     async with await stage.connect() as connection:
         await stage.open(connection)
 
@@ -340,7 +345,9 @@ async def test_who_promises_to_read_everything_and_reads_nothing_fills_no_memory
     connection.abort()
 
 
-async def test_who_asks_and_never_takes_the_answer_is_no_longer_asked(stage: Stage) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_who_asks_and_never_takes_the_answer_is_no_longer_heard(stage: Stage) -> None:
     connection = await stage.connect()
     wire = stop_reading(connection)
     packet = asyncssh.packet.String("keepalive@openssh.com") + b"\x01"
@@ -351,7 +358,7 @@ async def test_who_asks_and_never_takes_the_answer_is_no_longer_asked(stage: Sta
                 connection.send_packet(80, packet)  # a global request that wants a reply
             await asyncio.sleep(0)
 
-    await asyncio.wait_for(pester(), 40)  # so the jump has stopped reading
+    await asyncio.wait_for(pester(), 150)  # so the jump has stopped reading
     async with await stage.connect() as other:
         await stage.open(other)
     connection.abort()
