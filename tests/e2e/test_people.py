@@ -1,12 +1,12 @@
-"""The profile in a browser: a private key stays on the machine, and times stand in the right place."""
+"""People's pages in a browser: a private key stays on the machine, times stand in the right place, a table comes."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Browser
 
-from accounts import ssh_keys
-from accounts.models import User
+from accounts import members, ssh_keys
+from accounts.models import Role, User
 from tests.cast import make_cast
 from tests.e2e.browsing import signed_in
 
@@ -52,3 +52,20 @@ def test_times_stand_where_the_browser_is_and_then_where_the_person_says(
         page.get_by_text("Your choice is kept").wait_for()
         assert "CE" in str(page.locator(exact).get_attribute("title"))
     assert User.objects.get(username="bob").time_zone == "Europe/Berlin"
+
+
+def test_the_trail_that_is_shown_can_be_taken_along_as_a_table(browser: Browser, address: str) -> None:
+    cast = make_cast()
+    members.set_role(cast.alice, cast.demo, "carol", Role.VIEWER)
+    with signed_in(browser, address, cast.alice.user) as context:
+        page = context.new_page()
+        page.goto("/audit/")
+        page.get_by_label("Search").fill("carol")
+        page.get_by_role("button", name="Show").click()
+        page.get_by_text("alice let carol in, as viewer.").wait_for()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download as CSV").click()
+        lines = download.value.path().read_text().splitlines()
+    assert download.value.suggested_filename == "audit.csv"
+    assert len(lines) == 2
+    assert ",alice,done,member.add,demo,user," in lines[1]
