@@ -166,15 +166,15 @@ def figures() -> list[dict[str, Any]]:
     nodes = nodes_of(pools)
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED).order_by()
     held = dict(admitted.values_list("pool_id").annotate(units=Sum("units")))
-    rows = [
-        {
-            "pool": pool,
-            "used": as_gpus(held.get(pool.pk, 0), pool.units_per_gpu),
-            "limit": as_gpus(sum(room.units for room in nodes[pool.pk].whole), pool.units_per_gpu),
-        }
-        for pool in pools
-    ]
-    return [
-        row | {"percent": min(100, round(100 * row["used"] / row["limit"])) if row["limit"] else 0}
-        for row in rows
-    ]
+    rows = []
+    for pool in pools:
+        units, most = held.get(pool.pk, 0), sum(room.units for room in nodes[pool.pk].whole)
+        rows.append(
+            {
+                "pool": pool,
+                "used": as_gpus(units, pool.units_per_gpu),
+                "limit": as_gpus(most, pool.units_per_gpu),
+                "percent": min(100, round(100 * units / most)) if most else 0,
+            }
+        )
+    return rows

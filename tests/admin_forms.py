@@ -39,5 +39,5 @@ def confirm(client: Client, path: str, page: HttpResponse) -> HttpResponse:
     return answer
 
 
-def text_of(page: HttpResponse) -> str:
-    return page.content.decode()
+def text_of(page: Any) -> str:
+    return str(page.content.decode())

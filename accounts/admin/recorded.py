@@ -46,7 +46,7 @@ class Page(admin.ModelAdmin[M]):
         """Where people see it, if they do."""
         return ""
 
-    def buttons(self, request: HttpRequest, obj: M) -> list[tuple[str, StrOrPromise]]:
+    def buttons(self, request: HttpRequest, obj: M) -> list[tuple[str, str]]:
         """Actions of the list that are offered on the object's page too: (name, words)."""
         return []
 
@@ -72,7 +72,7 @@ class Page(admin.ModelAdmin[M]):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
-        if not self.has_view_or_change_permission(request, obj):  # type: ignore[attr-defined]
+        if not self.has_view_or_change_permission(request, obj):
             raise PermissionDenied
         pages = self.get_paginator(request, AuditEntry.objects.filter(self.about(obj)), HISTORY_PAGE)
         page = pages.get_page(request.GET.get("p"))

@@ -61,7 +61,7 @@ class ConfirmEnd(Previewed[Claim]):
             return Effect(
                 str(claim.pk), whom, refused=_("Its pod was not lost from sight: stop its workspace instead.")
             )
-        since = date_format(claim.end_unproven_since, "DATETIME_FORMAT")
+        since = date_format(claim.end_unproven_since or claim.created_at, "DATETIME_FORMAT")
         gpus = as_gpus(claim.units, claim.pool.units_per_gpu)
         return Effect(
             str(claim.pk),

@@ -70,7 +70,7 @@ class ConfirmsLowering(RecordedPage[M]):
         return self._ask(request, lowered) if asks else response
 
     def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
-        messages.get_messages(request)._queued_messages.clear()  # what they told was undone
+        list(messages.get_messages(request))  # what they told was undone
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.admin_site.each_context(request),

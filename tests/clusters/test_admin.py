@@ -48,7 +48,7 @@ def cluster_at(path: Path | str, **fields: Any) -> Cluster:
 def result_of(client: Client, cluster: Cluster) -> str:
     answer = client.post(f"/admin/clusters/cluster/{cluster.pk}/test/")
     assert answer.status_code == 200
-    return text_of(answer)  # type: ignore[arg-type]
+    return text_of(answer)
 
 
 def changed(kubeconfig: str, folder: Path, **parts: Any) -> Path:
@@ -196,7 +196,7 @@ def test_saving_may_test_at_once(admin: Client, tmp_path: Path) -> None:
     initial = page.context["adminform"].form.initial
     form = {name: value for name, value in initial.items() if isinstance(value, str | int)}
     answer = admin.post(page.request["PATH_INFO"], form | {"name": "Renamed", "_test": "yes"})
-    assert "is not there." in text_of(answer)  # type: ignore[arg-type]
+    assert "is not there." in text_of(answer)
     assert Cluster.objects.get().name == "Renamed"
 
 
@@ -213,7 +213,7 @@ def test_a_cluster_with_pools_is_kept(admin: Client, tmp_path: Path) -> None:
     cluster = cluster_at(tmp_path)
     pool = Pool.objects.create(slug="a100", name="A100", cluster=cluster)
     path = f"/admin/clusters/cluster/{cluster.pk}/delete/"
-    assert "It has pools: A100. Delete those first." in text_of(admin.get(path))  # type: ignore[arg-type]
+    assert "It has pools: A100. Delete those first." in text_of(admin.get(path))
     admin.post(path, {"post": "yes"})
     assert Cluster.objects.exists()
     pool.delete()

@@ -27,7 +27,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     running = make_workspace(cast, cast.bob, name="train")
     make_workspace(cast, cast.carol, Phase.WAITING, name="evaluate")
     make_workspace(cast, cast.bob, Phase.FAILED, name="try")
-    Claim.objects.filter(pk=running.run).update(end_unproven_since=timezone.now())
+    Claim.objects.filter(holder_id=running.pk).update(end_unproven_since=timezone.now())
     Quota.objects.filter(tenant=cast.demo).update(nominal_gpus=0)
     limit = TenantLimit.objects.create(tenant=cast.demo, workspaces=1)
     Cluster.objects.update(unreachable_since=timezone.now(), kubeconfig_path="/absent")
