@@ -24,7 +24,7 @@ UNKEPT = tuple(
     f'"{name}' for name in ("Report-Msgid", "POT-Creation", "PO-Revision", "Last-Translator", "Generated")
 )
 KEYWORDS: dict[str, Any] = {
-    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop")),
+    **dict.fromkeys(("_", "_lazy", "gettext", "gettext_lazy", "gettext_noop")),
     **dict.fromkeys(("ngettext", "ngettext_lazy"), (1, 2)),
     **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
     **dict.fromkeys(("npgettext", "npgettext_lazy"), ((1, "c"), 2, 3)),
