@@ -136,6 +136,7 @@ def _become_deleted(workspace: Workspace) -> None:
     with changing(workspace.pk) as row:
         code = "deleted_with_files" if row.delete_disk else "deleted"
         row.deleted_at = timezone.now()
+        row.next_size = None
         row.message_code, row.message_data = code, {}
         tell(row, code)
 
