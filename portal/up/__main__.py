@@ -91,7 +91,8 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
             plan.server.wait_until_ready()
             plan.server.ensure_database()
     if plan.has_trial_cluster:
-        pods = "processes of this machine" if plan.settings["BERTH_DEVCLUSTER_PODS"] == "process" else "only played"
+        played = plan.settings["BERTH_DEVCLUSTER_PODS"] == "played"
+        pods = "only played" if played else "processes of this machine"
         with starting("cluster", f"a trial cluster; its pods are {pods}"):
             plan.state.kubeconfig.unlink(missing_ok=True)  # written when the cluster is ready
             supervisor.start("cluster")
