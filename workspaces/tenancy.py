@@ -74,7 +74,9 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
     return {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"from": [*everywhere_but(cluster.pod_cidrs), *berths_own_pods(cluster)], "ports": ports}],
+        "ingress": [
+            {"from": [*everywhere_but(cluster.pod_cidrs), *berths_own_pods(cluster)], "ports": ports}
+        ],
         "egress": [{"ports": dns}, {"to": everywhere_but([*forbidden, *METADATA_ADDRESSES])}],
     }
 

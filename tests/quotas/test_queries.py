@@ -146,7 +146,7 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
     assert queue["reason"]["code"] == "no_free_gpus"
 
 
-def outlook(stage: Stage, gpus: int, **values: Any) -> queries.Outlook:
+def outlook(stage: Stage, gpus: int, **values: Any) -> outlooks.Outlook:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
     return outlooks.outlook(units=gpus, **(defaults | values))

@@ -21,7 +21,8 @@ from tests.workspaces.gateway_stage import MIB, Stage, staged
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import in_thread
 from workspaces.gateway import hosts
-from workspaces.gateway.door import ENTER, local
+from workspaces.gateway.door import local
+from workspaces.gateway.hosts import ENTER
 from workspaces.models import GatewayPass, Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
