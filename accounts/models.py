@@ -100,7 +100,7 @@ class Tenant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.CharField(_("slug"), max_length=40, unique=True, validators=[valid_slug])
     name = models.CharField(_("name"), max_length=120)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 
     class Meta:
@@ -123,8 +123,12 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("tenant")
+    )
+    user = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("user")
+    )
     role = models.CharField(_("role"), max_length=8, choices=Role, default=Role.MEMBER)
     by_group = models.BooleanField(
         default=False,
@@ -148,11 +152,11 @@ class SSHKey(models.Model):
     """A public key that may log in to its owner's workspaces."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="ssh_keys")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="ssh_keys", verbose_name=_("user"))
     name = models.CharField(_("name"), max_length=80)
     public_key = models.TextField(_("public key"), help_text=_("One line in OpenSSH's format."))
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("SSH key")
@@ -178,15 +182,15 @@ class APIToken(models.Model):
     """A token for scripts: found by its prefix, checked by its digest; the secret itself is shown once."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens", verbose_name=_("user"))
     name = models.CharField(_("name"), max_length=80)
-    prefix = models.CharField(max_length=12, unique=True)
+    prefix = models.CharField(_("prefix"), max_length=12, unique=True)
     digest = models.CharField(max_length=64, help_text=_("SHA-256 of the whole token, in hex."))
     scopes = ArrayField(models.CharField(max_length=16, choices=Scope), verbose_name=_("scopes"))
     tenant = models.ForeignKey(
         Tenant, null=True, blank=True, on_delete=models.CASCADE, verbose_name=_("only in this tenant")
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires"))
     last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
     revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
@@ -222,17 +226,21 @@ class AuditEntry(models.Model):
         DONE = "done", _("done")
         REFUSED = "refused", _("refused")
 
-    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    at = models.DateTimeField(_("time"), auto_now_add=True, db_index=True)
     actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
-    actor_name = models.CharField(max_length=150, blank=True, help_text=_("Kept when the person is removed."))
-    action = models.CharField(
-        max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch")
+    actor_name = models.CharField(
+        _("actor name"), max_length=150, blank=True, help_text=_("Kept when the person is removed.")
     )
-    outcome = models.CharField(max_length=8, choices=Outcome, default=Outcome.DONE)
-    tenant = models.ForeignKey(Tenant, null=True, on_delete=models.SET_NULL, related_name="+")
-    target_kind = models.CharField(max_length=32, blank=True)
-    target_id = models.CharField(max_length=64, blank=True)
-    address = models.GenericIPAddressField(null=True)
+    action = models.CharField(
+        _("action"), max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch")
+    )
+    outcome = models.CharField(_("outcome"), max_length=8, choices=Outcome, default=Outcome.DONE)
+    tenant = models.ForeignKey(
+        Tenant, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("tenant")
+    )
+    target_kind = models.CharField(_("target kind"), max_length=32, blank=True)
+    target_id = models.CharField(_("target id"), max_length=64, blank=True)
+    address = models.GenericIPAddressField(_("address"), null=True)
     data = models.JSONField(default=dict, help_text=_("Never a secret."))
 
     class Meta:

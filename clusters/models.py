@@ -91,8 +91,8 @@ class Cluster(models.Model):
     denied_cidrs = text_list(_("other networks that workspaces must not reach"))
     # What was seen: written by the watcher and by `doctor` only when it changed.
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)
-    unreachable_since = models.DateTimeField(null=True, editable=False)
-    unreachable_reason = models.TextField(blank=True, editable=False)
+    unreachable_since = models.DateTimeField(_("unreachable since"), null=True, editable=False)
+    unreachable_reason = models.TextField(_("unreachable reason"), blank=True, editable=False)
 
     class Meta:
         verbose_name = _("cluster")
@@ -177,11 +177,11 @@ class UnknownCause(models.Model):
     """A message of the cluster that no rule explains: shown raw, counted, to be given a rule."""
 
     digest = models.CharField(max_length=64, primary_key=True)
-    source = models.CharField(max_length=32)
-    text = models.TextField()
-    count = models.PositiveIntegerField(default=1)
-    first_at = models.DateTimeField(auto_now_add=True)
-    last_at = models.DateTimeField(auto_now=True)
+    source = models.CharField(_("source"), max_length=32)
+    text = models.TextField(_("text"))
+    count = models.PositiveIntegerField(_("count"), default=1)
+    first_at = models.DateTimeField(_("first at"), auto_now_add=True)
+    last_at = models.DateTimeField(_("last at"), auto_now=True)
 
     class Meta:
         verbose_name = _("unexplained message")

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import Tenant
 from clusters.models import Cluster
@@ -43,7 +44,9 @@ class Pool(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
     name = models.CharField(_("name"), max_length=120)
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="pools")
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="pools", verbose_name=_("cluster")
+    )
     node_labels = models.JSONField(
         _("node labels"),
         default=dict,
@@ -72,10 +75,12 @@ class Pool(models.Model):
     cpu_overcommit = models.DecimalField(_("CPU overcommit"), max_digits=5, decimal_places=2, default=1)
     memory_overcommit = models.DecimalField(_("memory overcommit"), max_digits=5, decimal_places=2, default=1)
     is_open = models.BooleanField(
-        _("in use"),
+        pgettext_lazy("a pool that is open", "in use"),
         default=True,
         db_default=True,
-        help_text=_("Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting."),
+        help_text=_(
+            "Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting."
+        ),
     )
     # An admission pass is on its way; set by whoever enqueues it, cleared by the pass before it reads.
     pass_queued_at = models.DateTimeField(null=True, editable=False)
@@ -114,7 +119,7 @@ class Flavor(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
     name = models.CharField(_("name"), max_length=120)
-    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="flavors")
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="flavors", verbose_name=_("pool"))
     units = models.PositiveIntegerField(_("units"), default=0, help_text=_("GPUs, instances or replicas."))
     cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
     memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
@@ -131,15 +136,19 @@ class Flavor(models.Model):
 class Quota(models.Model):
     """What a tenant may use of a pool, in GPUs. No row for a pool with GPUs: none of it."""
 
-    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="quotas")
-    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="quotas")
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, related_name="quotas", verbose_name=_("tenant")
+    )
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="quotas", verbose_name=_("pool"))
     nominal_gpus = models.PositiveIntegerField(
         _("own GPUs"), default=0, help_text=_("Whole GPUs that the tenant may use of this pool at once.")
     )
     borrowing_limit_gpus = models.PositiveIntegerField(
         _("may borrow"),
         default=0,
-        help_text=_("GPUs beyond its own, while others leave them free. Not yet lent: its own are the limit."),
+        help_text=_(
+            "GPUs beyond its own, while others leave them free. Not yet lent: its own are the limit."
+        ),
     )
 
     class Meta:
@@ -162,7 +171,9 @@ class Quota(models.Model):
 class TenantLimit(models.Model):
     """What a tenant may use over all pools; empty means no limit."""
 
-    tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, related_name="limit")
+    tenant = models.OneToOneField(
+        Tenant, on_delete=models.CASCADE, related_name="limit", verbose_name=_("tenant")
+    )
     cpu_millicores = models.PositiveIntegerField(
         _("CPU (millicores)"), null=True, blank=True, help_text=_("1000 are one core. Empty: no limit.")
     )
@@ -195,30 +206,38 @@ class Claim(models.Model):
         JOB = "job", _("job")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="claims")
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="claims")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="claims")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="claims", verbose_name=_("pool"))
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="claims", verbose_name=_("tenant")
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="claims", verbose_name=_("user")
+    )
     holder_kind = models.CharField(max_length=12, choices=Holder)
     holder_id = models.UUIDField()
-    units = models.PositiveIntegerField()
-    cpu_millicores = models.PositiveIntegerField(help_text=_("What the pod requests, after overcommit."))
-    memory_mib = models.PositiveIntegerField(help_text=_("What the pod requests, after overcommit."))
-    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    units = models.PositiveIntegerField(_("units"))
+    cpu_millicores = models.PositiveIntegerField(
+        _("CPU (millicores)"), help_text=_("What the pod requests, after overcommit.")
+    )
+    memory_mib = models.PositiveIntegerField(
+        _("memory (MiB)"), help_text=_("What the pod requests, after overcommit.")
+    )
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
     # The queue: higher priority first, then the place; one sent back keeps its old place (front of its priority).
-    priority = models.SmallIntegerField(default=0)
+    priority = models.SmallIntegerField(_("priority"), default=0)
     place = models.BigIntegerField()
     attempt = models.PositiveSmallIntegerField(
-        default=0, help_text=_("How often it was sent back to the queue.")
+        _("attempt"), default=0, help_text=_("How often it was sent back to the queue.")
     )
     not_before = models.DateTimeField(null=True)
     reason_code = models.CharField(max_length=64, blank=True, help_text=_("Why it waits, as last decided."))
     reason_data = models.JSONField(default=dict)
-    node = models.CharField(max_length=253, blank=True, help_text=_("Chosen at admission."))
-    created_at = models.DateTimeField(auto_now_add=True)
-    admitted_at = models.DateTimeField(null=True)
-    released_at = models.DateTimeField(null=True)
+    node = models.CharField(_("node"), max_length=253, blank=True, help_text=_("Chosen at admission."))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    admitted_at = models.DateTimeField(_("admitted at"), null=True)
+    released_at = models.DateTimeField(_("released at"), null=True)
     # Its pod vanished while it ran: nobody has proven its end, so the units stay held until an admin says so.
-    end_unproven_since = models.DateTimeField(null=True)
+    end_unproven_since = models.DateTimeField(_("end unproven since"), null=True)
 
     class Meta:
         verbose_name = _("claim")

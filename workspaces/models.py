@@ -98,16 +98,24 @@ class Workspace(models.Model):
     """A named Jupyter + SSH environment of one person in one tenant; started and stopped many times."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workspaces")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces")
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="workspaces", verbose_name=_("tenant")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workspaces", verbose_name=_("owner")
+    )
     name = models.CharField(_("name"), max_length=63)
-    image = models.ForeignKey(Image, on_delete=models.PROTECT, related_name="+")
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
-    flavor = models.ForeignKey(Flavor, null=True, on_delete=models.SET_NULL, related_name="+")
-    units = models.PositiveIntegerField(default=0)
-    cpu_millicores = models.PositiveIntegerField()
-    memory_mib = models.PositiveIntegerField()
-    disk_mib = models.PositiveIntegerField(default=0, help_text=_("A local disk beside the home; 0: none."))
+    image = models.ForeignKey(Image, on_delete=models.PROTECT, related_name="+", verbose_name=_("image"))
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    flavor = models.ForeignKey(
+        Flavor, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("flavor")
+    )
+    units = models.PositiveIntegerField(_("units"), default=0)
+    cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
+    memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
+    disk_mib = models.PositiveIntegerField(
+        _("local disk (MiB)"), default=0, help_text=_("A local disk beside the home; 0: none.")
+    )
     env = models.JSONField(default=dict, blank=True)
     repository = models.CharField(max_length=1024, blank=True)
     priority = models.SmallIntegerField(default=0)
@@ -118,46 +126,48 @@ class Workspace(models.Model):
     # The size from the next start on, as sizing.Size writes it; null: as now.
     next_size = models.JSONField(null=True)
 
-    desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
+    desired = models.CharField(_("desired"), max_length=8, choices=Desired, default=Desired.RUNNING)
     delete_disk = models.BooleanField(default=False, help_text=_("A deletion takes home and disk along."))
     ending = models.CharField(max_length=12, choices=Ending, blank=True)
 
     # The current run, or the last one: the id of its claim.
-    run = models.UUIDField(null=True)
-    phase = models.CharField(max_length=8, choices=Phase, default=Phase.WAITING)
+    run = models.UUIDField(_("run"), null=True)
+    phase = models.CharField(_("phase"), max_length=8, choices=Phase, default=Phase.WAITING)
     message_code = models.CharField(max_length=64, blank=True)
     message_data = models.JSONField(default=dict)
     step = models.CharField(
-        max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last.")
+        _("step"), max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last.")
     )
-    step_since = models.DateTimeField()
+    step_since = models.DateTimeField(_("step since"))
     # {code, data, at} of why the last start did not succeed, else null.
     failure = models.JSONField(null=True)
     # What is in the way of the step under way, and for what may end the run, since when: {code: RFC 3339 time}.
     troubles = models.JSONField(default=dict)
-    node = models.CharField(max_length=253, blank=True)
+    node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
     jupyter_port = models.PositiveIntegerField(null=True)
     ssh_port = models.PositiveIntegerField(null=True)
     # The pod of the run as last seen; its end is proven when it was seen in a terminal phase.
-    pod_uid = models.CharField(max_length=64, blank=True)
+    pod_uid = models.CharField(_("pod uid"), max_length=64, blank=True)
     pod_ended = models.BooleanField(default=True)
     container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
 
     # Claims that may hold data, and the volumes that are kept for them: {claim: volume}.
     volumes = models.JSONField(default=dict)
 
-    created_at = models.DateTimeField(auto_now_add=True)
-    started_at = models.DateTimeField(null=True, help_text=_("When the current run was admitted."))
-    ready_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    started_at = models.DateTimeField(
+        _("started at"), null=True, help_text=_("When the current run was admitted.")
+    )
+    ready_at = models.DateTimeField(_("ready at"), null=True)
     stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run is over."))
     # When the lifetime has something to say or do next: a warning, or the stop itself.
     lifetime_due_at = models.DateTimeField(null=True, db_index=True)
-    deleted_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True)
     changed_at = models.DateTimeField(auto_now=True)
     last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
     # Something may have changed: set with the first mark, cleared by the reconcile that saw the last one.
-    dirty_since = models.DateTimeField(null=True, db_index=True)
+    dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
     dirty_marks = models.PositiveIntegerField(default=0)
 
     class Meta:

@@ -24,7 +24,9 @@ class Notice(models.Model):
         GIVEN_UP = "given_up", _("given up")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices", verbose_name=_("user")
+    )
     kind = models.CharField(_("kind"), max_length=16, choices=Kind)
     # The same thing is told once: named by whoever tells it.
     key = models.CharField(max_length=120)
