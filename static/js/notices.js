@@ -22,14 +22,26 @@ function showUnread(unread) {
   badge.hidden = unread === 0;
 }
 
+// One for all: where several come at once, their number stands in it.
 function showToast(notice) {
-  const toast = document.getElementById("toast").content.firstElementChild.cloneNode(true);
+  const toasts = document.querySelector("[data-toasts]");
+  const before = toasts.querySelector("[data-notices]");
+  const blank = document.getElementById("toast");
+  const toast = blank.content.firstElementChild.cloneNode(true);
   const link = document.createElement("a");
-  link.href = pageOf(notice);
-  link.textContent = notice.title;
+  const count = 1 + Number(before?.dataset.notices ?? 0);
+  if (count === 1) {
+    link.href = pageOf(notice);
+    link.textContent = notice.title;
+    toast.classList.replace("toast-info", notice.kind === "ready" ? "toast-success" : "toast-warning");
+  } else {
+    link.href = "/notices/";
+    link.textContent = blank.dataset.many.replace("%s", count);
+  }
+  toast.dataset.notices = count;
   toast.querySelector("[data-text]").replaceChildren(link);
-  toast.classList.replace("toast-info", notice.kind === "ready" ? "toast-success" : "toast-warning");
-  document.querySelector("[data-toasts]").append(toast);
+  if (before) before.replaceWith(toast);
+  else toasts.append(toast);
 }
 
 function showHere(notice) {

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from pytest_django import DjangoDbBlocker
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from accounts.notices import inbox
 from accounts.notices.models import Notice
 from accounts.sessions import sign_out_everywhere
 from tests.cast import Cast, make_cast
-from tests.e2e.browsing import chromium, signed_in, web_process
+from tests.e2e.browsing import signed_in
 from tests.e2e.stack import until
 from tests.workspaces.made import make_workspace
 from workspaces.live import changing
@@ -36,22 +34,6 @@ Shown.requestPermission = async () => {
 window.Notification = Shown;
 document.hasFocus = () => window.hasItsFocus ?? true;
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
-    with sync_playwright() as playwright, chromium(playwright) as browser:
-        yield browser
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture(scope="module")
-def address(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    with django_db_blocker.unblock(), web_process(tmp_path_factory.mktemp("static")) as address:
-        yield address
 
 
 @pytest.fixture
@@ -172,6 +154,16 @@ def test_where_somebody_looks_a_word_in_the_page_leads_there(bob: BrowserContext
     page.wait_for_url(f"**/workspaces/{workspace.pk}/")
     assert not page.locator("[data-unread]").is_visible()  # read
     assert shown(page) == []
+
+
+def test_several_at_once_are_one_word_with_their_number(bob: BrowserContext, cast: Cast) -> None:
+    workspaces = [make_workspace(cast, cast.bob, Phase.STARTING, name=f"exp-{n}") for n in range(3)]
+    page = opened(bob, "/profile/")
+    listens(page)
+    for workspace in workspaces:
+        happen(workspace, "given_up")
+    page.get_by_role("link", name="3 new notices").click()
+    page.wait_for_url("**/notices/")
 
 
 def test_on_its_own_page_nothing_pops_up(bob: BrowserContext, cast: Cast) -> None:
