@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from accounts.models import AuditEntry, Role
 
@@ -82,7 +82,7 @@ def sentence(entry: AuditEntry) -> str:
         if entry.action == "sign-in" and not entry.actor_name:
             return _("A sign-in was refused (%(code)s).") % known
         if entry.action == "sign-in":
-            return _("A sign-in as %(actor)s was refused (%(code)s).") % known
+            return _("A sign-in as %(actor)s was refused (%(code)s).") % (known | {"actor": entry.actor_name})
         if "path" in entry.data:
             return _("%(actor)s was refused at %(path)s (%(code)s).") % known
         return _("%(actor)s was refused: %(action)s (%(code)s).") % known
@@ -99,10 +99,17 @@ def sentence(entry: AuditEntry) -> str:
 def _values(entry: AuditEntry) -> dict[str, Any]:
     """What sentences may name. What an older line does not have is a dash."""
     values: dict[str, Any] = defaultdict(lambda: "–", entry.data)
-    values["actor"] = entry.actor_name or _("Berth")
+    values["actor"] = _subject(entry.actor_name)
     values["action"] = entry.action
     if isinstance(values.get("scopes"), list):
         values["scopes"] = ", ".join(map(str, values["scopes"]))
     if values.get("role") in Role.values:
         values["role"] = Role(values["role"]).label
     return values
+
+
+def _subject(name: str) -> str:
+    """Who did it, as the subject of a sentence: languages with particles say a person and Berth differently."""
+    if not name:
+        return pgettext("who did it", "Berth")
+    return pgettext("who did it", "%(name)s") % {"name": name}

@@ -7,18 +7,12 @@ if (!document.cookie.split("; ").includes(`berth_time_zone=${place}`)) {
   document.cookie = `berth_time_zone=${place}; path=/; max-age=31536000; samesite=lax${secure}`;
 }
 
-const NBSP = "\u00a0";
-const UNITS = [
-  [86400, "d"],
-  [3600, "h"],
-  [60, "min"],
-];
+const LENGTHS = [86400, 3600, 60, 1];
+const WORDS = document.body.dataset.spans.split("|"); // in the reader's language: "%s d"
 
 function span(seconds) {
-  for (const [length, unit] of UNITS) {
-    if (seconds >= length) return `${Math.floor(seconds / length)}${NBSP}${unit}`;
-  }
-  return `${seconds}${NBSP}s`;
+  const unit = LENGTHS.findIndex((length) => seconds >= length);
+  return WORDS.at(unit).replace("%s", Math.floor(seconds / LENGTHS.at(unit))); // 0 is less than all: in the last, seconds
 }
 
 function tick() {

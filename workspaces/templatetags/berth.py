@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
@@ -66,23 +66,44 @@ def size_gpus(sized: Any) -> str:
     return f"{amount} × {gpu_name(pool.gpu_product) or pool.name}"
 
 
+SPANS = (86_400, 3_600, 60, 1)
+"""The lengths that `_spans` has words for, in seconds."""
+
+
+def _spans() -> list[str]:
+    """How long something is, in the reader's language; some write the unit without a space."""
+    words = (
+        pgettext("how long", "%s d"),
+        pgettext("how long", "%s h"),
+        pgettext("how long", "%s min"),
+        pgettext("how long", "%s s"),
+    )
+    return [one.replace(" ", "\N{NO-BREAK SPACE}") for one in words]
+
+
+@register.simple_tag
+def spans() -> str:
+    """The same for `static/js/time.js`, the longest unit first."""
+    return "|".join(_spans())
+
+
 @register.filter
 def short_span(span: timedelta | None) -> str:
     """How long, in its largest unit: 40 s, 3 min, 5 h, 2 d. `static/js/time.js` says it the same way."""
     if span is None:
         return ""
     seconds = max(0, int(span.total_seconds()))
-    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+    for length, words in zip(SPANS, _spans(), strict=True):
         if seconds >= length:
-            return f"{seconds // length}\N{NO-BREAK SPACE}{unit}"
-    return f"{seconds}\N{NO-BREAK SPACE}s"
+            return words % (seconds // length)
+    return _spans()[-1] % 0
 
 
 @register.filter
 def took(span: timedelta | None) -> str:
     """How long something took, to a tenth of a second where that matters."""
     if span is not None and span.total_seconds() < 60:
-        return f"{max(0.0, span.total_seconds()):.1f}\N{NO-BREAK SPACE}s"
+        return _spans()[-1] % f"{max(0.0, span.total_seconds()):.1f}"
     return short_span(span)
 
 
