@@ -15,8 +15,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from accounts.notices.models import Notice as Notice
-from accounts.notices.models import NoticePreference as NoticePreference
+import accounts.notices.models  # noqa: F401  # where Django looks for this room's models
 
 SLUG_PATTERN = r"^(?!kube-)(?!(?:system|default|public)$)[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z"
 valid_slug = RegexValidator(

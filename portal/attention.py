@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts.models import Notice
+from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from quotas import overuse, reasons
 from quotas.models import Claim, Pool

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from accounts.models import Notice
+from accounts.notices.models import Notice
 from clusters.models import UnknownCause, Watcher
 from quotas.models import Claim
 from workspaces.models import Phase, Workspace

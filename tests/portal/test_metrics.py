@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from accounts.models import Notice
+from accounts.notices.models import Notice
 from quotas import admission
 from tests.cast import make_cast
 from workspaces.launch import LaunchSpec, launch
