@@ -70,6 +70,7 @@ def test_wherever_the_counting_is_cut_off_each_end_counts_once(
     assert status["uncountedTerminatedPods"] == {}
 
 
+@pytest.mark.slow
 def test_hundreds_of_pods_that_end_complete_their_job(cluster: DevCluster) -> None:
     space = cluster.fresh()
     jobs = space.replace("/api/v1", "/apis/batch/v1") + "/jobs"

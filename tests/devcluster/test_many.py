@@ -47,6 +47,7 @@ def test_a_namespace_made_again_begins_with_nothing_used(api: Api) -> None:
     assert api.totals.of("many")["pods"] == 0
 
 
+@pytest.mark.slow
 def test_hundreds_of_sets_at_once_under_a_quota_settle_in_seconds(cluster: DevCluster) -> None:
     space = cluster.fresh()
     hard = {"pods": str(SETS), "requests.cpu": "1000"}

@@ -53,7 +53,7 @@ def api(berth: Stack) -> Client:
     return berth.client(berth.token("alice", "read", "workspaces"))
 
 
-@pytest.mark.parametrize("part", [pytest.param("worker", marks=pytest.mark.slow), "watcher", "web"])
+@pytest.mark.parametrize("part", ["worker", "watcher", "web"])
 def test_a_launch_survives_the_death_of(part: str, berth: Stack, api: Client) -> None:
     body = {"tenant": "demo", "name": f"killed-{part}", "image": "jupyter", "flavor": "a100-1"}
     status, workspace = api("POST", "workspaces/", body)

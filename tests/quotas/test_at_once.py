@@ -156,6 +156,7 @@ def test_the_same_holder_cannot_claim_twice(stage: Stage) -> None:
     assert sum(at_once(claim_once)) == 1
 
 
+@pytest.mark.slow
 def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: Stage) -> None:
     stage.quota(8)
 
