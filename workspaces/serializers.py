@@ -197,6 +197,7 @@ class DirectSSHShape(serializers.Serializer[Any]):
     user = serializers.CharField()
     command = serializers.CharField()
     config = serializers.CharField(help_text="For ~/.ssh/config.")
+    nickname = serializers.CharField(help_text="The host of these lines: `ssh <nickname>`.")
     host_key_fingerprint = serializers.CharField()
     vscode = serializers.CharField(help_text="Opens it in VS Code.")
 

@@ -30,15 +30,15 @@ class Jump:
 def direct(workspace: Workspace, host: str, port: int) -> Json:
     """At an address of the workspace's own."""
     user, alias = workspace.image.username, host_alias(workspace)
+    nickname = host_nickname(workspace.name)
     with_port = "" if port == SSH_PORT else f"-p {port} "
     return {
         "host": host,
         "port": port,
         "user": user,
         "command": f"ssh {with_port}-o HostKeyAlias={alias} {user}@{host}",
-        "config": _block(
-            host_nickname(workspace.name), HostName=host, Port=port, User=user, HostKeyAlias=alias
-        ),
+        "config": _block(nickname, HostName=host, Port=port, User=user, HostKeyAlias=alias),
+        "nickname": nickname,
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
         "vscode": f"vscode://vscode-remote/ssh-remote+{user}@{bracketed(host)}:{port}{workspace.image.home}",
     }
@@ -55,7 +55,8 @@ def through(workspace: Workspace, jump: Jump, *, nickname: str) -> Json:
         "port": SSH_PORT,
         "user": user,
         "command": f"ssh -J {at_jump} {user}@{alias}",
-        "config": jump_block + own_block,
+        "config": f"{jump_block}\n{own_block}",
+        "nickname": nickname,
         "host_key_fingerprint": workspace.secret.host_key_fingerprint,
         "jump_host_key_fingerprint": fingerprint(jump.public_key),
         "vscode": f"vscode://vscode-remote/ssh-remote+{nickname}{workspace.image.home}",

@@ -49,6 +49,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
                 "Host berth-exp-1\n    HostName 127.0.1.5\n    Port 22\n    User jovyan\n"
                 f"    HostKeyAlias berth-{workspace.pk}\n"
             ),
+            "nickname": "berth-exp-1",
             "host_key_fingerprint": workspace.secret.host_key_fingerprint,
             "vscode": "vscode://vscode-remote/ssh-remote+jovyan@127.0.1.5:22/home/jovyan",
             "jump": None,
