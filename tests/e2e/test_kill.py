@@ -34,7 +34,7 @@ images:
   berth.local/jupyter:1: {pull_seconds: 2}
 """
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
