@@ -6,6 +6,7 @@ from typing import Any
 
 import django_filters as filters
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -50,7 +51,9 @@ class ClustersView(ListView):
     search_fields = ["slug", "name"]
     keyset = ("slug", "id")
 
-    @extend_schema(summary="The clusters (admins)", responses=answers({200: ClusterShape(many=True)}, 403))
+    @extend_schema(
+        summary=gettext_noop("The clusters (admins)"), responses=answers({200: ClusterShape(many=True)}, 403)
+    )
     def get(self, request: Request) -> Response:
         actor_of(request).require(Scope.ADMIN)
         return self.page()
@@ -65,7 +68,9 @@ class NodesView(ListView):
     def get_queryset(self) -> QuerySet[Any]:
         return Node.objects.select_related("cluster")
 
-    @extend_schema(summary="Their nodes (admins)", responses=answers({200: NodeShape(many=True)}, 403))
+    @extend_schema(
+        summary=gettext_noop("Their nodes (admins)"), responses=answers({200: NodeShape(many=True)}, 403)
+    )
     def get(self, request: Request) -> Response:
         actor_of(request).require(Scope.ADMIN)
         return self.page()

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -92,13 +93,16 @@ class WorkspacesView(ListView):
     def get_queryset(self) -> QuerySet[Workspace]:
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
 
-    @extend_schema(summary="Workspaces that you may see", responses=answers({200: WorkspaceShape(many=True)}))
+    @extend_schema(
+        summary=gettext_noop("Workspaces that you may see"),
+        responses=answers({200: WorkspaceShape(many=True)}),
+    )
     def get(self, request: Request) -> Response:
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(workspaces_json(rows or [], actor_of(request)))
 
     @extend_schema(
-        summary="Launch a workspace",
+        summary=gettext_noop("Launch a workspace"),
         request=LaunchBody,
         responses=answers({201: WorkspaceShape}, 404, 409, 422, 429, 501),
     )
@@ -113,12 +117,12 @@ class WorkspacesView(ListView):
 class WorkspaceView(APIView):
     write_scope = Scope.WORKSPACES
 
-    @extend_schema(summary="One workspace", responses=answers({200: WorkspaceShape}, 404))
+    @extend_schema(summary=gettext_noop("One workspace"), responses=answers({200: WorkspaceShape}, 404))
     def get(self, request: Request, id: UUID) -> Response:
         return answer(actor_of(request), id, 200)
 
     @extend_schema(
-        summary="Change its name, size, lifetime",
+        summary=gettext_noop("Change its name, size, lifetime"),
         description=(
             "A size that is changed while it runs takes effect at the next start: `restart_needed` and `next_size` "
             "say so. A lifetime that is changed counts from now. All of it is changed, or nothing."
@@ -134,7 +138,7 @@ class WorkspaceView(APIView):
         return answer(actor, id, 200)
 
     @extend_schema(
-        summary="Delete a workspace",
+        summary=gettext_noop("Delete a workspace"),
         parameters=[OpenApiParameter("delete_disk", bool, description="Its files too. They stay otherwise.")],
         responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409),
     )
@@ -196,17 +200,17 @@ class ActionView(APIView):
         return answer(actor, id, 202 if changed else 200)
 
 
-@extend_schema(summary="Start a stopped or failed workspace")
+@extend_schema(summary=gettext_noop("Start a stopped or failed workspace"))
 class StartView(ActionView):
     use_case = staticmethod(lifecycle.start)
 
 
-@extend_schema(summary="Stop a workspace; its files stay")
+@extend_schema(summary=gettext_noop("Stop a workspace; its files stay"))
 class StopView(ActionView):
     use_case = staticmethod(lifecycle.stop)
 
 
-@extend_schema(summary="Restart a workspace on the same units")
+@extend_schema(summary=gettext_noop("Restart a workspace on the same units"))
 class RestartView(ActionView):
     use_case = staticmethod(lifecycle.restart)
 
@@ -215,7 +219,7 @@ class ExtendView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary="Move the end of its lifetime",
+        summary=gettext_noop("Move the end of its lifetime"),
         description="200 when nothing ends it: there is no end to move.",
         request=ExtendBody,
         responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422),
@@ -232,7 +236,7 @@ class KeepAliveView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary="Do not stop it for being idle",
+        summary=gettext_noop("Do not stop it for being idle"),
         description="Nothing stops a workspace for being idle yet, so this changes nothing.",
         request=NoBody,
         responses=answers({200: WorkspaceShape}, 404),
@@ -249,7 +253,7 @@ class CloneView(APIView):
     is_launch = True
 
     @extend_schema(
-        summary="Launch another with the same settings",
+        summary=gettext_noop("Launch another with the same settings"),
         description=(
             "Files are not copied. Of somebody else's workspace, environment and repository are left out: they are "
             "private."
@@ -267,7 +271,7 @@ class CloneView(APIView):
 
 class MetricsView(APIView):
     @extend_schema(
-        summary="What it used",
+        summary=gettext_noop("What it used"),
         description="No figures are collected yet: `series` is empty, and `message` says so.",
         parameters=[
             OpenApiParameter("window", str, description="As 30m, 1h or 7d; 1h unless said, 30d at most.")
@@ -288,7 +292,7 @@ class EventsView(ListView):
     keyset = ("number", "id")
 
     @extend_schema(
-        summary="The story of a workspace, oldest first",
+        summary=gettext_noop("The story of a workspace, oldest first"),
         parameters=[OpenApiParameter("after", int, description="Only events with a larger id.")],
         responses=answers({200: EventShape(many=True)}, 404),
     )
@@ -310,7 +314,7 @@ class LogsView(APIView):
     content_negotiation_class = WhateverAccepted
 
     @extend_schema(
-        summary="The log of a workspace's container, as text",
+        summary=gettext_noop("The log of a workspace's container, as text"),
         parameters=[
             OpenApiParameter("container", str, description="A workspace has one: leave it out."),
             OpenApiParameter("tail", int, description="How many of the last lines."),
@@ -333,7 +337,9 @@ class ImagesView(ListView):
     search_fields = ("slug", "name", "description")
     keyset = ("slug", "id")
 
-    @extend_schema(summary="Images to launch with", responses=answers({200: ImageShape(many=True)}))
+    @extend_schema(
+        summary=gettext_noop("Images to launch with"), responses=answers({200: ImageShape(many=True)})
+    )
     def get(self, request: Request) -> Response:
         return self.page()
 
@@ -342,7 +348,7 @@ class EstimateView(APIView):
     write_scope = Scope.READ
 
     @extend_schema(
-        summary="Would this launch start now? Writes nothing",
+        summary=gettext_noop("Would this launch start now? Writes nothing"),
         request=LaunchBody,
         responses=answers({200: EstimateShape}, 404, 422, 501),
     )

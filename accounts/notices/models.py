@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.notices.kinds import Kind
 
@@ -36,7 +37,7 @@ class Notice(models.Model):
     data = models.JSONField(default=dict, help_text=_("Codes and figures; never a secret."))
     at = models.DateTimeField(_("told"), auto_now_add=True, db_index=True)
     in_berth = models.BooleanField(_("shown in Berth"))
-    read_at = models.DateTimeField(_("read"), null=True)
+    read_at = models.DateTimeField(pgettext_lazy("a notice", "read"), null=True)
 
     mail = models.CharField(_("mail"), max_length=8, choices=Mail, default=Mail.NONE)
     mail_due_at = models.DateTimeField(_("next attempt"), null=True)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_noop
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -38,7 +38,9 @@ class ListView(GenericAPIView[Any]):
 
 
 class MeView(APIView):
-    @extend_schema(summary="Who you are, and your tenants", responses=answers({200: shapes.MeShape}))
+    @extend_schema(
+        summary=gettext_noop("Who you are, and your tenants"), responses=answers({200: shapes.MeShape})
+    )
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
         user = actor.user
@@ -67,12 +69,14 @@ class SSHKeysView(ListView):
     def get_queryset(self) -> QuerySet[SSHKey]:
         return SSHKey.objects.filter(user=actor_of(self.request).user)
 
-    @extend_schema(summary="Your SSH keys", responses=answers({200: shapes.SSHKeyShape(many=True)}))
+    @extend_schema(
+        summary=gettext_noop("Your SSH keys"), responses=answers({200: shapes.SSHKeyShape(many=True)})
+    )
     def get(self, request: Request) -> Response:
         return self.page()
 
     @extend_schema(
-        summary="Add an SSH key",
+        summary=gettext_noop("Add an SSH key"),
         request=shapes.NewSSHKey,
         responses=answers({201: shapes.SSHKeyShape}, 409, 422),
     )
@@ -84,7 +88,9 @@ class SSHKeysView(ListView):
 class SSHKeyView(APIView):
     write_scope = Scope.WORKSPACES
 
-    @extend_schema(summary="Remove an SSH key", request=None, responses=answers({204: None}, 404))
+    @extend_schema(
+        summary=gettext_noop("Remove an SSH key"), request=None, responses=answers({204: None}, 404)
+    )
     def delete(self, request: Request, id: UUID) -> Response:
         ssh_keys.remove(actor_of(request), id)
         return Response(status=204)
@@ -99,12 +105,14 @@ class TokensView(ListView):
     def get_queryset(self) -> QuerySet[APIToken]:
         return tokens.usable(actor_of(self.request)).select_related("tenant")
 
-    @extend_schema(summary="Your API tokens", responses=answers({200: shapes.TokenShape(many=True)}))
+    @extend_schema(
+        summary=gettext_noop("Your API tokens"), responses=answers({200: shapes.TokenShape(many=True)})
+    )
     def get(self, request: Request) -> Response:
         return self.page()
 
     @extend_schema(
-        summary="Make an API token; its secret is in this answer alone",
+        summary=gettext_noop("Make an API token; its secret is in this answer alone"),
         request=shapes.NewToken,
         responses=answers({201: shapes.TokenWithSecretShape}, 409, 422),
     )
@@ -118,7 +126,9 @@ class TokensView(ListView):
 
 
 class TokenView(APIView):
-    @extend_schema(summary="Revoke an API token", request=None, responses=answers({204: None}, 404))
+    @extend_schema(
+        summary=gettext_noop("Revoke an API token"), request=None, responses=answers({204: None}, 404)
+    )
     def delete(self, request: Request, id: UUID) -> Response:
         tokens.revoke(actor_of(request), id)
         return Response(status=204)
@@ -128,7 +138,7 @@ class TicketsView(APIView):
     write_scope = Scope.READ  # it opens what can be read anyway
 
     @extend_schema(
-        summary="A ticket that opens one websocket within 60 s",
+        summary=gettext_noop("A ticket that opens one websocket within 60 s"),
         request=None,
         responses=answers({201: shapes.TicketShape}),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -40,7 +41,7 @@ class AuditView(ListView):
         return trail.visible(actor_of(self.request))
 
     @extend_schema(
-        summary="Who changed what, and what was refused (owners: their tenants; admins: all)",
+        summary=gettext_noop("Who changed what, and what was refused (owners: their tenants; admins: all)"),
         parameters=[
             OpenApiParameter(
                 "format", str, enum=["json", "csv"], description="csv: all that is found, without pages."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,13 +30,14 @@ class TenantsView(ListView):
         return visible_tenants(actor_of(self.request))
 
     @extend_schema(
-        summary="Tenants that you can see", responses=answers({200: shapes.TenantShape(many=True)})
+        summary=gettext_noop("Tenants that you can see"),
+        responses=answers({200: shapes.TenantShape(many=True)}),
     )
     def get(self, request: Request) -> Response:
         return self.page()
 
     @extend_schema(
-        summary="Make a tenant (admins)",
+        summary=gettext_noop("Make a tenant (admins)"),
         request=shapes.NewTenant,
         responses=answers({201: shapes.TenantShape}, 409, 422),
     )
@@ -56,12 +58,15 @@ class MembersView(ListView):
         tenant = tenant_by_slug(actor_of(self.request), self.kwargs["slug"])
         return Membership.objects.filter(tenant=tenant).select_related("user")
 
-    @extend_schema(summary="Who is in a tenant", responses=answers({200: shapes.MemberShape(many=True)}, 404))
+    @extend_schema(
+        summary=gettext_noop("Who is in a tenant"),
+        responses=answers({200: shapes.MemberShape(many=True)}, 404),
+    )
     def get(self, request: Request, slug: str) -> Response:
         return self.page()
 
     @extend_schema(
-        summary="Let a person in, or give them another role (owners)",
+        summary=gettext_noop("Let a person in, or give them another role (owners)"),
         request=shapes.NewMember,
         responses=answers({201: shapes.MemberShape}, 404, 409, 422),
     )
@@ -76,7 +81,7 @@ class MemberView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary="Change a person's role (owners)",
+        summary=gettext_noop("Change a person's role (owners)"),
         request=shapes.NewRole,
         responses=answers({200: shapes.MemberShape}, 404, 409, 422),
     )
@@ -88,7 +93,7 @@ class MemberView(APIView):
         return Response(shapes.MemberShape(membership).data)
 
     @extend_schema(
-        summary="Take a person out of a tenant (owners)",
+        summary=gettext_noop("Take a person out of a tenant (owners)"),
         request=None,
         responses=answers({204: None}, 404, 409),
     )
