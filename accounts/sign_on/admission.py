@@ -95,7 +95,8 @@ def _awaited(provider: Provider, claims: dict[str, Any]) -> User | None:
 
 def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None:
     """An account that an admin made for just this: without a password, never used in any way. Where it has an e-mail
-    address, the provider must vouch for the same; an admin's must have one."""
+    address, the provider must vouch for the same; an admin's must have one. Without, the user name there must be the
+    very same: what becomes it only in plain letters, or a name to show, anybody may take."""
     unused = User.objects.select_for_update(of=("self",)).filter(
         username__iexact=safe_username(claims),
         last_login=None,
@@ -107,9 +108,11 @@ def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None
     if user is None or user.has_usable_password():
         return None
     if user.email or user.is_staff:
-        verified = _email(claims) if claims.get("email_verified") is True else ""
-        if not verified or verified.casefold() != user.email.casefold():
-            return None
+        told, awaited = _email(claims) if _is_verified(claims) else "", user.email
+    else:
+        told, awaited = str(claims.get("preferred_username") or ""), user.username
+    if not told or told.casefold() != awaited.casefold():
+        return None
     _connect(user, provider, claims)
     return user
 
@@ -118,7 +121,7 @@ def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
     """Only where the admins trust the provider with it, and never into an admin's account. What the account was
     opened with before (its password) does not open it any more."""
     email = _email(claims)
-    if not provider.link_by_email or not email or claims.get("email_verified") is not True:
+    if not provider.link_by_email or not email or not _is_verified(claims):
         return None
     people = list(User.objects.select_for_update().filter(email__iexact=email, is_staff=False)[:2])
     if len(people) != 1 or is_connected(people[0], provider):
@@ -179,7 +182,7 @@ def _take_over_details(user: User, claims: dict[str, Any]) -> None:
 
 def _email(claims: dict[str, Any]) -> str:
     """None that the provider itself doubts: owners add people by their address."""
-    if claims.get("email_verified") is False:
+    if _is_verified(claims) is False:
         return ""
     email = str(claims.get("email") or "")
     try:
@@ -187,6 +190,13 @@ def _email(claims: dict[str, Any]) -> str:
     except ValidationError:
         return ""
     return email if len(email) <= 254 else ""
+
+
+def _is_verified(claims: dict[str, Any]) -> bool | None:
+    """Some providers send the word instead of the truth value; None where nothing is said."""
+    if "email_verified" not in claims:
+        return None
+    return str(claims["email_verified"]).lower() == "true"
 
 
 def _language(claims: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from accounts import members, sign_in, ssh_keys, tokens
 from accounts.access import Actor
-from accounts.errors import NotAllowed, NotSignedIn
+from accounts.errors import Conflict, NotAllowed, NotSignedIn
 from accounts.models import AuditEntry, Membership, Role, User
 from accounts.sign_on import admission
 from accounts.sign_on.configuration import Provider, provider_from
@@ -333,6 +333,38 @@ def test_an_account_that_is_used_or_somebody_elses_is_not(
     uni.person("robot", email="mallory@example.org")
     assert Visitor().sign_in("robot").status_code == 409
     assert not SocialAccount.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"preferred_username": "róbot"},
+        {"preferred_username": "-robot-"},
+        {"name": "robot"},
+        {"preferred_username": "李", "name": "robot"},
+    ],
+)
+def test_an_account_that_is_awaited_is_not_for_whoever_only_looks_like_its_name(
+    people: People, claims: dict[str, str]
+) -> None:
+    members.set_role(people.admin, people.second, User.objects.create_user("robot").username, Role.OWNER)
+    elsewhere = Provider(issuer="https://sso.example.org", client_id="berth", client_secret="s")
+    with pytest.raises(Conflict, match="already"):
+        admission.admit(elsewhere, {"sub": "mallory"} | claims)
+    assert not SocialAccount.objects.exists()
+
+
+@pytest.mark.parametrize("said_so", [False, "false", "False", 0, None])
+def test_an_address_that_the_provider_doubts_is_nobodys_however_it_says_so(
+    people: People, said_so: Any
+) -> None:
+    elsewhere = Provider(
+        issuer="https://sso.example.org", client_id="berth", client_secret="s", link_by_email=True
+    )
+    User.objects.filter(username="bob").update(email="bob@example.org")
+    claims = {"preferred_username": "mallory", "email": "bob@example.org", "email_verified": said_so}
+    mallory = admission.admit(elsewhere, {"sub": "m"} | claims)
+    assert (mallory.username, mallory.email) == ("mallory", "")
 
 
 def test_an_admins_account_is_not_connected_by_e_mail(uni: University, settings: Any, people: People) -> None:
