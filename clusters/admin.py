@@ -81,7 +81,7 @@ class ClusterPage(RecordedPage[Cluster]):
         return int(cluster.count_pools)
 
     def why_kept(self, obj: Any) -> str:
-        names = ", ".join(str(pool) for pool in obj.pools.all())
+        names = _(", ").join(str(pool) for pool in obj.pools.all())
         return _("It has pools: %(names)s. Delete those first.") % {"names": names} if names else ""
 
     # --- the test

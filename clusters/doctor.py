@@ -131,7 +131,7 @@ def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str
             hint = _(
                 "It may in %(namespaces)s, but not in every namespace, and new ones are made for new tenants: "
                 "bind the role with a ClusterRoleBinding, not a RoleBinding."
-            ) % {"namespaces": ", ".join(within)}
+            ) % {"namespaces": _(", ").join(within)}
     rule = f'- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
     return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
 
@@ -180,7 +180,7 @@ def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
                 Level.FAIL,
                 _("The storage class %(name)s for %(purpose)s does not exist.")
                 % {"name": name, "purpose": purpose},
-                _("The cluster has: %(names)s.") % {"names": ", ".join(sorted(classes)) or "–"},
+                _("The cluster has: %(names)s.") % {"names": _(", ").join(sorted(classes)) or "–"},
             )
         else:
             yield Finding(
@@ -229,7 +229,7 @@ def nodes(api: Api, cluster: Cluster) -> Iterator[Finding]:
             if GPU.search(resource) and amount:
                 gpus[f"{resource} ({product})" if product else resource] += amount
     if gpus:
-        told = ", ".join(f"{amount} × {name}" for name, amount in sorted(gpus.items()))
+        told = _(", ").join(f"{amount} × {name}" for name, amount in sorted(gpus.items()))
         yield Finding(Level.OK, _("GPUs: %(gpus)s.") % {"gpus": told})
     else:
         yield Finding(
@@ -329,7 +329,8 @@ def isolation(cluster: Cluster) -> Finding:
     if gaps := isolation_gaps(cluster):
         return Finding(
             Level.WARN,
-            _("Tenants are not isolated from each other: %(gaps)s are not set.") % {"gaps": ", ".join(gaps)},
+            _("Tenants are not isolated from each other: %(gaps)s are not set.")
+            % {"gaps": _(", ").join(gaps)},
             _("Fill them in in the cluster's settings; workspaces get network policies made from them."),
         )
     return Finding(Level.OK, _("Network policies keep tenants from each other and from the API server."))

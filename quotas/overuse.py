@@ -33,7 +33,7 @@ def of_quota(quota: Quota, gpus: int) -> Overuse | None:
     per_person: Counter[str] = Counter()
     for claim in holding:
         per_person[claim.user.username] += claim.units
-    held = ", ".join(
+    held = _(", ").join(
         f"{name} {as_gpus(units, pool.units_per_gpu)}" for name, units in sorted(per_person.items())
     )
     facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus}
@@ -47,7 +47,7 @@ def of_quota(quota: Quota, gpus: int) -> Overuse | None:
     if names := sorted({claim.user.username for claim in starving}):
         told.append(
             _("Who waits for more than that, and can then not start: %(people)s.")
-            % {"people": ", ".join(names)}
+            % {"people": _(", ").join(names)}
         )
     return Overuse(str(quota), tuple(told))
 
@@ -79,7 +79,7 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
         return None
     people = {claim.user.username for claim in admitted(Claim.objects.filter(tenant=limit.tenant))}
     return Overuse(
-        str(limit), (*told, _("Who runs something: %(people)s.") % {"people": ", ".join(sorted(people))})
+        str(limit), (*told, _("Who runs something: %(people)s.") % {"people": _(", ").join(sorted(people))})
     )
 
 

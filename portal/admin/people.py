@@ -149,7 +149,7 @@ def by_person(rows: Any) -> defaultdict[UUID, list[str]]:
 
 def listed(sentence: str, names: Sequence[str]) -> str:
     """The sentence, if there is anything to name in it."""
-    return sentence % {"names": ", ".join(names)} if names else ""
+    return sentence % {"names": _(", ").join(names)} if names else ""
 
 
 def live_holders() -> QuerySet[Claim, UUID]:
@@ -286,7 +286,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
 
     @admin.display(description=gettext_lazy("person"), ordering="username")
     def person(self, person: User) -> str | SafeString:
-        who = ", ".join(word for word in (person.get_full_name(), person.email) if word)
+        who = _(", ").join(word for word in (person.get_full_name(), person.email) if word)
         return (
             format_html('{}<br><span class="quiet">{}</span>', person.username, who)
             if who
@@ -299,7 +299,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
 
     @admin.display(description=gettext_lazy("tenants"))
     def joined(self, person: User) -> str:
-        return ", ".join(
+        return _(", ").join(
             _("%(tenant)s (%(role)s)") % {"tenant": row.tenant.name, "role": row.get_role_display()}
             for row in person.memberships.all()
         )

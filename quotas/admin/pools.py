@@ -98,7 +98,7 @@ def goes_on(people: list[str]) -> str:
     text = ngettext(
         "%(count)d run goes on: of %(people)s.", "%(count)d runs go on: of %(people)s.", len(people)
     )
-    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+    return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
 def goes_on_waiting(people: list[str]) -> str:
@@ -109,7 +109,7 @@ def goes_on_waiting(people: list[str]) -> str:
         "%(count)d requests go on waiting until the pool is in use again: of %(people)s.",
         len(people),
     )
-    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+    return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
 def starts(people: list[str]) -> str:
@@ -120,7 +120,7 @@ def starts(people: list[str]) -> str:
         "%(count)d requests that wait may start: of %(people)s.",
         len(people),
     )
-    return text % {"count": len(people), "people": ", ".join(sorted(set(people)))}
+    return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
 class FlavorInline(admin.TabularInline[Flavor, Any]):
