@@ -61,3 +61,7 @@ class NotYet(Refusal):
     """Part of the contract that is not built yet."""
 
     status = 501
+
+
+# A page shows these where the person is; others are a page of their own.
+SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,13 +16,13 @@ from accounts.models import Role, Scope, Theme, User, time_zones
 from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
 
 
-def show_refusal(form: forms.Form, refusal: Refusal) -> None:
-    """Put a use case's refusal beside the fields that it is about."""
-    shown = {name: texts for name, texts in refusal.fields.items() if name in form.fields}
-    for name, texts in shown.items():
-        form.add_error(name, texts)
-    if not shown:
-        form.add_error(None, f"{refusal.message} {refusal.hint}")
+def show_refusal(form: forms.Form, refusal: Refusal, called: Callable[[str], str] = str) -> None:
+    """Put a use case's refusal beside the fields that it is about; `called` is what the form calls each of them."""
+    for name, texts in refusal.fields.items():
+        field = called(name)
+        form.add_error(field if field in form.fields else None, texts)
+    if not refusal.fields:
+        form.add_error(None, f"{refusal.message} {refusal.hint}".strip())
 
 
 class SignInForm(forms.Form):

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 from drf_spectacular.generators import SchemaGenerator
 
 from accounts import preferences, tenancy
 from accounts.rest.actors import actor_of
+from accounts.targets import safe_target
 
 METHODS = ("get", "post", "patch", "put", "delete")
 
@@ -32,7 +32,7 @@ class Operation(NamedTuple):
 def choose_tenant(request: HttpRequest) -> HttpResponse:
     """Show what belongs to one tenant, or to all of the person's; then the page they came from."""
     tenancy.choose(request, request.POST.get("tenant", ""))
-    return _back(request)
+    return redirect(safe_target(request))
 
 
 @login_required
@@ -41,13 +41,7 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     """Light, dark or the system's, from now on; then the page they came from."""
     user = actor_of(request).user
     preferences.choose_theme(user, request.POST.get("theme", ""))
-    return preferences.remembered(_back(request), user)
-
-
-def _back(request: HttpRequest) -> HttpResponse:
-    target = request.POST.get("next", "")
-    inside = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    return redirect(target if inside else "workspaces")
+    return preferences.remembered(redirect(safe_target(request)), user)
 
 
 @login_required

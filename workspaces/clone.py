@@ -5,6 +5,9 @@ What is its own person's alone (environment, repository) goes along only when th
 
 from __future__ import annotations
 
+import re
+from itertools import chain, count
+
 from accounts.access import Actor
 
 from . import access
@@ -39,9 +42,7 @@ def free_name(actor: Actor, source: Workspace) -> str:
     """`exp`, `exp-2`, `exp-3` …: the first that the person has not given in this tenant."""
     mine = Workspace.objects.filter(owner=actor.user, tenant=source.tenant, deleted_at__isnull=True)
     taken = set(mine.values_list("name", flat=True))
-    number, name = 1, source.name
-    while name in taken:
-        number += 1
-        ending = f"-{number}"
-        name = source.name[: LONGEST_NAME - len(ending)] + ending
-    return name
+    stem = re.sub(r"-\d+$", "", source.name)
+    endings = (f"-{number}" for number in count(2))
+    numbered = (stem[: LONGEST_NAME - len(ending)].rstrip(" ._-") + ending for ending in endings)
+    return next(name for name in chain([source.name], numbered) if name not in taken)

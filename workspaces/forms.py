@@ -13,9 +13,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import Refusal
+from accounts.forms import show_refusal
 from accounts.models import Tenant
 
 from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
+from .lifetime import LONGEST_MINUTES
 from .models import Image
 from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, GpuAsked, SizeAsked
 from .suggestions import PoolChoice
@@ -25,7 +27,6 @@ MIB_PER_GIB = 1024
 MOST_GPUS = 4096
 MOST_CPUS = 1024
 MOST_MEMORY_GIB = 16 * 1024
-LONGEST_LIFETIME_MINUTES = 365 * 24 * 60
 LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # In the place of a flavor: find me a GPU with at least …. No slug has this character.
 FIND = "*"
@@ -178,10 +179,7 @@ class LaunchForm(forms.Form):
             self.initial[name] = choices[0][0] if choices else None
 
     def _offer_lifetime(self, minutes: Any) -> None:
-        """The usual ones, and one that was had before or is asked for."""
-        offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
-        never = ("", gettext("never: until I stop it"))
-        self._choose("max_runtime_minutes", [never, *((n, lifetime(n)) for n in offered)])
+        self._choose("max_runtime_minutes", lifetimes(minutes))
 
     def lifetime(self, text: str) -> int | None:
         """From a link: any number of minutes that the launch takes; it is then among those to choose from."""
@@ -259,13 +257,11 @@ class LaunchForm(forms.Form):
 
     def refuse(self, refusal: Refusal) -> None:
         """Show what the launch refused, at the field that it is about."""
-        for name, texts in refusal.fields.items():
-            field = OTHER_NAMES.get(name, name)
-            if field in FINDING and not self.finds:
-                field = "flavor"
-            self.add_error(field if field in self.fields else None, texts)
-        if not refusal.fields:
-            self.add_error(None, f"{refusal.message} {refusal.hint}".strip())
+        show_refusal(self, refusal, self._called)
+
+    def _called(self, name: str) -> str:
+        field = OTHER_NAMES.get(name, name)
+        return "flavor" if field in FINDING and not self.finds else field
 
     @property
     def size_faults(self) -> list[str]:
@@ -300,8 +296,14 @@ def _capabilities(pools: Sequence[PoolChoice]) -> list[tuple[str, str]]:
     return [(text, text) for text in sorted(known, key=lambda text: [int(part) for part in text.split(".")])]
 
 
+def lifetimes(minutes: int | None) -> list[tuple[Any, str]]:
+    """The usual ones, and one that was had before or is asked for."""
+    offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
+    return [("", gettext("never: until I stop it")), *((n, lifetime(n)) for n in offered)]
+
+
 def _minutes(text: str) -> int | None:
     """A lifetime as somebody wrote it; None if it is none."""
     if not (text.isascii() and text.isdigit() and len(text) < 7):
         return None
-    return int(text) if 1 <= int(text) <= LONGEST_LIFETIME_MINUTES else None
+    return int(text) if 1 <= int(text) <= LONGEST_MINUTES else None

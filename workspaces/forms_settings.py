@@ -10,13 +10,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import Refusal
+from accounts.forms import show_refusal
 from quotas.models import Flavor
 
 from .changes import Change, Lifetime
-from .forms import LIFETIMES_MINUTES, plain_text
+from .forms import lifetimes, plain_text
 from .models import Workspace
 from .sizing import Size, SizeAsked
-from .templatetags.berth import lifetime
 
 AS_IT_IS = ""
 # How a refusal names what the form calls otherwise.
@@ -70,11 +70,7 @@ class SettingsForm(forms.Form):
 
     def refuse(self, refusal: Refusal) -> None:
         """Show what was refused, at the field that it is about."""
-        for name, texts in refusal.fields.items():
-            field = OTHER_NAMES.get(name, name)
-            self.add_error(field if field in self.fields else None, texts)
-        if not refusal.fields:
-            self.add_error(None, f"{refusal.message} {refusal.hint}".strip())
+        show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
 
 
 def sizes(workspace: Workspace, size: Size) -> list[Any]:
@@ -87,9 +83,3 @@ def sizes(workspace: Workspace, size: Size) -> list[Any]:
         return list(by_pool.items())
     own = gettext("As it is: %(size)s") % {"size": size.describe()}
     return [(AS_IT_IS, own), *by_pool.items()]
-
-
-def lifetimes(minutes: int | None) -> list[tuple[Any, str]]:
-    """The usual ones, and the one that it has."""
-    offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
-    return [("", gettext("never: until I stop it")), *((n, lifetime(n)) for n in offered)]

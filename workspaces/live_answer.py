@@ -16,13 +16,10 @@ from accounts.models import Tenant
 from quotas.queries import limits_for, pools_for
 
 from .estimate import alternatives, estimate
-from .forms import LaunchForm
+from .forms import FINDING, LaunchForm
+from .prefill import IN_LINKS
 from .same_launch import body_of_form, curl
 from .sizing import resolve
-
-# What a link may carry. Not the environment: values are not for links, and secrets least of all.
-IN_LINKS = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
-IN_LINKS_WHEN_FINDING = ("gpus", "gpu_memory_gib", "compute_capability", "ecc", "cpu", "memory_gib")
 
 
 def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def what_is_left(actor: Actor, tenant: str) -> dict[str, Any]:
 
 def link(form: LaunchForm, root: str) -> str:
     """An address that fills in this form for somebody else."""
-    names = IN_LINKS + (IN_LINKS_WHEN_FINDING if form.finds else ())
+    names = IN_LINKS + (FINDING if form.finds else ())
     values = {name: str(form[name].value() or "") for name in names}
     said = {
         name: "1" if value == "True" else value

@@ -6,9 +6,7 @@ what does not is said instead of taken, and variables come by name alone: their 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from itertools import chain, count
 from typing import Any
 from uuid import UUID
 
@@ -19,22 +17,20 @@ from accounts.access import Actor
 from accounts.errors import NotThere
 
 from . import access
-from .forms import FIND, MIB_PER_GIB, LaunchForm
+from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .launch import ENV_NAME, RESERVED_ENV
 from .models import Workspace
 from .representation import gpus, number
 from .suggestions import PoolChoice
 
-FROM_LINKS = (
-    "tenant", "image", "flavor", "gpus", "gpu_memory_gib", "compute_capability", "ecc", "cpu", "memory_gib", "name",
-    "disk_gib", "max_runtime_minutes", "notify", "repository",
-)  # fmt: skip
+# What the form puts into its own links. Not the environment: values are not for links, and secrets least of all.
+IN_LINKS = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
+FROM_LINKS = (*IN_LINKS, *FINDING, "notify")
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # These say where to begin; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "fresh", "pool", "env")
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
-LONGEST_STEM = 56
 
 
 def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
@@ -80,15 +76,6 @@ def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
             "memory_gib": row.memory_mib // MIB_PER_GIB,
         }
     return values
-
-
-def free_name(actor: Actor, row: Workspace) -> str:
-    """The workspace's own name if it is free again, else with the next number behind."""
-    mine = Workspace.objects.filter(owner=actor.user, tenant=row.tenant, deleted_at__isnull=True)
-    taken = set(mine.values_list("name", flat=True))
-    stem = re.sub(r"-\d+$", "", row.name)[:LONGEST_STEM].rstrip(" ._-")
-    numbered = (f"{stem}-{number}" for number in count(2))
-    return next(name for name in chain([row.name], numbered) if name not in taken)
 
 
 def fill_in(

@@ -7,14 +7,14 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from accounts import ssh_keys
-from accounts.errors import Conflict, Invalid, TooMany
+from accounts import audit, ssh_keys
+from accounts.errors import SHOWN_IN_PLACE
 from accounts.rest.actors import actor_of
+from accounts.targets import safe_target
 from accounts.tenancy import current_tenant, tenants_to_choose
 
 from . import access
@@ -64,13 +64,13 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_POST
 def add_ssh_key(request: HttpRequest) -> HttpResponse:
     """The shortest way to a first key, from the page where it is missed; the profile has the rest."""
+    actor = actor_of(request)
     try:
         name = request.POST.get("name", "").strip() or _("My key")
-        ssh_keys.add(actor_of(request), name, request.POST.get("public_key", ""))
-    except (Conflict, Invalid, TooMany) as refusal:
+        ssh_keys.add(actor, name, request.POST.get("public_key", ""))
+    except SHOWN_IN_PLACE as refusal:
+        audit.record_refusal(request, actor, refusal)
         messages.error(request, f"{refusal.message} {refusal.hint}")
     else:
         messages.success(request, _("Your SSH key was added. It works in all your workspaces."))
-    back = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
-    return redirect(back if is_ours else "workspaces")
+    return redirect(safe_target(request))

@@ -12,7 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, TooMany
+from accounts.errors import SHOWN_IN_PLACE
 from accounts.models import Tenant
 from accounts.once import done_once
 from accounts.rest.actors import actor_of
@@ -20,13 +20,11 @@ from accounts.tenancy import current_tenant
 
 from . import launch as launching
 from . import prefill
+from .clone import free_name
 from .forms import LaunchForm
 from .live_answer import live_answer
 from .models import Image
 from .suggestions import PoolChoice, friendly_name, launch_tenants, pool_choices
-
-# Refusals that are shown in the form; others are a page of their own.
-SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)
 
 
 @never_cache
@@ -62,7 +60,7 @@ def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> Htt
     wanted = [link.get("tenant"), values.get("tenant")]
     if chosen and not again:
         wanted.insert(1, chosen.slug)
-    name = prefill.free_name(actor, again) if again else friendly_name(actor)
+    name = free_name(actor, again) if again else friendly_name(actor)
     tenant = among(tenants, *wanted)
     pools = pool_choices(actor, tenant)
     form = form_for(None, {"name": name} | values | {"tenant": tenant.slug}, tenants, pools)

@@ -12,13 +12,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from accounts.errors import SHOWN_IN_PLACE
 from accounts.rest.actors import actor_of
 
 from . import access
 from .changes import change
 from .forms_settings import SettingsForm
 from .models import Desired
-from .views_workspace import SHOWN_IN_PLACE, workspace_page
+from .views_workspace import workspace_page
 
 
 @never_cache

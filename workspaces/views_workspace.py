@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from accounts.access import Actor
-from accounts.errors import Conflict, Invalid, Refusal, TooMany
+from accounts.errors import SHOWN_IN_PLACE, Refusal
 from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 
@@ -35,8 +35,6 @@ ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
     "extend": lifetime.extend,
 }
 ASKED_FIRST = ("stop", "restart")
-# Refusals that are shown where the person is; others are a page of their own.
-SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)
 
 
 @never_cache

@@ -11,7 +11,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
@@ -20,14 +19,16 @@ from django.views.decorators.http import require_POST
 from accounts import audit
 from accounts import sign_in as signing_in
 from accounts.errors import Refusal
-from accounts.forms import SignInForm
+from accounts.forms import SignInForm, show_refusal
 from accounts.models import AuditEntry, User
 from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
+from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.provider import Conversation
 from accounts.signals import access_changed
+from accounts.targets import safe_target
 
 
 @never_cache
@@ -75,12 +76,24 @@ def begin(request: HttpRequest) -> HttpResponse:
 @never_cache
 @login_required
 @require_POST
+@sensitive_post_parameters("password")
 def connect(request: HttpRequest) -> HttpResponse:
     """To the provider, to connect the person who is signed in. Asked for by a form of ours, so that nobody else can
-    begin it in their browser."""
+    begin it in their browser; and with the password, as it is a way in that stays and asks for no second factor."""
     provider = _provider()
-    address = _conversation(request, provider).begin({"connect": str(actor_of(request).user.pk)})
-    return render(request, "accounts/connect.html", {"provider": provider, "address": address})
+    user = actor_of(request).user
+    password = PasswordForm(request.POST if "password" in request.POST else None)
+    refusal = None
+    context = {"provider": provider, "password": password}
+    if password.is_valid():
+        try:
+            signing_in.confirm(user, password.cleaned_data["password"])
+        except Refusal as refused:
+            refusal = refused
+            show_refusal(password, refused)
+    if not user.has_usable_password() or (password.is_valid() and refusal is None):
+        context["address"] = _conversation(request, provider).begin({"connect": str(user.pk)})
+    return answer(render(request, "accounts/connect.html", context), refusal)
 
 
 @never_cache
@@ -105,15 +118,6 @@ def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpRe
     login(request, user)
     signing_in.record_signed_in(user, how)
     return remembered(redirect(target), user)
-
-
-def safe_target(request: HttpRequest) -> str:
-    """Where to go after signing in: back, but only within this site."""
-    target = request.POST.get("next") or request.GET.get("next", "")
-    inside = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if inside else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def _after_password(request: HttpRequest, user: User, target: str) -> HttpResponse:

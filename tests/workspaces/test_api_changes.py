@@ -194,7 +194,7 @@ def test_a_clone_has_the_settings_and_a_name_that_is_free(cast: Cast) -> None:
     source = make_workspace(cast, cast.bob, Phase.STOPPED, **settings)
     first, second = (clone(cast, "bob", source) for _ in range(2))
     assert (first.status_code, second.status_code) == (202, 202)
-    assert (first.json()["name"], second.json()["name"]) == ("exp-1-2", "exp-1-3")
+    assert (first.json()["name"], second.json()["name"]) == ("exp-2", "exp-3")
     shown = first.json()
     assert {name: shown[name] for name in settings} == settings
     assert (shown["flavor"], shown["env"], shown["phase"]) == ("a100-1", {"GREETING": "hello"}, "waiting")
