@@ -243,7 +243,7 @@ def test_its_own_person_connects_it_in_the_profile(
     uni.person("alice", sub="the-real-alice")
     visitor = Visitor(browser(people.alice))
     assert b"Not connected" in visitor.berth.get("/profile/").content
-    page = visitor.berth.post("/profile/connect/").content.decode()
+    page = visitor.berth.post("/profile/connect/", {"password": "alice-password"}).content.decode()
     address = re.search(r'href="(http://127[^"]*)"', page)
     assert address
     answer = visitor.back(visitor.at_the_provider(address[1].replace("&amp;", "&"), who="alice"))
@@ -261,12 +261,21 @@ def test_an_account_of_the_provider_is_one_persons(
     uni.person("ada")
     Visitor().sign_in("ada")
     visitor = Visitor(browser(people.bob))
-    page = visitor.berth.post("/profile/connect/").content.decode()
+    page = visitor.berth.post("/profile/connect/", {"password": "bob-password"}).content.decode()
     address = re.search(r'href="(http://127[^"]*)"', page)
     assert address
     answer = visitor.back(visitor.at_the_provider(address[1].replace("&amp;", "&"), who="ada"))
     assert answer.status_code == 409
     assert "somebody else" in said(answer)
+
+
+def test_a_stolen_session_connects_nobody(uni: University, provider: Provider, people: People) -> None:
+    thief = browser(people.bob)
+    for sent in ({}, {"password": ""}, {"password": "a guess"}):
+        assert uni.issuer not in thief.post("/profile/connect/", sent).content.decode()
+    people.bob.user.set_unusable_password()
+    people.bob.user.save()
+    assert uni.issuer in browser(people.bob).post("/profile/connect/").content.decode()  # who has none
 
 
 def test_by_e_mail_only_where_the_admins_chose_it_and_it_is_verified(
