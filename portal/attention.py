@@ -17,6 +17,7 @@ from clusters.models import Cluster, UnknownCause
 from quotas import overuse, reasons
 from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
+from quotas.queries import names_of
 from quotas.scheduling import as_gpus
 from workspaces.models import Phase, Workspace
 
@@ -148,7 +149,7 @@ def unexplained() -> list[Item]:
 def longest_waits() -> list[Wait]:
     waiting = Claim.objects.filter(state=Claim.State.WAITING).select_related("user", "tenant", "pool")
     claims = list(waiting.order_by("created_at")[:MOST_NAMED])
-    names = dict(Workspace.objects.filter(pk__in=[c.holder_id for c in claims]).values_list("pk", "name"))
+    names = names_of(claims)
     return [
         Wait(
             claim,

@@ -7,9 +7,6 @@ class QuotasConfig(AppConfig):
     verbose_name = _("Pools and quotas")
 
     def ready(self) -> None:
-        from django.db.models.signals import post_save
-
-        from accounts.models import AuditEntry
         from accounts.notices import words
         from clusters.signals import capacity_changed, tick
         from quotas import notices, passes
@@ -20,5 +17,4 @@ class QuotasConfig(AppConfig):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
-        post_save.connect(notices.on_trail, sender=AuditEntry, dispatch_uid="quotas.on_trail")
         words.register(notices.SUBJECT, notices.describe)

@@ -26,7 +26,7 @@ from quotas import reasons
 from quotas.gpu_map import Held, Kind, NodeRow, Trouble, node_row
 from quotas.models import Claim, Pool, Sharing
 from quotas.nodes import belongs, is_healthy
-from quotas.signals import name_holders
+from quotas.queries import names_of
 
 # Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
 COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
@@ -173,18 +173,6 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
     found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
     for claim in waiting:
         found[claim.pool_id].append(_in_queue(claim, viewer, names))
-    return found
-
-
-def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
-    """What those who hold claims are called: the room above knows."""
-    holders = {claim.holder_id for claim in claims}
-    if not holders:
-        return {}
-    answers: list[tuple[Any, Any]] = name_holders.send(sender=Claim, holders=holders)
-    found: dict[UUID, str] = {}
-    for _receiver, names in answers:
-        found.update(names)
     return found
 
 

@@ -1,14 +1,10 @@
-"""Who hears that a tenant may use more or less: its owners, and whoever waits in it.
-
-The trail of changes is listened to: whichever page or program changed a quota has written there what it was before and
-after, in the transaction of the change.
-"""
+"""Who hears that a tenant may use more or less: its owners, and whoever waits in it; and in which words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
@@ -17,16 +13,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor, visible_tenants
-from accounts.models import AuditEntry, Role, Tenant, User
+from accounts.models import Role, Tenant, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.telling import tell
 from accounts.notices.words import Words
-from quotas.models import Claim, Quota
+from quotas.models import Claim, Pool, Quota, TenantLimit
 
 SUBJECT = "tenant"
-OF_POOL = ("quota.add", "quota.change")
-OF_TENANT = ("tenantlimit.add", "tenantlimit.change")
 
 
 class Limit(NamedTuple):
@@ -44,54 +38,45 @@ LIMITS = {
 }
 
 
-def on_trail(*, instance: AuditEntry, created: bool, **_: object) -> None:
-    """A line of the trail was written: tell whom it concerns, but for whoever made the change."""
-    if not created or instance.tenant_id is None or instance.outcome != AuditEntry.Outcome.DONE:
+def share_changed(by: User, share: Quota | TenantLimit, changes: Mapping[str, Any]) -> None:
+    """In the transaction of the change: tell whom it concerns, but for whoever made it."""
+    pool = share.pool if isinstance(share, Quota) else None
+    data = _gpus(pool, changes) if pool else _limits(changes)
+    if not data:
         return
-    if instance.action in OF_POOL:
-        data = _of_pool(instance)
-    elif instance.action in OF_TENANT:
-        data = _of_tenant(instance)
-    else:
-        return
-    if data:
-        concerned = _concerned(instance.tenant_id, data.get("pool_id"))
-        people = [person for person in concerned if person.pk != instance.actor_id]
-        tell(
-            Kind.QUOTA,
-            people,
-            subject=SUBJECT,
-            subject_id=instance.tenant_id,
-            key=f"{instance.action} {instance.pk}",
-            data=data,
-        )
+    tell(
+        Kind.QUOTA,
+        [person for person in _concerned(share.tenant_id, pool) if person != by],
+        subject=SUBJECT,
+        subject_id=share.tenant_id,
+        key=f"{SUBJECT} {uuid4()}",
+        data=data,
+    )
 
 
-def _of_pool(entry: AuditEntry) -> dict[str, Any] | None:
+def _gpus(pool: Pool, changes: Mapping[str, Any]) -> dict[str, Any] | None:
     """GPUs of one pool, if their number is another now."""
-    before, after = _change(entry, "nominal_gpus")
-    quota = Quota.objects.select_related("pool").filter(pk=entry.target_id).first()
-    if quota is None or (before or 0) == (after or 0):
+    before, after = (figure or 0 for figure in _change(changes, "nominal_gpus"))
+    if before == after:
         return None
-    pool = quota.pool
-    return {"pool_id": str(pool.pk), "pool": pool.name, "before": before or 0, "after": after or 0}
+    return {"pool": pool.name, "before": before, "after": after}
 
 
-def _of_tenant(entry: AuditEntry) -> dict[str, Any] | None:
+def _limits(changes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The limits over all pools that are others now; null: no limit."""
-    changes = {name: _change(entry, name) for name in LIMITS}
-    told = {name: list(change) for name, change in changes.items() if change[0] != change[1]}
+    figures = {name: _change(changes, name) for name in LIMITS}
+    told = {name: list(change) for name, change in figures.items() if change[0] != change[1]}
     return {"limits": told} if told else None
 
 
-def _change(entry: AuditEntry, field: str) -> tuple[Any, Any]:
-    return entry.data.get("before", {}).get(field), entry.data.get("after", {}).get(field)
+def _change(changes: Mapping[str, Any], field: str) -> tuple[Any, Any]:
+    return changes.get("before", {}).get(field), changes.get("after", {}).get(field)
 
 
-def _concerned(tenant_id: UUID, pool_id: str | None) -> QuerySet[User]:
+def _concerned(tenant_id: UUID, pool: Pool | None) -> QuerySet[User]:
     waiting = Claim.objects.filter(tenant=tenant_id, state=Claim.State.WAITING)
-    if pool_id is not None:
-        waiting = waiting.filter(pool=UUID(pool_id))
+    if pool is not None:
+        waiting = waiting.filter(pool=pool)
     owns = Q(memberships__tenant=tenant_id, memberships__role=Role.OWNER)
     waits = Q(pk__in=waiting.values("user"), memberships__tenant=tenant_id)
     return User.objects.filter(owns | waits, is_active=True).distinct()

@@ -16,6 +16,7 @@ from quotas import reasons
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
+from quotas.signals import name_holders
 from quotas.usage import held_over_all_pools, held_units
 
 State = Claim.State
@@ -30,9 +31,16 @@ class Queue(TypedDict):
     estimated_start: datetime | None
 
 
-def queue_of(claim: Claim) -> Queue | None:
-    """None for a claim that does not wait (any more)."""
-    return queues_of([claim.pk]).get(claim.pk)
+def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
+    """What the holders of claims are called, by their ids: the room above knows."""
+    holders = {claim.holder_id for claim in claims}
+    if not holders:
+        return {}
+    answers: list[tuple[Any, Any]] = name_holders.send(sender=Claim, holders=holders)
+    found: dict[UUID, str] = {}
+    for _receiver, names in answers:
+        found.update(names)
+    return found
 
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -20,14 +19,8 @@ from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from quotas import admission, reasons
 from quotas.models import Claim
+from quotas.queries import names_of
 from quotas.scheduling import as_gpus
-from workspaces.models import Workspace
-
-
-def names_of(claims: Sequence[Claim]) -> dict[UUID, str]:
-    """What holds each, by its holder's id. One query; jobs have no name yet."""
-    held = [claim.holder_id for claim in claims if claim.holder_kind == Claim.Holder.WORKSPACE]
-    return dict(Workspace.objects.filter(pk__in=held).values_list("pk", "name"))
 
 
 def may_be_confirmed(claim: Claim) -> bool:

@@ -18,7 +18,8 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from accounts.admin.recorded import RecordedPage
-from quotas import overuse, passes
+from accounts.rest.actors import actor_of
+from quotas import notices, overuse, passes
 from quotas.models import Quota, TenantLimit
 from quotas.nodes import whole_nodes
 from quotas.overuse import Overuse
@@ -52,6 +53,8 @@ class ConfirmsLowering(RecordedPage[M]):
             found = would_be_over(obj, is_gone=verb == "delete")
             lowered: list[Overuse] = getattr(request, "lowered", [])
             request.lowered = [*lowered, *([found] if found else [])]  # type: ignore[attr-defined]
+        if isinstance(obj, Quota | TenantLimit) and verb != "delete":
+            notices.share_changed(actor_of(request).user, obj, changes)
         if isinstance(obj, Quota) and verb != "delete" and (warning := beyond_the_pool(obj)):
             self.message_user(request, warning, messages.WARNING)
 

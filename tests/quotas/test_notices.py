@@ -8,11 +8,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts import audit, members
+from accounts import members
 from accounts.access import Actor
 from accounts.models import Membership, Role
 from accounts.notices import inbox
 from accounts.notices.models import Notice
+from quotas import notices
 from quotas.models import Quota, TenantLimit
 from tests.cast import Cast, make_cast
 from tests.workspaces.made import make_workspace
@@ -27,10 +28,10 @@ def cast(db: None) -> Cast:
 
 
 def change(cast: Cast, by: Actor, before: int, after: int) -> None:
-    """As the pages of the admin write it down."""
     quota = Quota.objects.get(tenant=cast.demo, pool=cast.pool)
-    data = {"fields": ["nominal_gpus"], "before": {"nominal_gpus": before}, "after": {"nominal_gpus": after}}
-    audit.record(by, "quota.change", target=quota, tenant=cast.demo, data=data)
+    notices.share_changed(
+        by.user, quota, {"before": {"nominal_gpus": before}, "after": {"nominal_gpus": after}}
+    )
 
 
 def told(actor: Actor) -> list[str]:
@@ -82,8 +83,7 @@ def test_limits_over_all_pools_are_told_too(
     cast: Cast, limit: str, before: Any, after: Any, words: str
 ) -> None:
     row = TenantLimit.objects.create(tenant=cast.demo, **{limit: after})
-    data = {"fields": [limit], "before": {limit: before}, "after": {limit: after}}
-    audit.record(cast.admin, "tenantlimit.change", target=row, tenant=cast.demo, data=data)
+    notices.share_changed(cast.admin.user, row, {"before": {limit: before}, "after": {limit: after}})
     assert told(cast.alice) == [f"The limits of Demo were changed. {words}"]
 
 

@@ -24,6 +24,10 @@ def pool_seen(stage: Stage, by: Actor, slug: str = "a100") -> dict[str, Any]:
     return next(pool for pool in queries.pools_for(by) if pool["slug"] == slug)
 
 
+def queue_of(claim: Claim) -> queries.Queue | None:
+    return queries.queues_of([claim.pk]).get(claim.pk)
+
+
 def test_a_pool_tells_what_is_there_free_and_mine(stage: Stage) -> None:
     stage.running(2)
     stage.running(1, by=stage.cast.bob)
@@ -106,9 +110,9 @@ def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
     claims = [stage.request(4) for _ in range(3)]
     urgent = stage.request(4, by=stage.cast.carol, priority=1)
     stage.admit()
-    assert queries.queue_of(claims[0]) is None  # it runs
-    assert queries.queue_of(urgent) is None
-    second = queries.queue_of(claims[2])
+    assert queue_of(claims[0]) is None  # it runs
+    assert queue_of(urgent) is None
+    second = queue_of(claims[2])
     assert second is not None
     assert (second["position"], second["ahead"], second["estimated_start"]) == (2, 1, None)
     assert second["reason"]["code"] == "quota_full"
@@ -127,13 +131,13 @@ def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
     stage.request(4)
     last = stage.request(1, by=stage.cast.alice)
     stage.admit()
-    queue = queries.queue_of(last)
+    queue = queue_of(last)
     assert queue is not None
     assert queue["reason"]["message"] == "1 request is ahead of yours."
 
 
 def test_before_the_first_pass_the_reason_says_so(stage: Stage) -> None:
-    queue = queries.queue_of(stage.request())
+    queue = queue_of(stage.request())
     assert queue is not None
     assert queue["reason"]["code"] == "queued"
     assert queue["reason"]["message"]
@@ -141,7 +145,7 @@ def test_before_the_first_pass_the_reason_says_so(stage: Stage) -> None:
 
 def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
     successor = admission.send_back(stage.running(), "no_free_gpus", {"gpus": 1, "free_gpus": 0})
-    queue = queries.queue_of(successor)
+    queue = queue_of(successor)
     assert queue is not None
     assert queue["reason"]["code"] == "no_free_gpus"
 
@@ -171,7 +175,7 @@ def test_what_the_outlook_says_is_what_happens(stage: Stage) -> None:
         said = outlook(stage, gpus)
         claim = stage.request(gpus)
         stage.admit()
-        queue = queries.queue_of(claim)
+        queue = queue_of(claim)
         assert said["starts_now"] == (queue is None)
         assert said["position"] == (queue and queue["position"])
 
