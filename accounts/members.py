@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
@@ -91,8 +92,10 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
 
 
 def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
-    """Admins may everything in this installation."""
+    """Admins may everything in this installation. Where they need a second factor, they come in with it first."""
     with _changing_people(actor, user, one_stays=not is_admin):
+        if is_admin and settings.STAFF_NEED_SECOND_FACTOR:
+            sessions.end_all(user)
         User.objects.filter(pk=user.pk).update(is_staff=is_admin, staff_by_group=False)
         action = "user.make_admin" if is_admin else "user.unmake_admin"
         audit.record(actor, action, target=user, data={"username": user.username})

@@ -27,6 +27,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.access import Actor
+from accounts.addresses import neighbourhood
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
 from accounts.models import AuditEntry, SignInFailure, User
 
@@ -39,7 +40,7 @@ MOST_CODES = 10  # many machines that know somebody's password; their own person
 
 @dataclass(frozen=True)
 class Attempt:
-    """The name is counted by its digest: people type passwords into the wrong field."""
+    """The name is counted by its digest: people type passwords into the wrong field. Of IPv6, a network is one."""
 
     username: str
     address: str | None
@@ -47,7 +48,9 @@ class Attempt:
 
     @classmethod
     def of(cls, username: str) -> Attempt:
-        return cls(hashlib.sha256(username.casefold().encode()).hexdigest(), audit.client_address.get())
+        address = audit.client_address.get()
+        digest = hashlib.sha256(username.casefold().encode()).hexdigest()
+        return cls(digest, address and neighbourhood(address))
 
     @classmethod
     def at_code_of(cls, user: User) -> Attempt:
@@ -178,6 +181,8 @@ def _oldest_that_counts(rows: QuerySet[SignInFailure], most: int) -> datetime | 
 def record_refused(username: str, refusal: Refusal) -> None:
     """What was typed as a name is kept only if it is one."""
     known = User.objects.filter(username=username).first()
+    if isinstance(refusal, TooMany) and _is_noted(known, refusal):
+        return
     audit.record(
         Actor(known) if known else None,
         "sign-in",
@@ -185,3 +190,15 @@ def record_refused(username: str, refusal: Refusal) -> None:
         outcome=AuditEntry.Outcome.REFUSED,
         data={"code": refusal.code},
     )
+
+
+def _is_noted(known: User | None, refusal: Refusal) -> bool:
+    """Whoever goes on trying, though they must wait, shall not fill the trail."""
+    same = AuditEntry.objects.filter(
+        at__gt=timezone.now() - WINDOW,
+        action="sign-in",
+        actor=known,
+        address=audit.client_address.get(),
+        data__code=refusal.code,
+    )
+    return same.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import uuid
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.functional import SimpleLazyObject
 
-from accounts import preferences
+from accounts import addresses, preferences
 from accounts.access import Actor
 from accounts.audit import client_address, record_refusal
 from accounts.errors import NotSignedIn, Refusal
@@ -107,6 +106,6 @@ def _unknown(error: Exception) -> Any:
 
 def _address_of(request: HttpRequest) -> str | None:
     try:
-        return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
+        return addresses.plain(request.META.get("REMOTE_ADDR", ""))
     except ValueError:  # a unix socket has no address
         return None

@@ -20,15 +20,8 @@ class TokenAuthentication(BaseAuthentication):
         header = request.headers.get("Authorization")
         if header is None:
             return None
-        kind, _space, secret = header.partition(" ")
-        if kind.lower() != "bearer":
-            raise NotSignedIn(
-                "not_signed_in",
-                _("This way to sign in is not known here."),
-                _("Send “Authorization: Bearer …” with a token from your profile."),
-            )
         try:
-            token = tokens.authenticate(secret.strip())
+            token = _token_of(header)
         except NotSignedIn:
             rates.count_stranger()
             raise
@@ -45,6 +38,18 @@ class SignedInSession(SessionAuthentication):
         try:
             super().enforce_csrf(request)
         except PermissionDenied:
+            rates.count_stranger()
             raise PermissionDenied(
                 _("This request does not prove that it comes from a page of ours."), code="csrf_failed"
             ) from None
+
+
+def _token_of(header: str) -> APIToken:
+    kind, _space, secret = header.partition(" ")
+    if kind.lower() != "bearer":
+        raise NotSignedIn(
+            "not_signed_in",
+            _("This way to sign in is not known here."),
+            _("Send “Authorization: Bearer …” with a token from your profile."),
+        )
+    return tokens.authenticate(secret.strip())

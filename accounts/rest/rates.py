@@ -7,7 +7,6 @@ mean more requests; their browser has its own, so that a script of theirs does n
 
 from __future__ import annotations
 
-import ipaddress
 from math import ceil
 from typing import Any
 
@@ -20,6 +19,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from accounts.access import Actor
+from accounts.addresses import neighbourhood
 from accounts.audit import client_address
 from accounts.errors import TooMany
 from accounts.models import Scope
@@ -76,12 +76,8 @@ def kind_of(method: str, view: type) -> str:
 def count_stranger() -> None:
     """Somebody who is not signed in, by address; an IPv6 network counts as one."""
     address = client_address.get()
-    if address is None:
-        return
-    found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address):
-        address = str(ipaddress.ip_network((found, 64), strict=False))
-    count(f"stranger/{address}", settings.API_RATES["stranger"])
+    if address is not None:
+        count(f"stranger/{neighbourhood(address)}", settings.API_RATES["stranger"])
 
 
 def count(bucket: str, per_minute: int) -> None:

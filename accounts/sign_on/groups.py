@@ -10,9 +10,10 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, signals
+from accounts import audit, sessions, signals
 from accounts.models import AuditEntry, Membership, Role, Tenant, User
 from accounts.sign_on.configuration import ADMIN, ROLES, Grant
 
@@ -110,6 +111,9 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
     if user.is_staff and not user.staff_by_group:
         return  # made an admin by hand
     changed = user.is_staff != wanted
+    if changed and wanted and settings.STAFF_NEED_SECOND_FACTOR:
+        sessions.end_all(user)  # those of their password, without one; the provider's begins after this
+        user.refresh_from_db(fields=["sign_outs"])
     user.is_staff = user.staff_by_group = wanted
     user.save(update_fields=["is_staff", "staff_by_group"])
     if not changed:

@@ -22,6 +22,7 @@ from accounts.errors import Refusal
 from accounts.forms import SignInForm, show_refusal
 from accounts.models import AuditEntry, User
 from accounts.preferences import remembered
+from accounts.rest import rates
 from accounts.rest.actors import actor_of
 from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
@@ -68,6 +69,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect(target)
     try:
+        rates.count_stranger()  # each asks the provider, and leaves a session
         return redirect(_conversation(request, provider).begin({"target": target}))
     except Refusal as refusal:
         return _page(request, target, refusal=refusal)

@@ -154,3 +154,19 @@ def test_many_at_once_get_no_more_than_there_is() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM accounts_rate")
     assert 10 <= len(passed) <= 13  # a few more when shares of the next minute came meanwhile
+
+
+def test_whoever_comes_in_no_known_way_is_counted_too(cast: Cast, at_most: Any) -> None:
+    at_most(stranger=2)
+    basic = {"Authorization": "Basic YTpi"}
+    assert codes(*(Client().get("/api/v1/me/", headers=basic) for _ in range(3))) == [401, 401, 429]
+    forged = Client(enforce_csrf_checks=True, REMOTE_ADDR="192.0.2.7")
+    forged.force_login(cast.bob.user)
+    assert codes(*(forged.post("/api/v1/ws-tickets/") for _ in range(3))) == [403, 403, 429]
+
+
+def test_people_of_ipv4_are_told_apart_also_where_they_come_over_ipv6(db: None, at_most: Any) -> None:
+    at_most(stranger=1)
+    addresses = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.2")
+    answers = (Client(REMOTE_ADDR=address).get("/api/v1/me/") for address in addresses)
+    assert codes(*answers) == [401, 401, 429]

@@ -108,6 +108,21 @@ def test_a_name_is_stopped_after_fifty_addresses(people: People) -> None:
     assert attempt("alice", "alice-password", address="192.0.2.9") == "too many"
 
 
+def test_a_whole_network_of_ipv6_is_one_who_guesses(people: People) -> None:
+    outcomes = [attempt(f"name-{number}", address=f"2001:db8::{number:x}") for number in range(21)]
+    assert outcomes == ["refused"] * 20 + ["too many"]
+    assert attempt("alice", "alice-password", address="2001:db8:0:1::1") == "in"
+
+
+def test_whoever_goes_on_trying_while_blocked_does_not_fill_the_trail(people: People) -> None:
+    for _number in range(12):
+        attempt("alice")
+        attempt("nobody-of-this-name")
+    codes = AuditEntry.objects.order_by("actor_name").values_list("actor_name", "data__code")
+    told = ["sign_in_refused"] * 5 + ["too_many_sign_ins"]
+    assert sorted(codes) == [("", code) for code in told] + [("alice", code) for code in told]
+
+
 def test_success_forgets_the_failures_before(people: People) -> None:
     for _number in range(4):
         attempt("alice")

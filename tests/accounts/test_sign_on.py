@@ -17,6 +17,7 @@ import pytest
 import requests
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client, RequestFactory
 from django.utils import timezone
@@ -543,6 +544,14 @@ def test_neither_secret_nor_code_nor_token_reaches_a_log_or_the_trail(
     kept = caplog.text + str(list(AuditEntry.objects.values())) + str(list(SocialAccount.objects.values()))
     for secret in (code, provider.client_secret, "eyJ"):
         assert secret not in kept
+
+
+def test_strangers_do_not_ask_the_provider_without_end(
+    uni: University, provider: Provider, people: People, settings: Any
+) -> None:
+    settings.API_RATES = settings.API_RATES | {"stranger": 2}
+    assert [Client().get("/sign-in/oidc/").status_code for _number in range(3)] == [302, 302, 429]
+    assert Session.objects.count() == 2
 
 
 def test_who_cancels_comes_back_to_the_sign_in_page(

@@ -14,10 +14,11 @@ from allauth.mfa.totp.internal import auth as totp
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from accounts import audit, secrets
+from accounts import audit, members, secrets
 from accounts.errors import NotAllowed
 from accounts.models import AuditEntry, SignInFailure, User
-from accounts.sign_on import second_factor, waiting
+from accounts.sign_on import groups, second_factor, waiting
+from accounts.sign_on.configuration import Grant
 from tests.accounts.people import People, browser
 from tests.admin_forms import confirm, preview, text_of
 
@@ -228,6 +229,21 @@ def test_staff_of_whom_it_is_demanded_set_it_up_before_they_come_in(
     assert client.get("/admin/").status_code == 200
     assert client.post("/profile/second-factor/remove/", {"password": "admin-password"}).status_code == 403
     assert Client().post("/sign-in/", ALICE)["Location"] == "/"  # of others it is not demanded
+
+
+@pytest.mark.parametrize("by", ["hand", "group"])
+def test_who_becomes_an_admin_comes_in_anew_with_it(people: People, settings: Any, by: str) -> None:
+    bob = people.bob.user
+    before = browser(people.bob)
+    settings.STAFF_NEED_SECOND_FACTOR = True
+    if by == "hand":
+        members.set_admin(people.admin, bob, is_admin=True)
+    else:
+        groups.follow(bob, frozenset({"admins"}), (Grant("admins", "admin"),))
+    assert not is_in(before)
+    after = Client()
+    after.force_login(bob if by == "group" else User.objects.get(pk=bob.pk))
+    assert is_in(after)
 
 
 def test_who_has_no_password_here_sets_it_up_where_they_sign_in(people: People) -> None:

@@ -18,6 +18,8 @@ from django.db import InterfaceError, OperationalError
 from django.utils.translation import gettext, override
 from django.utils.translation import gettext_lazy as _
 
+from accounts import addresses
+
 from . import limits, rights
 from .carry import Tunnel, reach
 from .rights import Person, Target
@@ -62,8 +64,8 @@ class Guest(asyncssh.SSHServer):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
         peer = conn.get_extra_info("peername")
-        self._address = limits.plain(peer[0]) if peer else "127.0.0.1"
-        self._neighbourhood = limits.neighbourhood(self._address)
+        self._address = addresses.plain(peer[0]) if peer else "127.0.0.1"
+        self._neighbourhood = addresses.neighbourhood(self._address)
         self._is_stranger = self._house.strangers.take(self._neighbourhood)
         if not self._is_stranger:
             conn.abort()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
 
 LOGIN_SECONDS = 20
 KEYS_TRIED = 30  # an agent offers all that it has
@@ -48,16 +47,3 @@ class House:
     strangers: Places = field(default_factory=lambda: Places(STRANGERS_PER_ADDRESS, STRANGERS))
     connections: Places = field(default_factory=lambda: Places(CONNECTIONS_PER_PERSON))
     tunnels: Places = field(default_factory=lambda: Places(TUNNELS_PER_PERSON))
-
-
-def plain(address: str) -> str:
-    """An IPv4 address that came over IPv6 as itself; without the zone of a link."""
-    parsed = ip_address(address.partition("%")[0])
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return str(mapped or parsed)
-
-
-def neighbourhood(address: str) -> str:
-    """Who may count as one: an IPv4 address, or what one customer is given of IPv6."""
-    parsed = ip_address(address)
-    return address if parsed.version == 4 else str(IPv6Address(int(parsed) >> 64 << 64))
