@@ -30,7 +30,6 @@ DONE = {
     "user.activate": gettext_lazy("%(actor)s activated %(username)s again."),
     "user.deactivate": gettext_lazy("%(actor)s deactivated %(username)s."),
     "user.create": gettext_lazy("%(actor)s made an account for %(username)s."),
-    "user.add": gettext_lazy("%(actor)s made an account for %(name)s."),
     "user.change": gettext_lazy("%(actor)s changed the account of %(name)s."),
     "user.delete": gettext_lazy("%(actor)s deleted the account of %(username)s."),
     "user.make_admin": gettext_lazy("%(actor)s made %(username)s an admin."),
@@ -52,7 +51,6 @@ DONE = {
     ),
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
     "tenant.create": gettext_lazy("%(actor)s made the tenant “%(name)s”."),
-    "tenant.add": gettext_lazy("%(actor)s made the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
     "workspace.launch": gettext_lazy("%(actor)s launched the workspace “%(name)s”."),
     "workspace.start": gettext_lazy("%(actor)s started the workspace “%(name)s”."),
@@ -64,7 +62,7 @@ DONE = {
     "workspace.clone": gettext_lazy("%(actor)s copied the settings of the workspace “%(name)s”."),
     "workspace.ssh": gettext_lazy("%(actor)s opened the workspace “%(name)s” by SSH."),
     "quota.change": gettext_lazy("%(actor)s changed the quota “%(name)s”."),
-    "quota.add": gettext_lazy("%(actor)s gave the quota “%(name)s”."),
+    "quota.create": gettext_lazy("%(actor)s gave the quota “%(name)s”."),
     "quota.delete": gettext_lazy("%(actor)s took away the quota “%(name)s”."),
     "pool.open": gettext_lazy("%(actor)s opened the pool “%(name)s”."),
     "pool.close": gettext_lazy("%(actor)s closed the pool “%(name)s”."),
@@ -101,6 +99,8 @@ def _values(entry: AuditEntry) -> dict[str, Any]:
     values: dict[str, Any] = defaultdict(lambda: "–", entry.data)
     values["actor"] = _subject(entry.actor_name)
     values["action"] = entry.action
+    if entry.target_kind == "user" and "name" in entry.data:  # the admin's pages name every row so
+        values.setdefault("username", entry.data["name"])
     if isinstance(values.get("scopes"), list):
         values["scopes"] = ", ".join(map(str, values["scopes"]))
     if values.get("role") in Role.values:

@@ -144,13 +144,13 @@ class RecordedPage(Page[M]):
 
     def save_model(self, request: HttpRequest, obj: M, form: ModelForm[M], change: bool) -> None:
         super().save_model(request, obj, form, change)
-        self.record(request, obj, "change" if change else "add", changes_of(form, is_new=not change))
+        self.record(request, obj, "change" if change else "create", changes_of(form, is_new=not change))
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         super().save_formset(request, form, formset, change)
         of = {id(row.instance): row for row in formset.forms}
         for obj in formset.new_objects:
-            self.record(request, obj, "add", changes_of(of[id(obj)], is_new=True))
+            self.record(request, obj, "create", changes_of(of[id(obj)], is_new=True))
         for obj, _fields in formset.changed_objects:
             self.record(request, obj, "change", changes_of(of[id(obj)]))
         for obj in formset.deleted_objects:

@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts import tokens
 from accounts.models import AuditEntry, Tenant, User
+from accounts.trail_words import sentence
 from tests.admin_forms import confirm, hidden, preview, text_of
 from tests.cast import Cast, make_cast
 from tests.workspaces.made import make_workspace
@@ -51,6 +52,7 @@ def test_a_new_person_signs_in_with_the_password_that_is_shown_once(cast: Cast, 
     assert Client().login(username="dora", password=password)
     entry = AuditEntry.objects.get(action="user.create")
     assert password not in str(entry.data)
+    assert sentence(entry) == f"{cast.admin.user.username} made an account for dora."
     dora = User.objects.get(username="dora")
     assert password not in text_of(admin.get(f"{PEOPLE}{dora.pk}/change/"))
 

@@ -61,7 +61,7 @@ def test_an_image_is_added_on_record_and_its_use_is_shown(cast: Cast, admin: Cli
     }
     assert admin.post("/admin/workspaces/image/add/", fields).status_code == 302
     assert Image.objects.filter(slug="torch").exists()
-    assert AuditEntry.objects.filter(action="image.add").exists()
+    assert AuditEntry.objects.filter(action="image.create").exists()
     listed = admin.get("/admin/workspaces/image/").content.decode()
     assert '<td class="field-used_by">1</td>' in listed
 
