@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, WebSocket, expect, sync_playwright
 
@@ -33,7 +34,7 @@ new MutationObserver(() => {
 
 @contextmanager
 def browser(address: str, test: str) -> Iterator[BrowserContext]:
-    """A browser window at the portal; on failure every open tab is photographed."""
+    """A browser window at the portal; on failure every open tab of the browser is photographed."""
     with sync_playwright() as playwright, chromium(playwright) as program:
         context = program.new_context(base_url=address, viewport={"width": 1280, "height": 900})
         context.set_default_timeout(20_000)
@@ -41,7 +42,7 @@ def browser(address: str, test: str) -> Iterator[BrowserContext]:
             yield context
         except BaseException:
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-            for number, page in enumerate(context.pages):
+            for number, page in enumerate(page for window in program.contexts for page in window.pages):
                 page.screenshot(path=SCREENSHOTS / f"{test}-{number}.png")
             raise
 
@@ -72,18 +73,21 @@ class Portal:
         self.page.get_by_label("Password").fill(PASSWORD)
         self.page.get_by_role("button", name="Sign in").click()
 
-    def add_key(self, public_key: str) -> None:
-        self.page.get_by_role("textbox", name="Public key").fill(public_key)
+    def sign_on(self, name: str) -> None:
+        """At the university, from the page that asks who one is."""
+        self.page.get_by_role("link", name="Sign in with Example University").click()
+        self.page.get_by_label("University name").fill(name)
+        self.page.get_by_role("button", name="Continue").click()
+
+    def add_key(self, text: str) -> None:
+        self.page.get_by_role("textbox", name="Public key").fill(text)
         self.page.get_by_role("button", name="Add key").click()
 
-    def launch(self, name: str, *, flavor: str, environment: dict[str, str]) -> None:
-        self.page.goto("/launch/")
-        self.page.get_by_label("Name", exact=True).fill(name)
-        self.page.locator(f"input[name=flavor][value={flavor}]").check(force=True)
-        self.page.locator("#more > summary").click()
-        lines = "".join(f"{variable}={value}\n" for variable, value in environment.items())
-        self.page.get_by_label("Environment", exact=True).fill(lines)
+    def launch(self) -> str:
+        """Send the form as it is filled in; the id of what is launched."""
         self.page.get_by_role("button", name="Launch", exact=True).click()
+        self.page.wait_for_url("**/workspaces/*/")
+        return urlsplit(self.page.url).path.split("/")[2]
 
     def wait_for(self, phase: str) -> None:
         expect(self.page.locator(f".page-head .status-{phase}")).to_be_visible(timeout=START_SECONDS * 1000)
@@ -110,6 +114,25 @@ class Portal:
         dialog = self.page.locator("#question-dialog")
         dialog.get_by_label("Also delete its files").check()
         dialog.get_by_role("button", name="Delete").click()
+
+
+class Administration:
+    """Django's admin, in a browser window of an admin's own."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        assert context.browser
+        self.portal = Portal(context.browser.new_context(base_url=address))
+        self.portal.sign_in("admin")
+
+    def give_gpus(self, quota: str, gpus: int) -> None:
+        """In the list of quotas, in the row of this one."""
+        page = self.portal.page
+        page.get_by_role("link", name="Admin", exact=True).click()
+        page.locator("#content-main").get_by_role("link", name="Quotas", exact=True).click()
+        row = page.get_by_role("row").filter(has=page.get_by_role("link", name=quota, exact=True))
+        row.locator("input[name$=nominal_gpus]").fill(str(gpus))
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("1 quota was changed successfully.")).to_be_visible()
 
 
 class Lab:
@@ -153,15 +176,20 @@ class Lab:
 
 
 class SSHClient:
-    """The person's own ssh and sftp, by the command that the page shows and with a key of their own."""
+    """The person's own ssh and sftp, as the page says and with a key of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.key = folder / "id_ed25519"
         self.known_hosts = folder / "known_hosts"
+        self.config = folder / "config"
         subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "alice", "-f", self.key], check=True
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me@laptop", "-f", self.key], check=True
         )
         self.command: list[str] = []
+
+    @property
+    def private_key(self) -> str:
+        return self.key.read_text()
 
     @property
     def public_key(self) -> str:
@@ -173,6 +201,14 @@ class SSHClient:
         known = f"UserKnownHostsFile={self.known_hosts}"
         own = ["-F", "none", "-i", str(self.key), "-o", known, "-o", "StrictHostKeyChecking=accept-new"]
         self.command = [program, *own, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", *arguments]
+
+    def use_config(self, lines: str, command: str) -> None:
+        """`ssh NAME` with the page's lines for ~/.ssh/config, here a file that a jump is given as well."""
+        own = ["Host *", f"    IdentityFile {self.key}", "    IdentitiesOnly yes", "    BatchMode yes"]
+        known = [f"    UserKnownHostsFile {self.known_hosts}", "    StrictHostKeyChecking accept-new"]
+        self.config.write_text("\n".join([lines, *own, *known, ""]))
+        program, name = command.split()
+        self.command = [program, "-F", str(self.config), name]
 
     def run(self, command: str) -> str:
         done = subprocess.run(
@@ -192,9 +228,9 @@ class SSHClient:
         lines = "".join(f"{line}\n" for line in batch)
         subprocess.run(program, input=lines, text=True, check=True, timeout=30, capture_output=True)
 
-    def fingerprint(self) -> str:
-        """Of the host key that was accepted at the first sign-in."""
+    def fingerprints(self) -> set[str]:
+        """Of the host keys that were accepted, each at the first sign-in."""
         shown = subprocess.run(
             ["ssh-keygen", "-lf", self.known_hosts], capture_output=True, text=True, check=True
         )
-        return shown.stdout.split()[1]
+        return {line.split()[1] for line in shown.stdout.splitlines()}

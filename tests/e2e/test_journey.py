@@ -1,4 +1,4 @@
-"""The main job from end to end: from the sign-in page to a notebook and an SSH login, and back to nothing."""
+"""The main job from end to end: a new member of a group comes by a link, works, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.e2e.driver import Lab, Portal, SSHClient, browser
+from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
+from tests.e2e.oidc.university import university
 from tests.e2e.stack import Client, Stack, until
 from tests.workspaces.package import make_package
 
@@ -28,72 +30,147 @@ STEPS = [
     "ready",
 ]
 MY_ENV = 'it\'s "quoted" $HOME \\ and 한글'
+REPOSITORY = "https://127.0.0.1:9/course.git"  # nobody answers there: it starts all the same
+LINK = f"/launch?image=jupyter&flavor=a100-1&repository={REPOSITORY}&env=MY_ENV"
 KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap", "Job", "PersistentVolumeClaim")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def berth() -> Iterator[Stack]:
-    with tempfile.TemporaryDirectory(prefix="berth-journey-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o711)
-        stack = Stack(Path(folder) / "state")
-        stack.start()
-        try:
-            yield stack
-        finally:
-            stack.stop()
+    """Whose people sign in at their university, where a group means a tenant."""
+    with tempfile.TemporaryDirectory(prefix="berth-journey-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        stack = Stack(folder / "state")
+        with university(folder, f"{stack.address}/sign-in/oidc/callback/") as provider:
+            provider.person("ada", groups=["vision-team"])
+            stack.environ |= provider.settings("vision-team=demo:member")
+            stack.start()
+            try:
+                yield stack
+            finally:
+                stack.stop()
 
 
-def test_from_sign_in_to_a_notebook_and_ssh_and_back_to_nothing(berth: Stack, tmp_path: Path) -> None:
-    ssh, alice = SSHClient(tmp_path), berth.client(berth.token("alice", "read"))
+def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp_path: Path) -> None:
+    ssh = SSHClient(tmp_path)
     with browser(berth.address, "journey") as context:
         portal = Portal(context)
-        portal.sign_in("alice")
-        portal.add_key(ssh.public_key)
+        comes_by_a_link(portal)
+        looks_around_and_adds_a_key(Portal(context), ssh)
+        ada = berth.client(berth.token("ada", "read"))
 
-        portal.launch("journey", flavor="a100-1", environment={"MY_ENV": MY_ENV})
+        portal.page.get_by_label("Name", exact=True).fill("journey")
+        portal.page.get_by_label("Environment", exact=True).fill(f"MY_ENV={MY_ENV}")
+        first = portal.launch()
         portal.wait_for("ready")
-        workspace = urlsplit(portal.page.url).path.split("/")[2]
-        watched_ten_steps(alice, portal, workspace)
-        gpus_in_use(alice, 1)
+        watched_ten_steps(ada, portal, first)
+        gpus_in_use(ada, 1)
 
         ssh.use(portal.copyable("SSH command"))
         assert ssh.run("whoami").strip() == "jovyan"
-        assert ssh.fingerprint() == portal.copyable("Fingerprint of the host key")
+        assert ssh.fingerprints() == {portal.copyable("Fingerprint of the host key")}
         files_go_both_ways(ssh, tmp_path)
-
-        lab = Lab(context, portal)
-        lab.open_notebook()
-        lab.run("1+1", "2")
-        lab.run("%pip install ./greeting", "Successfully installed greeting-1.0")
-        lab.run("import greeting; greeting.word", "hello")
-        same_in_terminal_and_over_ssh(lab, ssh)
-        lab.close()
+        works_in_a_notebook(Lab(context, portal), ssh, first)
 
         ssh.run("echo kept > written-over-ssh")
         portal.stop()
         portal.wait_for("stopped")
-        gpus_in_use(alice, 0)
+        gpus_in_use(ada, 0)
         portal.press("start")
         portal.wait_for("ready")
-        ssh.use(portal.copyable("SSH command"))
+        goes_through_the_jump(portal, ssh)
         assert ssh.run("cat written-over-ssh; greet; python -c 'import greeting'") == "kept\nhello\n"
-        assert ssh.fingerprint() == portal.copyable("Fingerprint of the host key")
+
+        second = waits_until_the_quota_is_raised(portal, Administration(context, berth.address))
+        gpus_in_use(ada, 5)
 
         portal.delete_with_files()
-        until("nothing of it in the cluster", lambda: objects_of(berth, workspace) == [])
-        gpus_in_use(alice, 0)
+        portal.page.goto(f"/workspaces/{first}/")
+        portal.delete_with_files()
+        until("nothing in the cluster", lambda: objects_of(berth, first) + objects_of(berth, second) == [])
+        gpus_in_use(ada, 0)
         portal.page.goto("/")
         assert "journey" not in portal.page.locator("main").inner_text()
         assert portal.faults == []
 
 
-def watched_ten_steps(alice: Client, portal: Portal, workspace: str) -> None:
+def comes_by_a_link(portal: Portal) -> None:
+    """What the link fills in is there once the person has signed in, for the first time in their life."""
+    portal.page.goto(LINK)
+    portal.sign_on("ada")
+    expect(portal.page.get_by_role("heading", name="Launch a workspace")).to_be_visible()
+    assert portal.page.locator("input[name=flavor]:checked").input_value() == "a100-1"
+    assert portal.page.get_by_label("Git repository").input_value() == REPOSITORY
+    assert portal.page.get_by_label("Environment", exact=True).input_value() == "MY_ENV="
+
+
+def looks_around_and_adds_a_key(portal: Portal, ssh: SSHClient) -> None:
+    """In another tab: where one has come to, and what to do with a key that is pasted by mistake."""
+    page = portal.page
+    page.goto("/tenants/demo/")
+    expect(page.get_by_role("row").filter(has_text="ada")).to_contain_text("from a group of the sign-on")
+    expect(page.get_by_text("You are a member: you may launch here.")).to_be_visible()
+    page.goto("/")
+    expect(page.get_by_text("for Demo. It starts now.")).to_be_visible()
+
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.post_data or ""))
+    portal.add_key(ssh.private_key)
+    said = page.get_by_role("textbox", name="Public key").evaluate("field => field.validationMessage")
+    assert "Paste the file that ends in .pub" in said
+    portal.add_key(ssh.public_key)
+    expect(page.get_by_text("Your SSH key was added.")).to_be_visible()
+    assert not any("PRIVATE" in body for body in sent)
+    assert portal.faults == []
+    page.close()
+
+
+def works_in_a_notebook(lab: Lab, ssh: SSHClient, workspace: str) -> None:
+    assert (
+        urlsplit(lab.page.url).hostname == f"{workspace}.localhost"
+    )  # through the portal, on a host of its own
+    lab.open_notebook()
+    lab.run("print(6 * 7)", "42")
+    lab.run("%pip install ./greeting", "Successfully installed greeting-1.0")
+    lab.run("import greeting; greeting.word", "hello")
+    same_in_terminal_and_over_ssh(lab, ssh)
+    assert "The repository could not be cloned: the reason stands above." in ssh.run(
+        "cat clone-of-course.log"
+    )
+    lab.close()
+
+
+def goes_through_the_jump(portal: Portal, ssh: SSHClient) -> None:
+    """By the lines for ~/.ssh/config, and past no host key but the two that the page names."""
+    command = portal.page.locator("#ssh-jump code").text_content() or ""
+    ssh.use_config(portal.copyable("Lines for ~/.ssh/config, through Berth"), command)
+    assert ssh.run("whoami").strip() == "jovyan"
+    labels = ("Fingerprint of the host key", "Fingerprint of Berth’s own host key")
+    assert ssh.fingerprints() == {portal.copyable(label) for label in labels}
+
+
+def waits_until_the_quota_is_raised(portal: Portal, administration: Administration) -> str:
+    """The page that says why it waits shows by itself that it starts; nobody loads it again."""
+    portal.page.goto("/launch/?name=second&flavor=a100-4")
+    workspace = portal.launch()
+    portal.wait_for("waiting")
+    expect(portal.page.get_by_text("Your tenant holds 1 of the 4 GPUs of its quota")).to_be_visible()
+    portal.page.evaluate("window.wasNotLoadedAgain = true")
+    administration.give_gpus("Demo · A100 80GB", 5)
+    portal.wait_for("ready")
+    assert portal.page.evaluate("window.wasNotLoadedAgain")
+    assert administration.portal.faults == []
+    return workspace
+
+
+def watched_ten_steps(ada: Client, portal: Portal, workspace: str) -> None:
     """The page showed them live and in order; the socket brought each event once; the story has all ten."""
     seen = portal.steps_seen()
     assert seen == sorted(seen) and len(seen) >= 2, seen
     numbers = [event["id"] for event in portal.events]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    events = alice.everything(f"workspaces/{workspace}/events/")
+    events = ada.everything(f"workspaces/{workspace}/events/")
     told = [event["step"] for event in events]
     assert sorted(set(told), key=told.index) == STEPS
     assert numbers[-1] == events[-1]["id"] and len(numbers) >= len(events) - 3, (numbers, told)
@@ -113,11 +190,11 @@ def same_in_terminal_and_over_ssh(lab: Lab, ssh: SSHClient) -> None:
     assert over_ssh.splitlines()[1] == MY_ENV
 
 
-def gpus_in_use(alice: Client, expected: int) -> None:
+def gpus_in_use(ada: Client, expected: int) -> None:
     """What the pool counts as this person's: an admitted claim, and nothing else."""
 
     def counted() -> bool:
-        pool = next(pool for pool in alice.everything("pools/") if pool["slug"] == "a100")
+        pool = next(pool for pool in ada.everything("pools/") if pool["slug"] == "a100")
         return bool(pool["gpus"]["mine"] == expected)
 
     until(f"{expected} GPUs in use", counted)

@@ -39,7 +39,7 @@ const provider = new Provider(issuer, {
   }
 })
 
-const page = `<!doctype html><html lang="en"><title>Example University</title><h1>Example University</h1>
+const page = `<!doctype html><html lang="en"><title>Example University</title><link rel="icon" href="data:,"><h1>Example University</h1>
 <form method="post"><label>University name <input name="who" autofocus></label>
 <button>Continue</button><button name="cancel" value="1">Cancel</button></form></html>`
 
