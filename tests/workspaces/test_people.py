@@ -133,12 +133,15 @@ def test_who_leaves_by_themselves_lands_where_they_may_be(cast: Cast) -> None:
 def test_what_people_leave_running_is_shown_to_the_owners_alone(cast: Cast) -> None:
     make_workspace(cast, cast.bob, name="sweep")
     make_workspace(cast, cast.victor, name="looked")
+    stopped = make_workspace(cast, cast.bob, Phase.STOPPED, name="old")
     make_workspace(cast, cast.admin, name="of-an-admin")
     members.remove(cast.alice, cast.demo, "bob")
     members.set_active(cast.admin, cast.victor.user, active=False)
     left = {seat.user.username: [row.name for row in seat.running] for seat in people.left_behind(cast.demo)}
     assert left == {"bob": ["sweep"], "victor": ["looked"]}
-    assert "Left behind" in text(browser(cast.alice), "/tenants/demo/")
+    page = text(browser(cast.alice), "/tenants/demo/")
+    assert "Left behind" in page
+    assert str(stopped.pk) in page  # an owner finds it, to delete it
     User.objects.filter(username="victor").update(is_active=True)
     assert "Left behind" not in text(browser(Actor(User.objects.get(username="victor"))), "/tenants/demo/")
 
