@@ -29,13 +29,15 @@ FROM_LINKS = (*IN_LINKS, *FINDING, "notify")
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 # These say where to begin; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "fresh", "pool", "env")
+# A link that names one of these describes a launch of its own: nothing of the reader's last one is to slip into it.
+WHOLE_LAUNCH = frozenset({"image", "repository", "env"})
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
 
 
 def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
     """The workspace that the form is filled in from, its settings as first values, and what is to be said of that."""
-    if "fresh" in link:
+    if "fresh" in link or ("again" not in link and not WHOLE_LAUNCH.isdisjoint(link)):
         return None, {}, []
     if "again" not in link:
         row = (

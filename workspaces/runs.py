@@ -116,6 +116,7 @@ def withdraw(workspace: Workspace) -> bool:
     if waiting is None or not admission.release(waiting.pk, "withdrawn"):
         return False
     workspace.phase = Phase.STOPPED
+    workspace.step_since = timezone.now()
     workspace.message_code, workspace.message_data = "stopped", {}
     take_up_size(workspace)
     tell(workspace, "stopped")
@@ -158,6 +159,7 @@ def end(workspace: Workspace, ending: Ending) -> None:
     if ending != Ending.INTERRUPTED:
         stop_clock(workspace)
     workspace.phase = PHASE_WHILE[ending]
+    workspace.step_since = timezone.now()
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
@@ -108,11 +109,11 @@ class Size:
         )
 
     def describe(self) -> str:
-        """As people write it: `a100-1`, or the figures where there is no flavor."""
+        """As people read it: the flavor's name, or the figures where there is none."""
         if self.flavor is not None:
-            return self.flavor.slug
+            return self.flavor.name
         gpus = float(self.pool.gpus(self.units))
-        return f"{self.pool.slug}, {gpus:g} GPU, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib} MiB"
+        return f"{self.pool.name}, {gpus:g} GPU, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib / 1024:g} GiB"
 
     @property
     def requested_cpu_millicores(self) -> int:
@@ -195,7 +196,10 @@ def _units(pool: Pool, asked: SizeAsked) -> int:
 
 
 def _find(tenant: Tenant, asked: SizeAsked) -> Size:
-    """The smallest GPU that is good enough and that the tenant may use; one that starts now comes first."""
+    """The smallest GPU that is good enough and that the tenant may use; one that starts now comes first.
+
+    One that is refused for what is asked beside it comes last: its reason says more than that there is none.
+    """
     wanted = asked.gpu or GpuAsked()
     sizes: list[Size] = []
     for pool in Pool.objects.select_related("cluster").exclude(resource_name=""):
@@ -213,13 +217,19 @@ def _find(tenant: Tenant, asked: SizeAsked) -> Size:
             cpu_millicores=size.requested_cpu_millicores,
             memory_mib=size.requested_memory_mib,
         )
-        if view["admissible"]:
-            ranked.append((not view["starts_now"], size.pool.gpu_memory_mib or 0, size.pool.slug, size))
+        if view["admissible"] or view["reasons"][0]["code"] != "quota_exceeded":
+            order = (
+                not view["admissible"],
+                not view["starts_now"],
+                size.pool.gpu_memory_mib or 0,
+                size.pool.slug,
+            )
+            ranked.append((order, size))
     if not ranked:
         raise _invalid(
             "gpu", _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")
         )
-    return min(ranked, key=lambda entry: entry[:3])[3]
+    return min(ranked, key=itemgetter(0))[1]
 
 
 def fits(pool: Pool, wanted: GpuAsked) -> bool:

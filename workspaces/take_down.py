@@ -150,6 +150,7 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
             row.phase = Phase.FAILED
             return
         row.phase = Phase.STOPPED
+        row.step_since = timezone.now()
         row.message_code, row.message_data = "stopped", {}
         tell(row, "stopped")
 

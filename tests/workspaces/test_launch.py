@@ -45,6 +45,7 @@ def test_it_works(cast: Cast) -> None:
     assert workspace.run == claim.pk
     (event,) = workspace.events.all()
     assert (event.number, event.step, event.code) == (1, "request", "requested")
+    assert event.data == {"name": workspace.name, "size": "One A100"}
     assert workspace.step == "admission"
     assert AuditEntry.objects.filter(action="workspace.launch", outcome="done").exists()
 

@@ -170,6 +170,13 @@ def test_a_gpu_that_nobody_has_is_said_beside_the_form(cast: Cast) -> None:
     assert browser(cast.bob).post("/launch/", SENT | find).status_code == 422
 
 
+def test_a_gpu_that_is_there_but_not_with_so_much_memory_says_which_is_too_much(cast: Cast) -> None:
+    find = {"flavor": "*", "gpus": "1", "gpu_memory_gib": "40", "memory_gib": "9000"}
+    said = words(browser(cast.bob).post("/launch/answer/", SENT | find))
+    assert "has such a GPU" not in said
+    assert "9000 GiB" in said
+
+
 def test_what_stands_under_find_me_a_gpu_does_not_matter_else(cast: Cast) -> None:
     assert (
         browser(cast.bob).post("/launch/", SENT | {"gpus": "nonsense", "memory_gib": "-4"}).status_code == 302
@@ -265,6 +272,21 @@ def test_a_link_fills_in_the_form_and_launches_nothing(cast: Cast) -> None:
     assert '<option value="90" selected>' in page.content.decode()
     assert "Not all of this link could be taken" not in words(page)
     assert not Workspace.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "link", ["image=jupyter&flavor=a100-1", "repository=https://e.org/b.git", "env=TOKEN"]
+)
+def test_nothing_of_the_last_launch_slips_into_one_that_a_link_describes(cast: Cast, link: str) -> None:
+    make_workspace(cast, cast.bob, repository="https://e.org/private.git", env={"KEY": "mine"})
+    page = browser(cast.bob).get(f"/launch/?{link}").content.decode()
+    assert "private.git" not in page
+    assert "KEY=mine" not in page
+
+
+def test_a_link_to_a_size_alone_keeps_the_last_launch(cast: Cast) -> None:
+    make_workspace(cast, cast.bob, repository="https://e.org/private.git")
+    assert "private.git" in browser(cast.bob).get("/launch/?flavor=a100-1").content.decode()
 
 
 def test_a_link_may_name_a_pool(cast: Cast) -> None:

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.utils import timezone
 
 from accounts import ssh_keys
 from clusters.api import Api
@@ -184,8 +185,10 @@ def test_looking_twice_changes_nothing(house: Cast, api: Api) -> None:
 
 def test_stop_keeps_the_volumes_and_leaves_nothing_else(house: Cast, api: Api) -> None:
     workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    asked_at = timezone.now()
     assert lifecycle.stop(house.alice, workspace)
     workspace = drive(workspace, in_phase("stopped"))
+    assert workspace.step_since > asked_at  # lists say since when it is stopped
     assert objects(house, api, RUN_KINDS) == []
     assert len(objects(house, api, ("PersistentVolumeClaim",))) == 2
     assert claim_of(workspace).state == "released"
