@@ -20,6 +20,7 @@ from accounts.errors import Conflict, Invalid
 from accounts.models import Scope, SSHKey, User
 
 MOST_PER_PERSON = 50
+LONGEST_NAME = 80
 LONGEST_TEXT = 16_384
 RSA_BITS = range(2048, 16_385)
 ACCEPTED_TYPES = (
@@ -67,6 +68,12 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
         audit.record(actor, "ssh_key.add", target=row, data={"name": name, "fingerprint": key.fingerprint})
         signals.ssh_keys_changed.send(sender=SSHKey, user=actor.user)
     return row
+
+
+def comment_of(public_key: str) -> str:
+    """What stands behind the key, as `ada@laptop`: a name that its person knows it by. Empty where nothing fits."""
+    comment = " ".join(public_key.split()[2:])
+    return comment if len(comment) <= LONGEST_NAME and comment.isprintable() else ""
 
 
 def remove(actor: Actor, key_id: UUID) -> None:
@@ -145,7 +152,7 @@ def _decode(kind: str, body: str) -> PublicKey:
 
 def _checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > 80 or re.search(r"[\x00-\x1f\x7f]", name):
+    if not name or len(name) > LONGEST_NAME or re.search(r"[\x00-\x1f\x7f]", name):
         text = _("Give it a name of 1 to 80 characters, on one line.")
         raise Invalid("invalid", text, _("Change it and try again."), fields={"name": [text]})
     return name

@@ -66,8 +66,9 @@ def add_ssh_key(request: HttpRequest) -> HttpResponse:
     """The shortest way to a first key, from the page where it is missed; the profile has the rest."""
     actor = actor_of(request)
     try:
-        name = request.POST.get("name", "").strip() or _("My key")
-        ssh_keys.add(actor, name, request.POST.get("public_key", ""))
+        public_key = request.POST.get("public_key", "")
+        name = request.POST.get("name", "").strip() or ssh_keys.comment_of(public_key) or _("My key")
+        ssh_keys.add(actor, name, public_key)
     except SHOWN_IN_PLACE as refusal:
         audit.record_refusal(request, actor, refusal)
         messages.error(request, f"{refusal.message} {refusal.hint}")

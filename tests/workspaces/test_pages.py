@@ -47,7 +47,7 @@ def test_a_key_is_added_on_the_first_page(cast: Cast) -> None:
     response = bob.post("/add-ssh-key/", {"public_key": KEY}, follow=True)
     assert "Your SSH key was added" in words(response)
     assert "Add your SSH key" not in words(response)
-    assert cast.bob.user.ssh_keys.count() == 1
+    assert cast.bob.user.ssh_keys.get().name == "me@laptop"
 
 
 def test_a_refused_key_says_what_to_do(cast: Cast) -> None:
