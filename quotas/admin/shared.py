@@ -73,7 +73,7 @@ class ConfirmsLowering(RecordedPage[M]):
         return self._ask(request, lowered) if asks else response
 
     def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
-        list(messages.get_messages(request))  # what they told was undone
+        list(messages.get_messages(request))  # read, so that no later page tells what was undone; nor does this one
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.admin_site.each_context(request),
@@ -83,6 +83,7 @@ class ConfirmsLowering(RecordedPage[M]):
             "entered": [pair for pair in entered if pair[0] not in (SEEN, "csrfmiddlewaretoken")],
             "seen": [(SEEN, digest(found)) for found in lowered],
             "has_changed": SEEN in request.POST,
+            "messages": (),
         }
         return TemplateResponse(request, "admin/lowering.html", context)
 

@@ -82,6 +82,7 @@ def test_lowering_below_use_says_who_is_over_and_stops_nothing(stage: Stage, adm
     page = way(admin, 1)
     assert "It holds 3 GPUs and may use 1 then." in text_of(page)
     assert "Who holds them: alice 3." in text_of(page)
+    assert "changed successfully" not in text_of(page)
     assert of_demo().nominal_gpus == 4
     assert not AuditEntry.objects.filter(action="quota.change").exists()
     assert admin.post(page.request["PATH_INFO"], hidden(page)).status_code == 302
@@ -99,6 +100,11 @@ def test_what_started_since_the_look_is_shown_before_the_quota_is_lowered(
     once_more = admin.post(page.request["PATH_INFO"], hidden(page))
     assert "Something changed since you looked; nothing was saved." in text_of(once_more)
     assert of_demo().nominal_gpus == 4
+
+
+def test_the_page_of_one_room_leaves_the_overview_to_the_first_page(admin: Client) -> None:
+    assert "Needs attention" in text_of(admin.get("/admin/"))
+    assert "Needs attention" not in text_of(admin.get("/admin/quotas/"))
 
 
 def test_lowering_within_what_is_free_asks_nothing(stage: Stage, admin: Client) -> None:
