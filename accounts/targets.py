@@ -9,9 +9,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def safe_target(request: HttpRequest) -> str:
-    """`next` of the form or the address, within this site; else the first page."""
+    """`next` of the form or the address, within this site; else the first page. A mere word is none: it would be
+    taken for the name of a page."""
     target = request.POST.get("next") or request.GET.get("next", "")
-    inside = url_has_allowed_host_and_scheme(
+    inside = "/" in target and url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return target if inside else resolve_url(settings.LOGIN_REDIRECT_URL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -79,6 +79,6 @@ def _before(request: HttpRequest) -> tuple[datetime, UUID] | None:
     at, _space, last = request.GET.get("before", "").partition(" ")
     try:
         moment = datetime.fromisoformat(at)
-        return (moment, UUID(last)) if moment.tzinfo else None
-    except ValueError:
+        return (moment.astimezone(UTC), UUID(last)) if moment.tzinfo else None
+    except (ValueError, OverflowError):
         return None

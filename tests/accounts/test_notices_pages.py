@@ -104,7 +104,17 @@ def test_a_longer_list_asks_the_database_no_more(people: People, django_assert_m
         bob.get("/notices/")
 
 
-@pytest.mark.parametrize("before", ["nonsense", "2026-01-01", "2026-01-01T00:00:00 x", "\0", "2026-99-99 1"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "nonsense",
+        "2026-01-01",
+        "2026-01-01T00:00:00 x",
+        "\0",
+        "2026-99-99 1",
+        "0001-01-01T00:00:00+23:59 00000000-0000-0000-0000-000000000000",
+    ],
+)
 def test_a_place_in_the_list_that_is_none_shows_the_newest(people: People, before: str) -> None:
     tell(people.bob, "one")
     page = browser(people.bob).get("/notices/", {"before": before})

@@ -36,6 +36,8 @@ def test_signing_in_leads_to_the_workspaces_and_out_again(people: People) -> Non
         ("/\\evil.example", "/"),
         ("javascript:alert(1)", "/"),
         ("http://testserver/profile/", "http://testserver/profile/"),
+        ("nothing", "/"),
+        ("sign-out", "/"),
     ],
 )
 def test_it_leads_back_to_where_one_wanted_but_never_elsewhere(

@@ -54,12 +54,14 @@ def test_a_new_person_signs_in_with_the_password_that_is_shown_once(cast: Cast, 
     assert password not in str(entry.data)
     assert sentence(entry) == f"{cast.admin.user.username} made an account for dora."
     dora = User.objects.get(username="dora")
+    assert dora.password_is_first
     assert password not in text_of(admin.get(f"{PEOPLE}{dora.pk}/change/"))
 
 
 def test_a_person_of_the_sign_on_alone_has_no_password(admin: Client) -> None:
     assert "<output>" not in text_of(add(admin, way="sign-on"))
-    assert not User.objects.get(username="dora").has_usable_password()
+    dora = User.objects.get(username="dora")
+    assert (dora.has_usable_password(), dora.password_is_first) == (False, False)
 
 
 def test_a_new_person_may_be_put_into_a_tenant_at_once(cast: Cast, admin: Client) -> None:
@@ -143,6 +145,18 @@ def test_a_password_that_an_admin_sets_is_on_record_without_it(cast: Cast, admin
     assert Client().login(username="bob", password=secret)
     assert secret not in str(list(AuditEntry.objects.values_list("action", "data")))
     assert AuditEntry.objects.filter(action="user.set_password").exists()
+
+
+def test_no_other_page_sets_a_password_off_the_record(cast: Cast, admin: Client) -> None:
+    answer = admin.get("/admin/password_change/")
+    assert answer["Location"] == f"{PEOPLE}{cast.admin.user.pk}/password/"
+    sent = {
+        "old_password": "admin-password",
+        "new_password1": "other-7f-pass",
+        "new_password2": "other-7f-pass",
+    }
+    admin.post("/admin/password_change/", sent)
+    assert Client().login(username="admin", password="admin-password")
 
 
 def test_a_tenant_in_which_something_ran_is_kept(cast: Cast, admin: Client) -> None:

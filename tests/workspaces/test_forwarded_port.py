@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import aiohttp
 import pytest
@@ -111,3 +112,12 @@ async def test_other_ports_of_this_machine_are_strangers(stage: Stage) -> None:
 )
 def test_only_names_of_berths_own_are_followed(claimed: str) -> None:
     assert URL(portal_from("any.localhost:9000", claimed)).host == "testserver"
+
+
+@pytest.mark.parametrize(
+    "claimed", ["evil.net/.example.org", "evil.net#.example.org", "u@evil.net:80/x.example.org"]
+)
+def test_a_pattern_of_names_lets_no_address_through(settings: Any, claimed: str) -> None:
+    settings.ALLOWED_HOSTS = [".example.org"]
+    assert URL(portal_from("any.localhost:9000", claimed)).host == "testserver"
+    assert URL(portal_from("any.localhost:9000", "berth.example.org")).host == "berth.example.org"

@@ -45,7 +45,10 @@ def portal_from(host: str, name: str) -> str:
 
     A trial has two names, 127.0.0.1 and localhost, and only under one of them is this browser signed in.
     """
-    known = bool(name) and validate_host(name, settings.ALLOWED_HOSTS)
+    # A pattern such as .example.org looks at the end alone: it must be a name to begin with.
+    known = (
+        bool(name) and split_domain_port(name) == (name, "") and validate_host(name, settings.ALLOWED_HOSTS)
+    )
     return _origin(name if known else str(urlsplit(settings.BASE_URL).hostname), host)
 
 
