@@ -63,6 +63,12 @@ class User(AbstractUser):
     sign_outs = models.PositiveIntegerField(
         default=0, db_default=0, editable=False, help_text=_("How often all of their sessions were ended.")
     )
+    password_is_first = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text=_("An admin made it: it lets in once, to choose another."),
+    )
     staff_by_group = models.BooleanField(
         default=False,
         db_default=False,

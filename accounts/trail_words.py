@@ -34,6 +34,7 @@ DONE = {
     "user.delete": gettext_lazy("%(actor)s deleted the account of %(username)s."),
     "user.make_admin": gettext_lazy("%(actor)s made %(username)s an admin."),
     "user.unmake_admin": gettext_lazy("%(actor)s took the rights of an admin from %(username)s."),
+    "user.choose_password": gettext_lazy("%(actor)s chose another password."),
     "user.set_password": gettext_lazy("%(actor)s set a new password for %(username)s."),
     "sign-on.connect": gettext_lazy("%(actor)s connected the account with the group sign-on."),
     "second-factor.on": gettext_lazy("%(actor)s turned on a second factor."),

@@ -2,16 +2,18 @@
 
 from django.urls import path
 
-from accounts.sign_on import views, views_second_factor
+from accounts.sign_on import views, views_password, views_second_factor
 
 urlpatterns = [
     path("sign-in/", views.sign_in, name="sign-in"),
     path("sign-in/oidc/", views.begin, name="sign-on"),
     path("sign-in/oidc/callback/", views.callback, name="sign-on-callback"),
+    path("sign-in/password/", views_password.choose_at_sign_in, name="sign-in-password"),
     path("sign-in/code/", views_second_factor.code, name="sign-in-code"),
     path("sign-in/set-up/", views_second_factor.set_up_at_sign_in, name="sign-in-set-up"),
     path("sign-out/", views.sign_out, name="sign-out"),
     path("profile/connect/", views.connect, name="sign-on-connect"),
+    path("profile/password/", views_password.change, name="password"),
     path("profile/second-factor/", views_second_factor.manage, name="second-factor"),
     path(
         "profile/second-factor/recovery-codes/",

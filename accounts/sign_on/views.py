@@ -46,7 +46,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return _after_password(request, user, target)
+            return after_password(request, user, target)
     return _page(request, target, form, refusal)
 
 
@@ -122,14 +122,27 @@ def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpRe
     return remembered(redirect(target), user)
 
 
-def _after_password(request: HttpRequest, user: User, target: str) -> HttpResponse:
+def after_password(request: HttpRequest, user: User, target: str) -> HttpResponse:
+    step = _still_asked(user)
+    if step is None:
+        return finish(request, user, target, how="password")
+    waiting.hold(request, user, target)
+    return redirect(step)
+
+
+def held_at(request: HttpRequest, step: str) -> waiting.Waiting | None:
+    """Whoever has given their password and comes to this step next."""
+    held = None if request.user.is_authenticated else waiting.held(request)
+    return held if held and _still_asked(held.user) == step else None
+
+
+def _still_asked(user: User) -> str | None:
+    """The page that stands between a right password and being signed in."""
+    if user.password_is_first:
+        return "sign-in-password"
     if second_factor.is_on(user):
-        waiting.hold(request, user, target)
-        return redirect("sign-in-code")
-    if second_factor.is_demanded(user):
-        waiting.hold(request, user, target)
-        return redirect("sign-in-set-up")
-    return finish(request, user, target, how="password")
+        return "sign-in-code"
+    return "sign-in-set-up" if second_factor.is_demanded(user) else None
 
 
 def _provider() -> Provider:

@@ -22,15 +22,15 @@ from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import second_factor, waiting
 from accounts.sign_on.forms import CodeForm, PasswordForm
-from accounts.sign_on.views import answer, finish
+from accounts.sign_on.views import answer, finish, held_at
 
 
 @never_cache
 @sensitive_post_parameters("code")
 def code(request: HttpRequest) -> HttpResponse:
     """After the password: the code."""
-    held = waiting.held(request)
-    if held is None or request.user.is_authenticated:
+    held = held_at(request, "sign-in-code")
+    if held is None:
         return redirect("sign-in")
     form = CodeForm(request.POST or None)
     refusal = None
@@ -48,8 +48,8 @@ def code(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("code")
 def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
     """After the password of somebody who needs a second factor and has none: it is set up now, or nobody comes in."""
-    held = waiting.held(request)
-    if held is None or request.user.is_authenticated or not second_factor.is_demanded(held.user):
+    held = held_at(request, "sign-in-set-up")
+    if held is None:
         return redirect("sign-in")
     form = CodeForm(request.POST or None)
     secret = waiting.secret_to_set_up(request)

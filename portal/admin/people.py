@@ -194,6 +194,7 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
         person: User = super().save(commit=False)
         self.password = new_password() if self.cleaned_data["way"] == self.PASSWORD else None
         person.set_password(self.password)
+        person.password_is_first = self.password is not None
         if commit:
             person.save()
         return person
@@ -346,6 +347,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         response: HttpResponse = super().user_change_password(request, id, form_url)
         if request.method == "POST" and response.status_code == 302:
+            User.objects.filter(pk=id).update(password_is_first=str(actor_of(request).user.pk) != id)
             person = User.objects.get(pk=id)
             audit.record(
                 actor_of(request), "user.set_password", target=person, data={"username": person.username}

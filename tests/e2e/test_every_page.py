@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
 
 # By the address of the URL map: who opens it, and where. bob has a workspace in every phase; victor only looks; erin
-# is in no tenant; "half" has given a password and no code yet; "" is nobody.
+# is in no tenant; "half" has given a password and no code yet, "new" a first password; "" is nobody.
 PAGES: dict[str, list[tuple[str, str]]] = {
     "": [("bob", "/"), ("alice", "/?show=everyone"), ("carol", "/"), ("erin", "/")],
     "api/docs/": [("bob", "/api/docs/")],
@@ -44,9 +44,11 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "notices/": [("bob", "/notices/")],
     "notices/settings/": [("bob", "/notices/settings/")],
     "profile/": [("bob", "/profile/")],
+    "profile/password/": [("bob", "/profile/password/")],
     "profile/second-factor/": [("bob", "/profile/second-factor/")],
     "sign-in/": [("", "/sign-in/")],
     "sign-in/code/": [("half", "/sign-in/code/")],
+    "sign-in/password/": [("new", "/sign-in/password/")],
     "tenants/": [("bob", "/tenants/")],
     "tenants/<slug:slug>/": [("alice", "/tenants/demo/"), ("victor", "/tenants/demo/")],
     "tenants/<slug:slug>/members/<username:username>/remove/": [
@@ -131,18 +133,15 @@ class Stage:
                 "**/ws/**", lambda _socket: None
             )  # nothing changes under the measure
             if who == "half":
-                self.windows[who].add_cookies([self.half_signed_in()])
+                self.windows[who].add_cookies([self.half_signed_in(with_a_code())])
+            if who == "new":
+                self.windows[who].add_cookies([self.half_signed_in(with_a_first_password())])
         return self.windows[who]
 
-    def half_signed_in(self) -> Any:
-        dave = User.objects.create_user("dave", password="dave-password")
-        secret = second_factor.new_secret()
-        second_factor.turn_on(
-            dave, secret, totp.format_hotp_value(totp.hotp_value(secret, int(time.time()) // 30))
-        )
+    def half_signed_in(self, person: User) -> Any:
         request = RequestFactory().get("/")
         request.session = SessionStore()
-        waiting.hold(request, dave, "/")
+        waiting.hold(request, person, "/")
         request.session.save()
         return {
             "name": settings.SESSION_COOKIE_NAME,
@@ -153,6 +152,19 @@ class Stage:
     def close(self) -> None:
         for window in self.windows.values():
             window.close()
+
+
+def with_a_code() -> User:
+    dave = User.objects.create_user("dave", password="dave-password")
+    secret = second_factor.new_secret()
+    second_factor.turn_on(
+        dave, secret, totp.format_hotp_value(totp.hotp_value(secret, int(time.time()) // 30))
+    )
+    return dave
+
+
+def with_a_first_password() -> User:
+    return User.objects.create_user("nora", password="nora-password", password_is_first=True)
 
 
 def people_of(cast: Cast, language: str) -> dict[str, User]:

@@ -148,9 +148,11 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     # No provider is set up here; nobody waits for the code after a password.
     "sign-in/oidc/": ("404 404 404 404 404 404 404", "404 404 404 404 404 404 404"),
     "sign-in/oidc/callback/": ("404 404 404 404 404 404 404", "404 404 404 404 404 404 404"),
+    "sign-in/password/": (TO_PROFILE, TO_PROFILE),
     "sign-in/code/": (TO_PROFILE, TO_PROFILE),
     "sign-in/set-up/": (TO_PROFILE, TO_PROFILE),
     "profile/connect/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),
+    "profile/password/": (PAGE, REFUSED_FORM),
     "profile/second-factor/": (PAGE, REFUSED_FORM),
     "profile/second-factor/recovery-codes/": (TO_PROFILE, TO_PROFILE),
     "profile/second-factor/remove/": (TO_PROFILE, TO_PROFILE),

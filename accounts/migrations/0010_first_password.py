@@ -1,0 +1,18 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("accounts", "0009_names_of_fields")]
+
+    operations = [
+        migrations.AddField(
+            model_name="user",
+            name="password_is_first",
+            field=models.BooleanField(
+                db_default=False,
+                default=False,
+                editable=False,
+                help_text="An admin made it: it lets in once, to choose another.",
+            ),
+        ),
+    ]

@@ -1,0 +1,35 @@
+"""A person's own password: chosen by them alone. One that an admin made lets in once, to choose another."""
+
+from __future__ import annotations
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts import audit, signals
+from accounts.access import Actor
+from accounts.errors import Invalid
+from accounts.models import User
+
+FIELD = "new_password1"
+
+
+def choose(user: User, password: str) -> None:
+    """Every session with the one before has ended then; whoever calls keeps the present one, if there is one."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise _refused("password_too_weak", *error.messages) from None
+    if user.check_password(password):
+        raise _refused("password_same", _("This is the password that you have. Choose another one."))
+    with transaction.atomic():
+        user.set_password(password)
+        user.password_is_first = False
+        user.save(update_fields=["password", "password_is_first"])
+        audit.record(Actor(user), "user.choose_password", target=user)
+        signals.access_changed.send(sender=User, user=user)
+
+
+def _refused(code: str, *texts: str) -> Invalid:
+    return Invalid(code, texts[0], fields={FIELD: texts})

@@ -1,0 +1,86 @@
+"""People choose their own passwords; one that an admin made lets in once, to choose another."""
+
+from __future__ import annotations
+
+import pytest
+from allauth.mfa.totp.internal import auth as totp
+from django.test import Client
+
+from accounts.models import AuditEntry, User
+from accounts.sign_on import second_factor
+from tests.accounts.people import People, browser
+
+pytestmark = pytest.mark.django_db
+
+FIRST = {"username": "alice", "password": "alice-password"}
+OWN = "correct-horse-battery"
+
+
+def choice(password: str = OWN, again: str | None = None) -> dict[str, str]:
+    return {"new_password1": password, "new_password2": password if again is None else again}
+
+
+def is_in(client: Client) -> bool:
+    return client.get("/api/v1/me/").status_code == 200
+
+
+@pytest.fixture
+def newcomer(people: People) -> Client:
+    """Has given the password that an admin made."""
+    User.objects.filter(username="alice").update(password_is_first=True)
+    client = Client()
+    answer = client.post("/sign-in/", FIRST | {"next": "/gpus/"})
+    assert answer["Location"] == "/sign-in/password/"
+    return client
+
+
+def test_a_first_password_lets_in_once_another_is_chosen(newcomer: Client) -> None:
+    assert not is_in(newcomer)
+    assert newcomer.get("/sign-in/password/").status_code == 200
+    assert newcomer.post("/sign-in/password/", choice())["Location"] == "/gpus/"
+    assert is_in(newcomer)
+    assert not Client().login(**FIRST)
+    assert Client().post("/sign-in/", FIRST | {"password": OWN})["Location"] == "/"
+    assert AuditEntry.objects.filter(action="user.choose_password", actor_name="alice").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (choice("alice-password"), "the password that you have"),
+        (choice("12345678"), "too common"),
+        (choice(again="something-else-again"), "didn’t match"),
+    ],
+)
+def test_what_is_no_new_password_is_said_at_its_field(
+    newcomer: Client, sent: dict[str, str], why: str
+) -> None:
+    answer = newcomer.post("/sign-in/password/", sent)
+    assert (answer.status_code, why in answer.text) == (422, True)
+    assert not is_in(newcomer)
+
+
+def test_the_second_factor_is_asked_for_all_the_same(people: People) -> None:
+    User.objects.filter(username="alice").update(password_is_first=True)
+    secret = second_factor.new_secret()
+    counter = next(iter(totp.yield_hotp_counters_from_time()))
+    second_factor.turn_on(people.alice.user, secret, totp.format_hotp_value(totp.hotp_value(secret, counter)))
+    client = Client()
+    client.post("/sign-in/", FIRST)
+    assert client.get("/sign-in/code/")["Location"] == "/sign-in/"  # not before the new password
+    assert client.post("/sign-in/password/", choice())["Location"] == "/sign-in/code/"
+    assert not is_in(client)
+
+
+def test_people_change_their_password_and_stay_in_where_they_did(people: People) -> None:
+    here, elsewhere = browser(people.alice), browser(people.alice)
+    wrong = here.post("/profile/password/", choice() | {"password": "guessed"})
+    assert (wrong.status_code, "This is not your password." in wrong.text) == (401, True)
+    assert here.post("/profile/password/", choice() | FIRST)["Location"] == "/profile/"
+    assert (is_in(here), is_in(elsewhere)) == (True, False)
+
+
+def test_who_has_no_password_here_is_led_back(people: People) -> None:
+    people.alice.user.set_unusable_password()
+    people.alice.user.save()
+    assert browser(people.alice).get("/profile/password/")["Location"] == "/profile/"
