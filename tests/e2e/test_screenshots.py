@@ -37,6 +37,22 @@ Image.objects.create(slug="pytorch", name="PyTorch nightly", description="PyTorc
                      reference="registry.example/pytorch:nightly")
 """
 
+OF_AN_OWNER = {
+    "gpus": "/gpus/",
+    "tenant": "/tenants/demo/",
+    "audit": "/audit/",
+    "notices": "/notices/",
+    "notices-settings": "/notices/settings/",
+    "profile": "/profile/",
+}
+OF_AN_ADMIN = {
+    "admin": "/admin/",
+    "admin-quotas": "/admin/quotas/quota/",
+    "admin-pools": "/admin/quotas/pool/",
+    "admin-people": "/admin/accounts/user/",
+}
+NOT_THERE = {"not-there": "/workspaces/00000000-0000-4000-8000-000000000000/"}
+
 
 @pytest.fixture
 def berth() -> Iterator[Stack]:
@@ -67,15 +83,15 @@ def test_screenshots_of_the_whole_way(berth: Stack, tmp_path: Path) -> None:
         expect(portal.page.locator(".status-starting")).to_have_count(0)
         take(portal.page, "home", on_phone=True)
         logs_of(portal.page, "train-resnet")
-        portal.page.goto("/profile/")
-        take(portal.page, "profile")
+        pages(portal.page, OF_AN_OWNER)
+        pages(portal.page, {"home": "/", "launch": "/launch/"}, languages=("zh-hans", "ko"))
         assert portal.faults == []
     with browser(berth.address, "screenshots-admin") as context:
         portal = Portal(context)
         portal.sign_in("admin")
-        portal.page.goto("/admin/quotas/quota/")
-        take(portal.page, "admin-quotas")
+        pages(portal.page, OF_AN_ADMIN)
         assert portal.faults == []
+        pages(portal.page, NOT_THERE)
 
 
 def first_visit(portal: Portal, public_key: str) -> None:
@@ -136,10 +152,21 @@ def a_failure(portal: Portal, berth: Stack) -> None:
 
 def logs_of(page: Page, name: str) -> None:
     """What a person looks for there: why the repository is missing."""
-    page.get_by_role("link", name=name).click()
+    page.get_by_role("link", name=name, exact=True).click()
     page.get_by_role("link", name="Logs").click()
     expect(page.get_by_role("log")).to_contain_text("the repository was not cloned", timeout=30_000)
     take(page, "logs")
+
+
+def pages(page: Page, addresses: dict[str, str], languages: tuple[str, ...] = ()) -> None:
+    """Each as it stands; in other languages by the browser's wish, which the person may overrule in the profile."""
+    for name, address in addresses.items():
+        for language in languages or (None,):
+            if language is not None:
+                page.set_extra_http_headers({"Accept-Language": language})
+            page.goto(address)
+            page.wait_for_load_state("networkidle")
+            take(page, f"{name}-{language}" if language else name, on_phone=name == "gpus")
 
 
 def fill_in(page: Page, name: str, flavor: str) -> None:
