@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import floatformat
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -204,8 +205,8 @@ class PoolPage(ConfirmsLowering[Pool]):
         if not pool.has_gpus:
             return "–"
         total = sum(room.units for room in pool.seen.whole)
-        facts = {"used": as_gpus(pool.held, pool.units_per_gpu), "limit": as_gpus(total, pool.units_per_gpu)}
-        return meter(pool.held, total, _("%(used)s of %(limit)s") % facts)
+        used, limit = (floatformat(as_gpus(units, pool.units_per_gpu), -2) for units in (pool.held, total))
+        return meter(pool.held, total, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
 
     @admin.display(description=gettext_lazy("nodes ready"))
     def nodes_seen(self, pool: Any) -> str:

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
+from django.template.defaultfilters import floatformat
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -71,7 +72,7 @@ class QuotaPage(ConfirmsLowering[Quota]):
         if not quota.pool.has_gpus:
             return _("no GPUs here")
         used = as_gpus(quota.used_units, quota.pool.units_per_gpu)
-        words = _("%(used)s of %(limit)s") % {"used": used, "limit": quota.nominal_gpus}
+        words = _("%(used)s of %(limit)s") % {"used": floatformat(used, -2), "limit": quota.nominal_gpus}
         return meter(float(used), quota.nominal_gpus, words)
 
 
