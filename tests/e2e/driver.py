@@ -89,6 +89,13 @@ class Portal:
         self.page.wait_for_url("**/workspaces/*/")
         return urlsplit(self.page.url).path.split("/")[2]
 
+    def api(self, path: str) -> list[Any]:
+        """The first page of a list, as this person may see it."""
+        answer = self.page.request.get(f"/api/v1/{path}")
+        assert answer.ok, answer.text()
+        results: list[Any] = answer.json()["results"]
+        return results
+
     def wait_for(self, phase: str) -> None:
         expect(self.page.locator(f".page-head .status-{phase}")).to_be_visible(timeout=START_SECONDS * 1000)
 

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
 from tests.e2e.oidc.university import university
-from tests.e2e.stack import Client, Stack, until
+from tests.e2e.stack import Stack, until
 from tests.workspaces.package import make_package
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -58,14 +58,13 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         portal = Portal(context)
         comes_by_a_link(portal)
         looks_around_and_adds_a_key(Portal(context), ssh)
-        ada = berth.client(berth.token("ada", "read"))
 
         portal.page.get_by_label("Name", exact=True).fill("journey")
         portal.page.get_by_label("Environment", exact=True).fill(f"MY_ENV={MY_ENV}")
         first = portal.launch()
         portal.wait_for("ready")
-        watched_ten_steps(ada, portal, first)
-        gpus_in_use(ada, 1)
+        watched_ten_steps(portal, first)
+        gpus_in_use(portal, 1)
 
         ssh.use(portal.copyable("SSH command"))
         assert ssh.run("whoami").strip() == "jovyan"
@@ -76,22 +75,22 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
         ssh.run("echo kept > written-over-ssh")
         portal.stop()
         portal.wait_for("stopped")
-        gpus_in_use(ada, 0)
+        gpus_in_use(portal, 0)
         portal.press("start")
         portal.wait_for("ready")
         goes_through_the_jump(portal, ssh)
         assert ssh.run("cat written-over-ssh; greet; python -c 'import greeting'") == "kept\nhello\n"
 
         second = waits_until_the_quota_is_raised(portal, Administration(context, berth.address))
-        gpus_in_use(ada, 5)
+        gpus_in_use(portal, 5)
 
         portal.delete_with_files()
         portal.page.goto(f"/workspaces/{first}/")
         portal.delete_with_files()
         until("nothing in the cluster", lambda: objects_of(berth, first) + objects_of(berth, second) == [])
-        gpus_in_use(ada, 0)
+        gpus_in_use(portal, 0)
         portal.page.goto("/")
-        assert "journey" not in portal.page.locator("main").inner_text()
+        expect(portal.page.locator("main")).not_to_contain_text("journey")
         assert portal.faults == []
 
 
@@ -164,13 +163,13 @@ def waits_until_the_quota_is_raised(portal: Portal, administration: Administrati
     return workspace
 
 
-def watched_ten_steps(ada: Client, portal: Portal, workspace: str) -> None:
+def watched_ten_steps(portal: Portal, workspace: str) -> None:
     """The page showed them live and in order; the socket brought each event once; the story has all ten."""
     seen = portal.steps_seen()
     assert seen == sorted(seen) and len(seen) >= 2, seen
     numbers = [event["id"] for event in portal.events]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    events = ada.everything(f"workspaces/{workspace}/events/")
+    events = portal.api(f"workspaces/{workspace}/events/")
     told = [event["step"] for event in events]
     assert sorted(set(told), key=told.index) == STEPS
     assert numbers[-1] == events[-1]["id"] and len(numbers) >= len(events) - 3, (numbers, told)
@@ -190,11 +189,11 @@ def same_in_terminal_and_over_ssh(lab: Lab, ssh: SSHClient) -> None:
     assert over_ssh.splitlines()[1] == MY_ENV
 
 
-def gpus_in_use(ada: Client, expected: int) -> None:
+def gpus_in_use(portal: Portal, expected: int) -> None:
     """What the pool counts as this person's: an admitted claim, and nothing else."""
 
     def counted() -> bool:
-        pool = next(pool for pool in ada.everything("pools/") if pool["slug"] == "a100")
+        pool = next(pool for pool in portal.api("pools/") if pool["slug"] == "a100")
         return bool(pool["gpus"]["mine"] == expected)
 
     until(f"{expected} GPUs in use", counted)
