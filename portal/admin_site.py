@@ -26,8 +26,8 @@ class BerthAdminSite(AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """One way to set a password for everybody: the one that is on record."""
-        return redirect("admin:auth_user_password_change", request.user.pk)
+        """One way to change one's own for everybody: the one that is slowed down and on record."""
+        return redirect("password")
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """What needs somebody's attention, above everything that can be set."""
