@@ -74,6 +74,17 @@ class TenantPage(ConfirmsLowering[Tenant]):
     def waiting(self, tenant: Any) -> int:
         return int(tenant.count_waiting)
 
+    fields = ("name", "slug")
+
+    def get_form(
+        self, request: HttpRequest, obj: Tenant | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        slug = _("Short, for addresses, scripts and the namespaces in clusters. It never changes.")
+        return super().get_form(request, obj, change, help_texts={"slug": slug}, **kwargs)
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Tenant | None = None) -> dict[str, Any]:
+        return {} if obj else {"slug": ("name",)}
+
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> tuple[str, ...]:
         return ("slug",) if obj else ()  # namespaces are named after it
 

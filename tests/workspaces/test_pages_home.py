@@ -40,6 +40,19 @@ def test_one_that_stops_soon_says_when(cast: Cast) -> None:
     assert "stops in 20 min · Extend" in words(browser(cast.bob).get("/"))
 
 
+@pytest.mark.parametrize(
+    ("left", "says"),
+    [
+        (timedelta(hours=1, minutes=59, seconds=30), "stops in 1 h 59 min"),
+        (timedelta(hours=4, seconds=30), "stops in 4 h"),
+        (timedelta(days=2, hours=3, minutes=5), "stops in 2 d 3 h"),
+    ],
+)
+def test_an_hour_more_is_seen_to_be_more(cast: Cast, left: timedelta, says: str) -> None:
+    make_workspace(cast, cast.bob, stops_at=timezone.now() + left)
+    assert says in words(browser(cast.bob).get("/"))
+
+
 def test_shares_are_told_in_names_and_words(cast: Cast) -> None:
     TenantLimit.objects.create(tenant=cast.demo, cpu_millicores=10_000, memory_mib=64 * 1024, workspaces=3)
     make_workspace(cast, cast.bob)

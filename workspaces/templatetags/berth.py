@@ -15,12 +15,15 @@ from django.utils.translation import ngettext, pgettext
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
+from workspaces import story
+from workspaces.models import Workspace
 
 register = template.Library()
 
 # Above this many GPUs a meter is a bar: cells could no longer be counted at a glance.
 MOST_CELLS = 16
 SOON = timedelta(minutes=30)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 @register.simple_tag
@@ -152,7 +155,22 @@ def is_soon(moment: datetime) -> bool:
 @register.filter
 def until(moment: datetime | None) -> str | SafeString:
     """How long there is left; ticks where scripts run."""
-    return _time(moment, "until", short_span(moment - timezone.now()) if moment else "")
+    return _time(moment, "until", _left(moment - timezone.now()) if moment else "")
+
+
+def _left(span: timedelta) -> str:
+    """From an hour on in two units, so that half an hour more is seen to be more: 1 h 30 min."""
+    words = short_span(span)
+    length, least = (DAY, HOUR) if span >= DAY else (HOUR, timedelta(minutes=1))
+    if span >= length and span % length >= least:
+        words += "\N{NO-BREAK SPACE}" + short_span(span % length)
+    return words
+
+
+@register.filter
+def what_to_do(workspace: Workspace) -> str:
+    """About what is in the way of its current step."""
+    return story.hint(workspace.message_code, workspace.message_data)
 
 
 @register.simple_tag
