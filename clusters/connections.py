@@ -26,6 +26,9 @@ from clusters.transport import Transport
 # Above watches, log streams and threads together: beyond it, connections are made and thrown away.
 POOL_SIZE = 64
 
+# What the client library stumbles over in a file of another kind.
+NO_KUBECONFIG = (AttributeError, LookupError, TypeError, ValueError)
+
 Settings = tuple[int, str, str, str, int]
 
 _lock = threading.Lock()
@@ -56,7 +59,7 @@ def connect(cluster: Cluster, *, within_seconds: float | None = None) -> Api:
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (config.ConfigException, OSError, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
+    except (config.ConfigException, OSError, yaml.YAMLError, *NO_KUBECONFIG) as error:
         raise ClusterMisconfigured(f"No connection to {cluster.slug}: {_without_quotes(error)}") from None
     configuration.connection_pool_maxsize = POOL_SIZE
     configuration.retries = False  # urllib3's own retries would hide what we decide about

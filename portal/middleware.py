@@ -43,6 +43,8 @@ class RequestContext:
         client_address.set(_address_of(request))
         response = self.get_response(request)
         response["X-Request-ID"] = request_id
+        if is_api(request):
+            response.headers.setdefault("Cache-Control", "no-store")  # what opens a workspace is among it
         return response
 
 

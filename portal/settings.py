@@ -179,11 +179,13 @@ EMAIL_TIMEOUT = 10  # seconds for each answer of the server
 DEFAULT_FROM_EMAIL = env.str("BERTH_MAIL_FROM", default=f"Berth <berth@{urlsplit(BASE_URL).hostname}>")
 
 # --- Security: cookies and transport. Only a trial speaks plain HTTP, on loopback.
-SESSION_COOKIE_NAME = "berth_session"
+# `__Host-`: no page of another host of the same domain can set it, a workspace's least of all.
+COOKIE_PREFIX = "" if TRIAL else "__Host-"
+SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}berth_session"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = not TRIAL
-CSRF_COOKIE_NAME = "berth_csrf"
+CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}berth_csrf"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = not TRIAL
 SECURE_SSL_REDIRECT = not TRIAL

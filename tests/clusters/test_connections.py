@@ -72,9 +72,11 @@ def test_what_cannot_be_used_says_why(tmp_path: Path) -> None:
         connect(cluster(str(tmp_path / "absent")))
     with pytest.raises(ClusterMisconfigured, match="absent"):
         connect(cluster(kubeconfig(tmp_path, TOKEN), "absent"))
-    (tmp_path / "kubeconfig").write_text("a: [")
-    with pytest.raises(ClusterMisconfigured):
-        connect(cluster(str(tmp_path / "kubeconfig")))
+    for text in ("a: [", "KEY=very-secret", "- a\n- b", "users: 7\ncurrent-context: a\ncontexts: b"):
+        (tmp_path / "kubeconfig").write_text(text)
+        with pytest.raises(ClusterMisconfigured) as raised:
+            connect(cluster(str(tmp_path / "kubeconfig")))
+        assert "very-secret" not in str(raised.value)
 
 
 def test_outside_a_cluster_the_inner_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -64,3 +67,18 @@ def test_use_cases_know_where_the_request_comes_from(remote: str, seen: str) -> 
 def test_every_answer_names_its_request(client: Client) -> None:
     first, second = (client.get("/where/")["X-Request-ID"] for _time in range(2))
     assert first != second
+
+
+def test_nobody_keeps_what_the_api_answers(db: None) -> None:
+    for path_ in ("/api/v1/me/", "/api/v1/nothing/", "/api/schema/"):
+        assert Client().get(path_)["Cache-Control"] == "no-store"
+
+
+def test_in_production_no_other_host_can_set_our_cookies() -> None:
+    told = "from portal import settings as s; print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME)"
+    production = {name: value for name, value in os.environ.items() if name != "BERTH_TRIAL"}
+    production |= {"BERTH_TRIAL": "0"}
+    found = subprocess.run(
+        [sys.executable, "-c", told], env=production, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == ["__Host-berth_session", "__Host-berth_csrf"]
