@@ -4,7 +4,9 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0005_sign_on")]
+    replaces = [("accounts", "0006_rates")]
+
+    dependencies = [("accounts", "0002_profiles_notices_and_groups")]
 
     operations = [
         migrations.RunSQL(

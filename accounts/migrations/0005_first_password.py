@@ -2,7 +2,9 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0009_names_of_fields")]
+    replaces = [("accounts", "0010_first_password")]
+
+    dependencies = [("accounts", "0004_reading_the_trail")]
 
     operations = [
         migrations.AddField(
