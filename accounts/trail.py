@@ -82,28 +82,30 @@ class LastMomentFilter(django_filters.IsoDateTimeFilter):  # type: ignore[misc]
 
 class TrailFilter(django_filters.FilterSet):  # type: ignore[misc]
     search = django_filters.CharFilter(
-        method="find", label=gettext_lazy("Search"), help_text="In names, actions and details."
+        method="find", label=gettext_lazy("Search"), help_text=gettext_lazy("In names, actions and details.")
     )
-    tenant = django_filters.CharFilter("tenant__slug", label=gettext_lazy("Tenant"), help_text="Its slug.")
+    tenant = django_filters.CharFilter(
+        "tenant__slug", label=gettext_lazy("Tenant"), help_text=gettext_lazy("Its slug.")
+    )
     actor = django_filters.CharFilter("actor_name", label=gettext_lazy("Who"))
     action = django_filters.CharFilter(
         method="of_kind",
         label=gettext_lazy("What"),
-        help_text="One action, as in workspace.launch, or all of a kind, as in workspace.",
+        help_text=gettext_lazy("One action, as in workspace.launch, or all of a kind, as in workspace."),
     )
     outcome = django_filters.ChoiceFilter(choices=AuditEntry.Outcome, label=gettext_lazy("Outcome"))
     since = MomentFilter(
         "at",
         lookup_expr="gte",
         label=gettext_lazy("From"),
-        help_text="Not before.",
+        help_text=gettext_lazy("Not before."),
         widget=forms.DateInput(attrs={"type": "date"}),
     )
     until = LastMomentFilter(
         "at",
         lookup_expr="lte",
         label=gettext_lazy("To"),
-        help_text="Not after.",
+        help_text=gettext_lazy("Not after."),
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
