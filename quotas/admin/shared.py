@@ -73,7 +73,7 @@ class ConfirmsLowering(RecordedPage[M]):
         return self._ask(request, lowered) if asks else response
 
     def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
-        list(messages.get_messages(request))  # read, so that no later page tells what was undone; nor does this one
+        list(messages.get_messages(request))  # what they tell was undone: no later page says it, nor this
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.admin_site.each_context(request),

@@ -107,6 +107,11 @@ def test_the_page_of_one_room_leaves_the_overview_to_the_first_page(admin: Clien
     assert "Needs attention" not in text_of(admin.get("/admin/quotas/"))
 
 
+def test_a_list_offers_all_of_it_only_where_some_is_left_out(admin: Client) -> None:
+    assert "Show all" not in text_of(admin.get(QUOTAS))
+    assert ">Show all</a>" in text_of(admin.get(f"{QUOTAS}?q=demo"))
+
+
 def test_lowering_within_what_is_free_asks_nothing(stage: Stage, admin: Client) -> None:
     stage.running(2)
     assert change(admin, 2).status_code == 302
