@@ -63,6 +63,9 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         for group in self._joined:
             await self.channel_layer.group_discard(group, self.channel_name)
 
+    async def receive(self, *_: Any, **__: Any) -> None:
+        """Nobody has to say anything here; to stumble over what somebody does would leave all of this running."""
+
     async def _live(self) -> None:
         """The socket's whole life after the handshake; a refusal anywhere ends it with the code that says why."""
         try:

@@ -373,6 +373,19 @@ async def test_a_log_ends_when_access_does(cast: Cast, container: Container) -> 
     assert container.closed
 
 
+@pytest.mark.parametrize("frame", [{"text": "no JSON"}, {"bytes": b"\xff"}])
+async def test_whatever_a_client_says_it_leaves_nothing_running(
+    cast: Cast, container: Container, frame: dict[str, Any]
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        await communicator.hear()
+        await communicator.wire.send_input({"type": "websocket.receive", **frame})
+        container.lines.put("still there")
+        assert await communicator.hear() == {"type": "line", "line": "still there"}
+    assert container.closed
+
+
 async def test_without_a_container_the_log_says_why_and_begins_when_there_is_one(
     cast: Cast, container: Container
 ) -> None:
