@@ -8,6 +8,7 @@ from django.test import Client, RequestFactory
 from accounts.access import Actor
 from accounts.models import Membership
 from accounts.tenancy import current_tenant
+from tests.accounts.people import browser
 from tests.cast import Cast, make_cast
 
 pytestmark = pytest.mark.django_db
@@ -18,12 +19,6 @@ def cast() -> Cast:
     cast = make_cast()
     Membership.objects.create(tenant=cast.second, user=cast.bob.user, role="member")
     return cast
-
-
-def browser(actor: Actor) -> Client:
-    client = Client()
-    client.force_login(actor.user)
-    return client
 
 
 def chosen(client: Client, actor: Actor) -> str | None:

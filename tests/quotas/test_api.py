@@ -9,19 +9,14 @@ from django.test import Client
 
 from accounts.access import Actor
 from quotas.models import Flavor
+from tests.accounts.people import browser
 from tests.quotas.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
 
-def client_of(actor: Actor) -> Client:
-    client = Client()
-    client.force_login(actor.user)
-    return client
-
-
 def get(stage: Stage, path: str, by: Actor | None = None) -> dict[str, Any]:
-    response = client_of(by or stage.cast.alice).get(f"/api/v1/{path}")
+    response = browser(by or stage.cast.alice).get(f"/api/v1/{path}")
     assert response.status_code == 200, response.content
     body: dict[str, Any] = response.json()
     return body
@@ -36,7 +31,7 @@ def test_only_who_is_signed_in_sees_anything(stage: Stage, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["pools/", "flavors/", "quotas/"])
 def test_nothing_can_be_written(stage: Stage, path: str) -> None:
-    assert client_of(stage.cast.admin).post(f"/api/v1/{path}", {}).status_code == 405
+    assert browser(stage.cast.admin).post(f"/api/v1/{path}", {}).status_code == 405
 
 
 def test_pools_have_the_shape_of_the_contract(stage: Stage) -> None:
@@ -101,14 +96,14 @@ def test_lists_go_on_by_cursor(stage: Stage) -> None:
         stage.another_pool(f"pool-{number}")
     first = get(stage, "pools/?limit=3")
     assert [pool["slug"] for pool in first["results"]] == ["a100", "pool-0", "pool-1"]
-    rest = client_of(stage.cast.alice).get(first["next"]).json()
+    rest = browser(stage.cast.alice).get(first["next"]).json()
     assert [pool["slug"] for pool in rest["results"]] == ["pool-2", "pool-3"]
     assert rest["next"] is None
 
 
 def test_quotas_go_on_by_cursor(stage: Stage) -> None:
     first = get(stage, "quotas/?limit=1", stage.cast.admin)
-    rest = client_of(stage.cast.admin).get(first["next"]).json()
+    rest = browser(stage.cast.admin).get(first["next"]).json()
     tenants = [quota["tenant"] for quota in (*first["results"], *rest["results"])]
     assert sorted(tenants) == ["demo", "second"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.access import Actor
 from clusters.models import Node, PodUsage
 from quotas.models import Claim, Sharing
+from tests.accounts.people import browser
 from tests.cast import GIB, Cast, make_cast
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase
@@ -27,9 +27,7 @@ def cast() -> Cast:
 
 
 def page_of(actor: Actor, path: str = "/gpus/") -> str:
-    client = Client()
-    client.force_login(actor.user)
-    answer = client.get(path)
+    answer = browser(actor).get(path)
     assert answer.status_code == 200
     return answer.content.decode()
 

@@ -11,9 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import ssh_keys
+from tests.accounts.people import browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from tests.workspaces.reading import browser, words
+from tests.workspaces.reading import words
 from workspaces.models import Desired, Phase, Workspace
 
 pytestmark = pytest.mark.django_db

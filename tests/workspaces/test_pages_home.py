@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from accounts.models import Membership, Role, Tenant
 from quotas.models import Quota, TenantLimit
+from tests.accounts.people import browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from tests.workspaces.reading import browser, words
+from tests.workspaces.reading import words
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db

@@ -13,9 +13,10 @@ from django.test import Client
 from django.utils import timezone
 
 from quotas.models import Flavor, TenantLimit
+from tests.accounts.people import browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from tests.workspaces.reading import browser, words
+from tests.workspaces.reading import words
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
