@@ -122,27 +122,30 @@ def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpRe
     return remembered(redirect(target), user)
 
 
-def after_password(request: HttpRequest, user: User, target: str) -> HttpResponse:
-    step = _still_asked(user)
+def after_password(
+    request: HttpRequest, user: User, target: str, *, code_given: bool = False
+) -> HttpResponse:
+    step = _still_asked(user, code_given)
     if step is None:
-        return finish(request, user, target, how="password")
-    waiting.hold(request, user, target)
+        return finish(request, user, target, how="password and code" if code_given else "password")
+    waiting.hold(request, user, target, code_given=code_given)
     return redirect(step)
 
 
 def held_at(request: HttpRequest, step: str) -> waiting.Waiting | None:
     """Whoever has given their password and comes to this step next."""
     held = None if request.user.is_authenticated else waiting.held(request)
-    return held if held and _still_asked(held.user) == step else None
+    return held if held and _still_asked(held.user, held.code_given) == step else None
 
 
-def _still_asked(user: User) -> str | None:
-    """The page that stands between a right password and being signed in."""
+def _still_asked(user: User, code_given: bool) -> str | None:
+    """The page that stands between a right password and being signed in. The code first: who only came by a password
+    that an admin made must not choose another."""
+    if not code_given and second_factor.is_on(user):
+        return "sign-in-code"
     if user.password_is_first:
         return "sign-in-password"
-    if second_factor.is_on(user):
-        return "sign-in-code"
-    return "sign-in-set-up" if second_factor.is_demanded(user) else None
+    return "sign-in-set-up" if not code_given and second_factor.is_demanded(user) else None
 
 
 def _provider() -> Provider:

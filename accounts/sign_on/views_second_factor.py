@@ -22,7 +22,7 @@ from accounts.preferences import remembered
 from accounts.rest.actors import actor_of
 from accounts.sign_on import second_factor, waiting
 from accounts.sign_on.forms import CodeForm, PasswordForm
-from accounts.sign_on.views import answer, finish, held_at
+from accounts.sign_on.views import after_password, answer, finish, held_at
 
 
 @never_cache
@@ -40,7 +40,7 @@ def code(request: HttpRequest) -> HttpResponse:
         except Refusal as refused:
             refusal = refused
         else:
-            return finish(request, held.user, held.target, how="password and code")
+            return after_password(request, held.user, held.target, code_given=True)
     return _ask_for_code(request, "accounts/sign_in_code.html", form, refusal)
 
 

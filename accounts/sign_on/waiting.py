@@ -23,14 +23,16 @@ SET_UP = "second_factor_set_up"
 class Waiting:
     user: User
     target: str
+    code_given: bool
 
 
-def hold(request: HttpRequest, user: User, target: str) -> None:
+def hold(request: HttpRequest, user: User, target: str, *, code_given: bool = False) -> None:
     request.session.cycle_key()
     request.session[WAITING] = {
         "user": str(user.pk),
         "proof": user.get_session_auth_hash(),
         "target": target,
+        "code_given": code_given,
         "at": time.time(),
     }
 
@@ -42,7 +44,7 @@ def held(request: HttpRequest) -> Waiting | None:
     user = User.objects.filter(pk=kept["user"], is_active=True).first()
     if user is None or user.get_session_auth_hash() != kept["proof"]:
         return None
-    return Waiting(user, kept["target"])
+    return Waiting(user, kept["target"], kept["code_given"])
 
 
 def drop(request: HttpRequest) -> None:

@@ -60,16 +60,20 @@ def test_what_is_no_new_password_is_said_at_its_field(
     assert not is_in(newcomer)
 
 
-def test_the_second_factor_is_asked_for_all_the_same(people: People) -> None:
+def test_the_second_factor_comes_before_another_password(people: People) -> None:
     User.objects.filter(username="alice").update(password_is_first=True)
     secret = second_factor.new_secret()
     counter = next(iter(totp.yield_hotp_counters_from_time()))
-    second_factor.turn_on(people.alice.user, secret, totp.format_hotp_value(totp.hotp_value(secret, counter)))
+    code = totp.format_hotp_value(totp.hotp_value(secret, counter))
+    recovery, *_others = second_factor.turn_on(people.alice.user, secret, code)
     client = Client()
-    client.post("/sign-in/", FIRST)
-    assert client.get("/sign-in/code/")["Location"] == "/sign-in/"  # not before the new password
-    assert client.post("/sign-in/password/", choice())["Location"] == "/sign-in/code/"
+    assert client.post("/sign-in/", FIRST)["Location"] == "/sign-in/code/"
+    assert client.post("/sign-in/password/", choice())["Location"] == "/sign-in/"
+    assert Client().login(**FIRST)  # whoever came by it has changed nothing
+    assert client.post("/sign-in/code/", {"code": recovery})["Location"] == "/sign-in/password/"
     assert not is_in(client)
+    assert client.post("/sign-in/password/", choice())["Location"] == "/"
+    assert is_in(client)
 
 
 def test_people_change_their_password_and_stay_in_where_they_did(people: People) -> None:
