@@ -37,7 +37,7 @@ LONGEST_QUOTE = 60
 
 def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
     """The workspace that the form is filled in from, its settings as first values, and what is to be said of that."""
-    if "fresh" in link or ("again" not in link and not WHOLE_LAUNCH.isdisjoint(link)):
+    if "fresh" in link or ("again" not in link and describes_a_launch(link)):
         return None, {}, []
     if "again" not in link:
         row = (
@@ -51,6 +51,10 @@ def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, 
     except (NotThere, ValueError):
         return None, {}, [_("The workspace that this link would launch again is not there.")]
     return row, settings_of(actor, row), []
+
+
+def describes_a_launch(link: Mapping[str, str]) -> bool:
+    return not WHOLE_LAUNCH.isdisjoint(link)
 
 
 def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:

@@ -67,7 +67,10 @@ def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> Htt
     notes += prefill.fill_in(form, link, pools, request.GET.getlist("env"))
     asked = form_for(form.untouched(), {}, tenants, pools)
     asked.is_valid()
-    context = {"form": form, "pools": pools, "tenants": tenants, "notes": notes, "like": like, "again": again}
+    context = {
+        "form": form, "pools": pools, "tenants": tenants, "notes": notes,
+        "like": like, "again": again, "by_link": prefill.describes_a_launch(link),
+    }  # fmt: skip
     return page(request, actor, tenant, asked, context)
 
 

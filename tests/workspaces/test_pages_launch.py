@@ -271,6 +271,7 @@ def test_a_link_fills_in_the_form_and_launches_nothing(cast: Cast) -> None:
     assert (chosen(page, "image"), chosen(page, "flavor")) == ("jupyter", "a100-1")
     assert (value_of(page, "name"), value_of(page, "disk_gib")) == ("shared", "5")
     assert '<option value="90" selected>' in page.content.decode()
+    assert "A link filled in this form." in words(page)
     assert "Not all of this link could be taken" not in words(page)
     assert not Workspace.objects.exists()
 
@@ -287,7 +288,9 @@ def test_nothing_of_the_last_launch_slips_into_one_that_a_link_describes(cast: C
 
 def test_a_link_to_a_size_alone_keeps_the_last_launch(cast: Cast) -> None:
     make_workspace(cast, cast.bob, repository="https://e.org/private.git")
-    assert "private.git" in browser(cast.bob).get("/launch/?flavor=a100-1").content.decode()
+    page = browser(cast.bob).get("/launch/?flavor=a100-1")
+    assert "private.git" in page.content.decode()
+    assert "A link filled in this form." not in words(page)
 
 
 def test_a_link_may_name_a_pool(cast: Cast) -> None:
