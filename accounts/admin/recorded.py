@@ -25,6 +25,7 @@ from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
+from accounts.trail_words import sentence
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -79,7 +80,7 @@ class Page(admin.ModelAdmin[M]):
         context = {
             **self.admin_site.each_context(request),
             "title": _("History of %(name)s") % {"name": obj},
-            "lines": [(entry, told_changes(entry, self.model)) for entry in page],
+            "lines": [(entry, sentence(entry), told_changes(entry, self.model)) for entry in page],
             "page": page,
             "module_name": self.opts.verbose_name_plural,
             "object": obj,
