@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from accounts import audit, signals
 from accounts.access import Actor
 from accounts.models import User
+
+FORGOTTEN_AT_ONCE = 1000
 
 
 def sign_out_everywhere(actor: Actor) -> None:
@@ -22,3 +28,9 @@ def sign_out_everywhere(actor: Actor) -> None:
 def end_all(user: User) -> None:
     """No session of before matches any more (User.get_session_auth_hash)."""
     User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
+
+
+def forget_expired(**_: Any) -> None:
+    """Also of those who only began to sign in: anybody may leave one behind."""
+    expired = Session.objects.filter(expire_date__lt=timezone.now()).values("pk")[:FORGOTTEN_AT_ONCE]
+    Session.objects.filter(pk__in=expired).delete()

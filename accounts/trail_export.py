@@ -16,7 +16,7 @@ from accounts.trail import KEYSET
 COLUMNS = ("at", "actor", "outcome", "action", "tenant", "target_kind", "target_id", "address", "data")
 ROWS_AT_ONCE = 1000
 # What a spreadsheet would take for a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")
 
 
 async def csv_lines(entries: QuerySet[AuditEntry]) -> AsyncIterator[str]:

@@ -8,10 +8,12 @@ class PortalConfig(AppConfig):
 
     def ready(self) -> None:
         """What the rooms' lowest needs of one above it."""
+        from accounts import sessions
         from accounts.notices import outbox
         from clusters.signals import tick
 
         tick.connect(outbox.on_tick)
+        tick.connect(sessions.forget_expired)
 
 
 class PortalAdminConfig(admin.AdminConfig):

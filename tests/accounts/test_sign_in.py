@@ -6,13 +6,15 @@ from unittest.mock import patch
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
 
 from accounts import audit, sign_in
 from accounts.errors import NotSignedIn, TooMany
 from accounts.models import AuditEntry, SignInFailure
-from tests.accounts.people import People
+from clusters.signals import tick
+from tests.accounts.people import People, browser
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +142,13 @@ def test_neither_password_nor_a_name_that_nobody_has_is_kept(
     assert "hunter2" not in str(kept)
     refusals = AuditEntry.objects.order_by("id").values_list("actor_name", "outcome", "data__code")
     assert list(refusals) == [("alice", "refused", "sign_in_refused"), ("", "refused", "sign_in_refused")]
+
+
+def test_sessions_that_ran_out_are_forgotten(people: People) -> None:
+    here, gone = browser(people.alice), browser(people.bob)
+    Session.objects.filter(pk=gone.session.session_key).update(expire_date=timezone.now())
+    tick.send(sender=None)
+    assert [row.pk for row in Session.objects.all()] == [here.session.session_key]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -120,7 +120,7 @@ def test_a_long_export_goes_page_by_page_and_neither_skips_nor_repeats(
     assert len(rows) == len({row[8] for row in rows}) == 8
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1+1", "\t=1", "\r=1", "\n=1"])
 def test_no_cell_is_a_formula(text: str) -> None:
     assert safe(text) == f"'{text}"
     assert safe(f"a{text}") == f"a{text}"
