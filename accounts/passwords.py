@@ -43,5 +43,13 @@ def choose(user: User, password: str) -> None:
         signals.access_changed.send(sender=User, user=user)
 
 
+def given(actor: Actor, user: User) -> None:
+    """An admin has set it: every session has ended, and it lets in once. One's own is one's own."""
+    with transaction.atomic():
+        User.objects.filter(pk=user.pk).update(password_is_first=user != actor.user)
+        audit.record(actor, "user.set_password", target=user, data={"username": user.username})
+        signals.access_changed.send(sender=User, user=user)
+
+
 def _refused(code: str, *texts: str) -> Invalid:
     return Invalid(code, texts[0], fields={FIELD: texts})

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from quotas import overuse, reasons
+from quotas.admin.shared import gpus_meter
 from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
 from quotas.queries import names_of
-from quotas.scheduling import as_gpus
+from quotas.usage import held_in_pools
 from workspaces.models import Phase, Workspace
 
 MOST_NAMED = 5
@@ -161,21 +163,11 @@ def longest_waits() -> list[Wait]:
     ]
 
 
-def figures() -> list[dict[str, Any]]:
+def figures() -> list[tuple[Pool, SafeString]]:
     """GPUs in use of each pool."""
     pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
-    nodes = nodes_of(pools)
-    admitted = Claim.objects.filter(state=Claim.State.ADMITTED).order_by()
-    held = dict(admitted.values_list("pool_id").annotate(units=Sum("units")))
-    rows = []
-    for pool in pools:
-        units, most = held.get(pool.pk, 0), sum(room.units for room in nodes[pool.pk].whole)
-        rows.append(
-            {
-                "pool": pool,
-                "used": as_gpus(units, pool.units_per_gpu),
-                "limit": as_gpus(most, pool.units_per_gpu),
-                "percent": min(100, round(100 * units / most)) if most else 0,
-            }
-        )
-    return rows
+    nodes, held = nodes_of(pools), held_in_pools({pool.pk for pool in pools})
+    return [
+        (pool, gpus_meter(pool, held[pool.pk], sum(room.units for room in nodes[pool.pk].whole)))
+        for pool in pools
+    ]

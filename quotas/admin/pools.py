@@ -10,21 +10,18 @@ from uuid import UUID
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
-from django.template.defaultfilters import floatformat
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
-from accounts.admin.meters import meter
 from accounts.admin.previews import Effect, Previewed
 from quotas import opening
 from quotas.admin.quotas import QuotaInline
-from quotas.admin.shared import ConfirmsLowering
+from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Flavor, Pool
 from quotas.nodes import nodes_of
-from quotas.scheduling import as_gpus
 from quotas.usage import held_in_pools
 
 
@@ -204,9 +201,7 @@ class PoolPage(ConfirmsLowering[Pool]):
     def in_use(self, pool: Any) -> SafeString | str:
         if not pool.has_gpus:
             return "–"
-        total = sum(room.units for room in pool.seen.whole)
-        used, limit = (floatformat(as_gpus(units, pool.units_per_gpu), -2) for units in (pool.held, total))
-        return meter(pool.held, total, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
+        return gpus_meter(pool, pool.held, sum(room.units for room in pool.seen.whole))
 
     @admin.display(description=gettext_lazy("nodes ready"))
     def nodes_seen(self, pool: Any) -> str:

@@ -8,17 +8,15 @@ from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
-from django.template.defaultfilters import floatformat
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
-from quotas.admin.shared import ConfirmsLowering
+from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.overuse import cores, gib
-from quotas.scheduling import as_gpus
 
 ADMITTED = Q(state=Claim.State.ADMITTED)
 
@@ -71,9 +69,7 @@ class QuotaPage(ConfirmsLowering[Quota]):
     def in_use(self, quota: Any) -> SafeString | str:
         if not quota.pool.has_gpus:
             return _("no GPUs here")
-        used = as_gpus(quota.used_units, quota.pool.units_per_gpu)
-        words = _("%(used)s of %(limit)s") % {"used": floatformat(used, -2), "limit": quota.nominal_gpus}
-        return meter(float(used), quota.nominal_gpus, words)
+        return gpus_meter(quota.pool, quota.used_units, quota.nominal_gpus * quota.pool.units_per_gpu)
 
 
 @admin.register(TenantLimit)

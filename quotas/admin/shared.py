@@ -14,15 +14,19 @@ from django.contrib import messages
 from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import floatformat
 from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
 from accounts.rest.actors import actor_of
 from quotas import notices, overuse, passes
-from quotas.models import Quota, TenantLimit
+from quotas.models import Pool, Quota, TenantLimit
 from quotas.nodes import whole_nodes
 from quotas.overuse import Overuse
+from quotas.scheduling import as_gpus
 
 M = TypeVar("M", bound=Model)
 
@@ -86,6 +90,12 @@ class ConfirmsLowering(RecordedPage[M]):
             "messages": (),
         }
         return TemplateResponse(request, "admin/lowering.html", context)
+
+
+def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:
+    """How many of so many units are in use, told in GPUs."""
+    used, limit = (floatformat(as_gpus(amount, pool.units_per_gpu), "-2") for amount in (units, most))
+    return meter(units, most, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
 
 
 def is_lowered(changes: dict[str, Any]) -> bool:
