@@ -50,6 +50,7 @@ class Conversation:
 
     def __init__(self, request: HttpRequest, provider: Provider, callback: str) -> None:
         self.request, self.provider, self.callback = request, provider, callback
+        self.kept: dict[str, Any] = {}  # known again once the browser has shown its state
         self.http = get_adapter().get_requests_session()  # with a time limit
 
     def begin(self, keep: dict[str, Any]) -> str:
@@ -78,12 +79,13 @@ class Conversation:
                 _("This sign-in was not begun in this browser, or too long ago."),
                 _("Begin again with the button below; cookies must be allowed."),
             )
+        self.kept = state["keep"]
         if "error" in answer or "code" not in answer:
             raise self._said_no(answer.get("error", ""))
         described = self._discover()
         tokens = self._exchange(described, answer["code"], state["verifier"])
         claims = self._verify(described, tokens, state["nonce"])
-        return Proof(self._with_userinfo(described, tokens, claims), state["keep"])
+        return Proof(self._with_userinfo(described, tokens, claims), self.kept)
 
     def _discover(self) -> dict[str, Any]:
         described = self._get(f"{self.provider.issuer}/.well-known/openid-configuration")

@@ -103,14 +103,16 @@ def connect(request: HttpRequest) -> HttpResponse:
 def callback(request: HttpRequest) -> HttpResponse:
     """Back from the provider."""
     provider = _provider()
+    conversation = _conversation(request, provider)
     try:
-        proof = _conversation(request, provider).finish()
+        proof = conversation.finish()
         if "connect" in proof.kept:
             return _connected(request, provider, proof.kept["connect"], proof.claims)
         user = admission.admit(provider, proof.claims)
     except Refusal as refusal:
         _record_refused(refusal)
-        return _page(request, resolve_url(settings.LOGIN_REDIRECT_URL), refusal=refusal)
+        target = conversation.kept.get("target") or resolve_url(settings.LOGIN_REDIRECT_URL)
+        return _page(request, target, refusal=refusal)  # where the next try leads
     return finish(request, user, proof.kept["target"], how="oidc")
 
 

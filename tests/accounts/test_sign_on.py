@@ -558,10 +558,13 @@ def test_who_cancels_comes_back_to_the_sign_in_page(
     uni: University, provider: Provider, people: People
 ) -> None:
     visitor = Visitor()
-    answer = visitor.back(visitor.at_the_provider(visitor.to_the_provider(), cancel="1"))
+    answer = visitor.back(
+        visitor.at_the_provider(visitor.to_the_provider("/launch/?flavor=a100-1"), cancel="1")
+    )
     assert answer.status_code == 401
     assert "cancelled" in said(answer)
     assert b"Sign in with Example University" in answer.content
+    assert b"/sign-in/oidc/?next=%2Flaunch%2F%3Fflavor%3Da100-1" in answer.content  # not forgotten
 
 
 def test_clocks_that_differ_are_named(uni: University, provider: Provider) -> None:
