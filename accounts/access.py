@@ -89,7 +89,8 @@ def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
 
 
 def tenant_by_slug(actor: Actor, slug: str) -> Tenant:
-    tenant = visible_tenants(actor).filter(slug=slug).first()
+    # A NUL, which no row can hold, the database would not even look for.
+    tenant = visible_tenants(actor).filter(slug=slug).first() if "\0" not in slug else None
     if tenant is None:
         raise not_there()
     return tenant

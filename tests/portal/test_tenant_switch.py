@@ -48,8 +48,8 @@ def test_it_leads_back_to_the_page_where_it_was_made_and_to_no_other_site(cast: 
 
 def test_a_foreign_tenant_is_as_one_that_is_not_there(cast: Cast) -> None:
     client = browser(cast.alice)
-    answers = [client.post("/tenant/", {"tenant": slug}) for slug in ("second", "nothing")]
-    assert [answer.status_code for answer in answers] == [404, 404]
+    answers = [client.post("/tenant/", {"tenant": slug}) for slug in ("second", "nothing", "\0")]
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
     assert chosen(client, cast.alice) is None
 
 
