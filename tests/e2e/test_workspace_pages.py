@@ -79,7 +79,7 @@ def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: s
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
         page.goto(f"/workspaces/{workspace.pk}/")
-        page.wait_for_load_state("networkidle")  # while a fragment is renewed, its link leads to the question's own page
+        page.wait_for_load_state("networkidle")  # a link that is being renewed leads to a page of its own
         page.get_by_role("link", name="Stop, keep files").press("Enter")
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("running kernels").wait_for()
