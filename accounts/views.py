@@ -97,7 +97,9 @@ def set_preferences(request: HttpRequest, actor: Actor) -> HttpResponse:
     form = PreferencesForm(request.POST, instance=actor.user)
     if not form.is_valid():
         return _profile(request, preferences_form=form, status=422)
-    user = form.save()
+    user = form.save(commit=False)
+    # These alone: what else the row held when this began (active, admin, the password) may be another by now.
+    user.save(update_fields=list(form.fields))
     with preferences.applied(request, user):
         messages.success(request, _("Your choice is kept, for every browser that you sign in with."))
     return preferences.remembered(redirect("profile"), user)

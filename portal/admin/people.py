@@ -197,9 +197,11 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         wanted = obj.is_active, obj.is_staff
         before = User.objects.filter(pk=obj.pk).values_list("is_active", "is_staff").first()
         obj.is_active, obj.is_staff = before or (True, False)
-        super(RecordedPage, self).save_model(request, obj, form, change)
         changes = changes_of(form, is_new=not change)
-        if not change or set(changes["fields"]) - {"is_active", "is_staff"}:
+        fields = set(changes["fields"]) - {"is_active", "is_staff"}
+        # Of a person who is there only what was changed: the rest may be another by now, their access above all.
+        obj.save(update_fields=fields if change else None)
+        if not change or fields:
             self.record(request, obj, "change" if change else "create", changes)
         actor = actor_of(request)
         if wanted[0] != obj.is_active:

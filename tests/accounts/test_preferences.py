@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import OperationalError
+from django.db.models.signals import pre_save
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
@@ -98,3 +99,24 @@ def test_a_database_that_is_away_is_asked_once_and_the_view_says_so(rf: Any) -> 
     request.user = SimpleLazyObject(look_up)
     assert PersonalPreferences(view)(request).status_code == 200
     assert len(asked) == 1
+
+
+LOST: list[dict[str, Any]] = [{"is_active": False}, {"is_staff": False}, {"sign_outs": 7}, {"password": "!"}]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_who_saves_at_the_moment_when_access_is_taken_does_not_get_it_back(
+    people: People, lost: dict[str, Any]
+) -> None:
+    client = browser(people.admin)
+
+    def take(instance: User, **_: Any) -> None:
+        User.objects.filter(pk=instance.pk).update(**lost)
+
+    pre_save.connect(take, sender=User)
+    try:
+        client.post("/profile/preferences/", {"theme": "dark"})
+    finally:
+        pre_save.disconnect(take, sender=User)
+    kept = User.objects.values("theme", *lost).get(username="admin")
+    assert kept == {"theme": "dark"} | lost

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db.models.signals import pre_save
 from django.test import Client
 
-from accounts import tokens
+from accounts import sessions, tokens
 from accounts.models import AuditEntry, Tenant, User
 from accounts.trail_words import sentence
 from tests.admin_forms import confirm, hidden, preview, text_of
@@ -109,6 +110,21 @@ def test_making_somebody_an_admin_is_on_record(cast: Cast, admin: Client) -> Non
     assert admin.post(f"{PEOPLE}{bob.pk}/change/", form_of(bob)).status_code == 302
     assert User.objects.get(pk=bob.pk).is_staff
     assert AuditEntry.objects.get(action="user.make_admin").target_id == str(bob.pk)
+
+
+def test_who_is_signed_out_while_their_page_is_saved_stays_so(cast: Cast, admin: Client) -> None:
+    bob = cast.bob.user
+
+    def sign_out(instance: User, **_: Any) -> None:
+        sessions.end_all(instance)
+
+    pre_save.connect(sign_out, sender=User)
+    try:
+        admin.post(f"{PEOPLE}{bob.pk}/change/", form_of(bob, email="new@example.org"))
+    finally:
+        pre_save.disconnect(sign_out, sender=User)
+    bob.refresh_from_db()
+    assert (bob.email, bob.sign_outs) == ("new@example.org", 1)
 
 
 @pytest.mark.parametrize("field", ["is_active", "is_staff"])
