@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test test-slow bench screenshots messages lint lock check-machine check-network check-browser
+.PHONY: up test test-slow bench screenshots messages lint lock check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
@@ -108,7 +108,7 @@ lint: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 test-slow: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD) check-network check-browser
 	$(BIN)/pytest -m "slow and not screenshots"
 
-screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser
+screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fonts
 	$(BIN)/pytest -m screenshots
 
 bench: $(TESTING)
@@ -119,6 +119,12 @@ check-browser:
 	@command -v $(or $(CHROMIUM),chromium) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		echo "Installing Chromium" && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
 		{ echo "make: the tests need Chromium: apt install chromium, or name yours in CHROMIUM" >&2; exit 1; }
+
+# Pictures of pages in Chinese and Korean.
+check-fonts:
+	@fc-list :lang=ko 2>/dev/null | grep -q . || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		echo "Installing fonts for Chinese and Korean" && apt-get -qq update && apt-get -qq install -y --no-install-recommends fonts-noto-cjk >/dev/null; } || \
+		{ echo "make: the pictures need fonts for Chinese and Korean: apt install fonts-noto-cjk" >&2; exit 1; }
 
 # A real sshd beside ours, only unpacked: installed, it would start and take port 22. Without it those tests skip.
 $(SSHD):
