@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
@@ -89,6 +89,11 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         except Exception:
             logger.exception("a websocket failed; its client comes back")
             await self.close(FAILED)
+
+    async def send(self, *args: Any, **kwargs: Any) -> None:
+        """Who left meanwhile is told nothing: their disconnect, which is on its way, ends it all."""
+        with suppress(OSError):
+            await super().send(*args, **kwargs)
 
     def _still(self) -> Actor:
         """A socket that a browser's session opened ends with that session."""

@@ -35,9 +35,16 @@ connect(() => page.dataset.live + (after === undefined ? "" : `?after=${after}`)
   },
 });
 
-// What has no id is known again by what it is and says.
+// What has no id is known again by what it is and says; how long ago something was changes as it stands there.
 const focusable = "a[href], button, summary, input, textarea, [tabindex]";
-const known = (part) => part.id || [part.tagName, part.getAttribute("href"), part.textContent.trim()].join("|");
+const known = (part) => part.id || [part.tagName, part.getAttribute("href"), words(part)].join("|");
+
+function words(part) {
+  const copy = part.cloneNode(true);
+  for (const time of copy.querySelectorAll("time")) time.remove();
+  return copy.textContent.trim();
+}
+
 let focused;
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
