@@ -211,6 +211,7 @@ class WithoutTheProgram(DevCluster):
     )
 
 
+@pytest.mark.slow
 def test_on_a_shared_network_the_same_attacks_come_off(tmp_path: Path, doors: dict[str, str]) -> None:
     arguments = ["--pods", "process", "--image", f"local/venv:1={sys.prefix}"]
     for cluster in running(tmp_path, *arguments, nodes=NODES, kind=WithoutTheProgram):

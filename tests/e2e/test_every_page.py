@@ -94,7 +94,16 @@ NOT_READ = {
     "workspaces/<uuid:id>/jupyter/",
 }
 EVERY_LOOK = [place for places in PAGES.values() for place in places] + ERRORS
-ONE_OF_EACH = [places[0] for places in PAGES.values()] + ERRORS
+OFTEN_SEEN = (
+    "",
+    "gpus/",
+    "launch/",
+    "profile/",
+    "sign-in/",
+    "tenants/<slug:slug>/",
+    "workspaces/<uuid:id>/",
+    "workspaces/<uuid:id>/settings/",
+)
 
 
 def test_every_page_of_the_url_map_is_looked_at() -> None:
@@ -212,8 +221,8 @@ def report(stage: Stage, places: list[tuple[str, str]]) -> str:
     return found
 
 
-def test_every_page_is_for_everybody(stage: Stage) -> None:
-    assert report(stage, ONE_OF_EACH) == ""
+def test_pages_that_are_often_seen_are_for_everybody(stage: Stage) -> None:
+    assert report(stage, [PAGES[address][0] for address in OFTEN_SEEN] + ERRORS[:1]) == ""
 
 
 @pytest.mark.slow

@@ -29,12 +29,8 @@ def context(scene: Scene) -> Iterator[BrowserContext]:
         yield context
 
 
-QUICK = ("out of memory", "no node")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in TROUBLES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TROUBLES)
 def test_the_socket_and_the_page_say_it(scene: Scene, context: BrowserContext, name: str) -> None:
     trouble = TROUBLES[name]
     with trouble.happens(scene) as (workspace, since), scene.heard(workspace) as told:

@@ -29,7 +29,7 @@ ENV = PLAIN | {
 }
 
 
-@pytest.fixture(scope="module", params=["asyncssh", "sshd"])
+@pytest.fixture(scope="module", params=["asyncssh", pytest.param("sshd", marks=pytest.mark.slow)])
 def running(request: pytest.FixtureRequest) -> Iterator[Pod]:
     """One pod for all who only look, with either SSH server."""
     pod = pod_of_trial_image(sshd=request.param == "sshd")
