@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db import DataError, transaction
 from django.db.models import Model, ProtectedError, Q, QuerySet
 from django.forms import BaseForm, ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -54,6 +57,14 @@ class Page(admin.ModelAdmin[M]):
     def about(self, obj: M) -> Q:
         """Which entries of the trail are its history."""
         return Q(target_kind=self.opts.model_name, target_id=str(obj.pk))
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """What no filter takes (a year that no calendar has, a NUL) leads to the list without filters, too."""
+        try:
+            with transaction.atomic():
+                return super().get_changelist_instance(request)
+        except (ValueError, OverflowError, DataError) as error:
+            raise IncorrectLookupParameters(error) from None
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return super().changelist_view(request, {"purpose": self.purpose, **(extra_context or {})})
