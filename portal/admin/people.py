@@ -45,12 +45,22 @@ HELP = {
     "is_active": gettext_lazy("Without it their sessions, tokens and keys open nothing; nothing is deleted."),
 }
 
+# What the use cases alone change, as they know who must not be without it.
+ACCESS = ("is_active", "is_staff")
+NEW = {"is_active": True, "is_staff": False}
+
 
 class PersonForm(UserChangeForm):  # type: ignore[type-arg]
     class Meta(UserChangeForm.Meta):
         model = User
         labels = LABELS
         help_texts = HELP
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Changed is what differs from what this form showed, not from what somebody else has made of it since.
+        for name in ACCESS:
+            self.fields[name].show_hidden_initial = True
 
 
 class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -193,22 +203,22 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         return int(person.running)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Active or not, admin or not: by the use cases, which know who must not be."""
-        wanted = obj.is_active, obj.is_staff
-        before = User.objects.filter(pk=obj.pk).values_list("is_active", "is_staff").first()
-        obj.is_active, obj.is_staff = before or (True, False)
+        """Active or not, admin or not: by the use cases, and only where this form changed it."""
+        before = User.objects.filter(pk=obj.pk).values(*ACCESS).first() or NEW
+        wanted = {name: getattr(obj, name) if name in form.changed_data else before[name] for name in ACCESS}
+        obj.is_active, obj.is_staff = before["is_active"], before["is_staff"]
         changes = changes_of(form, is_new=not change)
-        fields = set(changes["fields"]) - {"is_active", "is_staff"}
+        fields = set(changes["fields"]) - set(ACCESS)
         # Of a person who is there only what was changed: the rest may be another by now, their access above all.
         obj.save(update_fields=fields if change else None)
         if not change or fields:
             self.record(request, obj, "change" if change else "create", changes)
         actor = actor_of(request)
-        if wanted[0] != obj.is_active:
-            members.set_active(actor, obj, active=wanted[0])
-        if wanted[1] != obj.is_staff:
-            members.set_admin(actor, obj, is_admin=wanted[1])
-        obj.is_active, obj.is_staff = wanted
+        if wanted["is_active"] != obj.is_active:
+            members.set_active(actor, obj, active=wanted["is_active"])
+        if wanted["is_staff"] != obj.is_staff:
+            members.set_admin(actor, obj, is_admin=wanted["is_staff"])
+        obj.is_active, obj.is_staff = wanted["is_active"], wanted["is_staff"]
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         membership_rows.save(actor_of(request), formset)

@@ -45,6 +45,7 @@ def test_who_is_no_longer_an_admin_is_told_to_what_they_have_open(people: People
     signals.access_changed.connect(hear)
     try:
         form = {"username": person.username, "email": person.email, "is_active": "on", "language": "en"}
+        form |= {"initial-is_active": "True", "initial-is_staff": "True"}
         parts = ("memberships", "workspaces", "tokens", "ssh_keys")
         form |= {f"{part}-{count}_FORMS": "0" for part in parts for count in ("TOTAL", "INITIAL")}
         answer = browser(Actor(boss)).post(f"/admin/accounts/user/{person.pk}/change/", form)

@@ -39,7 +39,9 @@ def empty(*inlines: str) -> dict[str, Any]:
 
 
 def form_of(person: User, **changes: Any) -> dict[str, Any]:
-    shown = {"username": person.username, "email": person.email, "is_active": "on", "is_staff": "on"}
+    """As a browser sends it, with everything ticked."""
+    shown = {f"initial-{name}": str(getattr(person, name)) for name in ("is_active", "is_staff")}
+    shown |= {"username": person.username, "email": person.email, "is_active": "on", "is_staff": "on"}
     return {**shown, **empty(*INLINES), **changes}
 
 
@@ -125,6 +127,18 @@ def test_who_is_signed_out_while_their_page_is_saved_stays_so(cast: Cast, admin:
         pre_save.disconnect(sign_out, sender=User)
     bob.refresh_from_db()
     assert (bob.email, bob.sign_outs) == ("new@example.org", 1)
+
+
+@pytest.mark.parametrize("field", ["is_active", "is_staff"])
+def test_a_form_from_before_access_was_taken_does_not_give_it_back(
+    cast: Cast, admin: Client, field: str
+) -> None:
+    bob, page = cast.bob.user, f"{PEOPLE}{cast.bob.user.pk}/change/"
+    User.objects.filter(pk=bob.pk).update(is_staff=True)
+    opened = {name: said for name, said in hidden(admin.get(page)).items() if name.startswith("initial-is_")}
+    User.objects.filter(pk=bob.pk).update(**{field: False})
+    admin.post(page, form_of(bob, email="new@example.org") | opened)
+    assert User.objects.values("email", field).get(pk=bob.pk) == {"email": "new@example.org", field: False}
 
 
 @pytest.mark.parametrize("field", ["is_active", "is_staff"])
