@@ -18,7 +18,7 @@ from quotas.queries import limits_for, pools_for
 from .estimate import alternatives, estimate
 from .forms import FINDING, LaunchForm
 from .prefill import IN_LINKS
-from .same_launch import body_of_form, curl
+from .same_launch import body_of_form, curl, holds_credentials, without_credentials
 from .sizing import resolve
 
 
@@ -29,6 +29,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         "left": what_is_left(actor, tenant.slug),
         "link": link(form, root),
         "curl": curl(root + reverse("api-v1:workspaces"), body_of_form(form)),
+        "leaves_credentials_out": holds_credentials(str(form["repository"].value() or "")),
         "finds": form.finds,
     }
     if not form.chosen_flavor:
@@ -63,6 +64,7 @@ def link(form: LaunchForm, root: str) -> str:
     """An address that fills in this form for somebody else."""
     names = IN_LINKS + (FINDING if form.finds else ())
     values = {name: str(form[name].value() or "") for name in names}
+    values["repository"] = without_credentials(values["repository"])
     said = {
         name: "1" if value == "True" else value
         for name, value in values.items()

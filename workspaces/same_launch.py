@@ -1,8 +1,11 @@
-"""The same launch for a script: the API's body, and a line of curl. Secrets stay names with something to fill in."""
+"""The same launch for a script: the API's body, and a line of curl. Secrets stay names with something to fill in,
+and what signs in to a repository is left out of its address.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -14,6 +17,7 @@ from .models import Workspace
 from .representation import gpus, number
 
 TO_FILL_IN = "…"
+CREDENTIALS = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^/:@]*)[^/]*@", re.IGNORECASE)
 
 
 def curl(address: str, body: dict[str, Any]) -> str:
@@ -25,6 +29,20 @@ def curl(address: str, body: dict[str, Any]) -> str:
     )
 
 
+def without_credentials(address: str) -> str:
+    """A repository's address as others may see it. Over SSH a user's name alone is part of where it is."""
+
+    def rest(found: re.Match[str]) -> str:
+        over_ssh = found["scheme"].lower() == "ssh://" and found["user"]
+        return f"{found['scheme']}{found['user']}@" if over_ssh else found["scheme"]
+
+    return CREDENTIALS.sub(rest, address)
+
+
+def holds_credentials(address: str) -> bool:
+    return without_credentials(address) != address
+
+
 def body_of_form(form: LaunchForm) -> dict[str, Any]:
     """Of what is filled in so far and valid."""
     data = form.cleaned_data
@@ -34,7 +52,7 @@ def body_of_form(form: LaunchForm) -> dict[str, Any]:
     return body | _filled(
         disk_mib=(data.get("disk_gib") or 0) * 1024,
         max_runtime_minutes=data.get("max_runtime_minutes"),
-        repository=data.get("repository"),
+        repository=without_credentials(data.get("repository") or ""),
         env=data.get("env"),
         secret_env=dict.fromkeys(data.get("secret_env") or {}, TO_FILL_IN),
         **({} if data.get("notify") else {"notify": False}),
@@ -79,7 +97,7 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
         disk_mib=workspace.disk_mib,
         max_runtime_minutes=workspace.max_runtime_minutes,
         env=workspace.env if own else None,
-        repository=workspace.repository if own else None,
+        repository=without_credentials(workspace.repository) if own else None,
         **({} if workspace.notify else {"notify": False}),
     )
 

@@ -24,7 +24,7 @@ from . import access, lifecycle, lifetime
 from .gateway import hosts, passes
 from .models import Desired, Phase, Workspace
 from .representation import endpoints, event_json, workspace_json
-from .same_launch import body_of_workspace, curl
+from .same_launch import body_of_workspace, curl, holds_credentials
 from .timeline import start_took, timeline
 
 EVENTS_SHOWN = 200
@@ -80,6 +80,7 @@ def workspace_page(
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
+        context["leaves_credentials_out"] = context["is_own"] and holds_credentials(workspace.repository)
     if not request.headers.get("HX-Request"):  # opened by somebody, not kept true in the background
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)

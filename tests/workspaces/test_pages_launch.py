@@ -7,6 +7,7 @@ import json
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from django.test import Client
@@ -239,6 +240,39 @@ def test_the_curl_line_launches_the_same(cast: Cast) -> None:
     assert body
     assert bob.post("/api/v1/workspaces/", body[1], content_type="application/json").status_code == 201
     assert Workspace.objects.get().units == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("https://bob:s3cret-value@e.org/a.git", "https://e.org/a.git"),
+        ("https://s3cret-value@e.org/a.git", "https://e.org/a.git"),
+        ("https://bob:s3cret-value@more@e.org/@team/a.git", "https://e.org/@team/a.git"),
+        ("ssh://git:s3cret-value@e.org/a.git", "ssh://git@e.org/a.git"),
+    ],
+)
+def test_what_signs_in_to_a_repository_is_for_nobody_else(cast: Cast, address: str, said: str) -> None:
+    bob = browser(cast.bob)
+    page = bob.post("/launch/answer/", SENT | {"repository": address})
+    row = make_workspace(cast, cast.bob, repository=address)
+    of_workspace = bob.get(f"/workspaces/{row.pk}/settings/")
+    curl_line = re.search(r"-d '(.*?)'</pre>", text_of(of_workspace), re.DOTALL)
+    link = re.search(r"http://testserver/launch/\?([^<]*)</pre>", text_of(page))
+    assert curl_line
+    assert link
+    assert "s3cret-value" not in page.content.decode() + curl_line[1]
+    assert parse_qs(link[1])["repository"] == [said]
+    for shown in (text_of(page), curl_line[1]):
+        assert f'"repository": "{said}"' in shown
+    for told in (page, of_workspace):
+        assert "What signs in to the repository is left out" in words(told)
+
+
+@pytest.mark.parametrize("address", ["https://e.org/@team/a.git", "ssh://git@e.org/a.git", "git@e.org:a.git"])
+def test_an_address_without_credentials_stays_as_it_is(cast: Cast, address: str) -> None:
+    page = browser(cast.bob).post("/launch/answer/", SENT | {"repository": address})
+    assert f'"repository": "{address}"' in text_of(page)
+    assert "What signs in to the repository is left out" not in words(page)
 
 
 def test_the_link_leads_to_the_same_form(cast: Cast) -> None:
