@@ -28,7 +28,7 @@ class SendAgain(Previewed[Notice]):
         return [self._effect(notice) for notice in rows]
 
     def _effect(self, notice: Notice) -> Effect:
-        whom = _("%(user)s: %(kind)s") % {"user": notice.user, "kind": notice.get_kind_display()}
+        whom = str(notice)
         if notice.mail not in outbox.CAN_BE_SENT_AGAIN:
             return Effect(str(notice.pk), whom, refused=_("No mail of it is waiting or was given up."))
         told = (

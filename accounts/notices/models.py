@@ -8,8 +8,8 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from accounts.notices.kinds import Kind
 
@@ -63,6 +63,9 @@ class Notice(models.Model):
                 name="mail_that_waits_has_a_time",
             ),
         ]
+
+    def __str__(self) -> str:
+        return gettext("%(user)s: %(kind)s") % {"user": self.user, "kind": self.get_kind_display()}
 
 
 class NoticePreference(models.Model):

@@ -341,6 +341,7 @@ def test_after_a_day_of_trying_it_is_given_up_and_an_admin_can_send_it_again(
     assert notice.mail == Notice.Mail.GIVEN_UP
     server.replies.clear()
     client, path = browser(people.admin), "/admin/accounts/notice/"
+    assert "Select this object for an action - bob: failed" in client.get(path).content.decode()
     page = preview(client, path, "send_again", notice)
     assert "The mail server said: 451 not now" in text_of(page)
     confirm(client, path, page)
