@@ -17,6 +17,7 @@ from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
+from quotas.map_queries import why_of_others
 from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
 from quotas.queries import names_of
@@ -156,11 +157,18 @@ def longest_waits() -> list[Wait]:
         Wait(
             claim,
             names.get(claim.holder_id, claim.get_holder_kind_display()),
-            reasons.sentence(claim.reason_code, claim.reason_data),
+            why(claim),
             claim.created_at,
         )
         for claim in claims
     ]
+
+
+def why(claim: Claim) -> str:
+    """Not in the words to whoever waits; what the cluster said of it speaks to everybody."""
+    if reasons.knows(claim.reason_code):
+        return why_of_others(claim.reason_code)
+    return reasons.sentence(claim.reason_code, claim.reason_data)
 
 
 def figures() -> list[tuple[Pool, SafeString]]:

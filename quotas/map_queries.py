@@ -178,6 +178,8 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
 
 def why_of_others(code: str) -> str:
     """In few words: figures speak to who waits, and are no affair of other tenants."""
+    if code in reasons.OF_POOL:
+        return reasons.sentence(code, {})
     if "quota" in code or "limit" in code or code == "behind_own_tenant":
         return _("A limit of its own tenant holds it back.")
     if code.startswith("behind"):

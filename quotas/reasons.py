@@ -115,6 +115,9 @@ REASONS = {
     ),
 }
 
+# These speak of the pool, and not to whoever waits.
+OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+
 
 def knows(code: str) -> bool:
     return code in REASONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -105,6 +106,28 @@ def test_what_started_since_the_look_is_shown_before_the_quota_is_lowered(
 def test_the_page_of_one_room_leaves_the_overview_to_the_first_page(admin: Client) -> None:
     assert "Needs attention" in text_of(admin.get("/admin/"))
     assert "Needs attention" not in text_of(admin.get("/admin/quotas/"))
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "said"),
+    [
+        (
+            "quota_full",
+            {"used_gpus": 4, "limit_gpus": 4, "gpus": 1},
+            "A limit of its own tenant holds it back.",
+        ),
+        ("no_free_gpus", {"free_gpus": 0, "gpus": 1}, "There is not enough room for it yet."),
+        ("pool_closed", {}, "This pool is out of use."),
+    ],
+)
+def test_the_overview_says_why_others_wait_and_not_to_them(
+    stage: Stage, admin: Client, code: str, data: dict[str, Any], said: str
+) -> None:
+    claim = stage.request()
+    Claim.objects.filter(pk=claim.pk).update(reason_code=code, reason_data=data)
+    waits = text_of(admin.get("/admin/")).split("Waiting longest")[1].split("</section>")[0]
+    assert said in waits
+    assert not re.search(r"\byou", waits, re.IGNORECASE)
 
 
 def test_a_list_offers_all_of_it_only_where_some_is_left_out(admin: Client) -> None:
