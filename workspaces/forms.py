@@ -20,8 +20,8 @@ from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_r
 from .lifetime import LONGEST_MINUTES
 from .models import Image
 from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, GpuAsked, SizeAsked
+from .story import lifetime
 from .suggestions import PoolChoice
-from .templatetags.berth import lifetime
 
 MIB_PER_GIB = 1024
 MOST_GPUS = 4096

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from clusters import explain
 from quotas import reasons
@@ -72,14 +73,14 @@ LINES: dict[str, Line] = {
         _("Its lifetime is over, so it stops. Files are kept."),
         _("Start it again when you need it: its lifetime then begins anew."),
     ),
-    "extended": Line(_("%(by)s gave it %(minutes)s min more.")),
+    "extended": Line(_("%(by)s gave it %(span)s more.")),
     "resized": Line(_("Its size is %(size)s from now on.")),
     "resized_later": Line(
         _("Its size is %(size)s from its next start on."), _("Restart it to have that size now.")
     ),
     "size_stays": Line(_("It keeps its size: %(size)s.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
-    "lifetime_changed": Line(_("Its lifetime is %(minutes)s min from now on.")),
+    "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
     # Troubles that are ours to tell.
     "interrupted": Line(
@@ -144,7 +145,7 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     if not code:
         return ""
     if (line := LINES.get(code)) is not None:
-        return str(line.sentence) % data if data else str(line.sentence)
+        return str(line.sentence) % _for_people(data) if data else str(line.sentence)
     if reasons.knows(code):
         return reasons.sentence(code, data)
     return explain.sentence(code, data)
@@ -159,6 +160,21 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
     if reasons.knows(code):
         return reasons.hint(code, data)
     return explain.hint(code, data)
+
+
+def lifetime(minutes: int) -> str:
+    """In its largest whole unit: 90 minutes, 4 hours, 3 days."""
+    if minutes % (24 * 60) == 0:
+        days = minutes // (24 * 60)
+        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+    if minutes % 60 == 0:
+        hours = minutes // 60
+        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
+
+
+def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**data, "span": lifetime(data["minutes"])} if "minutes" in data else data
 
 
 def tell(

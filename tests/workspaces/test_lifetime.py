@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.workspaces.asking import ask, script
 from tests.workspaces.made import make_workspace
 from tests.workspaces.play import Play
-from workspaces import lifecycle, lifetime, receivers
+from workspaces import lifecycle, lifetime, receivers, story
 from workspaces.models import Desired, Ending, Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +172,14 @@ def test_who_extends_while_the_pass_waits_for_the_row_keeps_it(cast: Cast) -> No
 
 def extend(cast: Cast, workspace: Workspace, body: Any = None, who: str = "bob") -> Any:
     return ask(script(getattr(cast, who)), "POST", f"workspaces/{workspace.pk}/extend/", body)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(90, "90 minutes"), (240, "4 hours"), (2880, "2 days"), (1, "1 minute")]
+)
+def test_the_story_says_spans_as_the_pages_do(minutes: int, said: str) -> None:
+    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob gave it {said} more."
+    assert story.sentence("lifetime_changed", {"minutes": minutes}) == f"Its lifetime is {said} from now on."
 
 
 @pytest.mark.parametrize(("body", "more"), [({"minutes": 15}, 15), ({}, 60), (None, 60)])

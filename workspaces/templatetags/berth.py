@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import pgettext
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
@@ -134,16 +134,7 @@ def since(moment: datetime | None) -> str | SafeString:
     return _time(moment, "since", short_span(timezone.now() - moment) if moment else "")
 
 
-@register.filter
-def lifetime(minutes: int) -> str:
-    """In its largest whole unit: 90 minutes, 4 hours, 3 days."""
-    if minutes % (24 * 60) == 0:
-        days = minutes // (24 * 60)
-        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
-    if minutes % 60 == 0:
-        hours = minutes // 60
-        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
-    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
+register.filter("lifetime", story.lifetime)
 
 
 @register.filter
