@@ -10,12 +10,6 @@ import accounts.models
 
 
 class Migration(migrations.Migration):
-    replaces = [
-        ("accounts", "0003_time_zone_and_theme"),
-        ("accounts", "0004_notices"),
-        ("accounts", "0005_sign_on"),
-    ]
-
     dependencies = [
         ("accounts", "0001_initial"),
     ]

@@ -4,8 +4,6 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    replaces = [("accounts", "0006_rates")]
-
     dependencies = [("accounts", "0002_profiles_notices_and_groups")]
 
     operations = [

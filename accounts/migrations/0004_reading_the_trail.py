@@ -7,8 +7,6 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False  # the indexes are made beside whatever is being written
 
-    replaces = [("accounts", "0007_people_and_their_history"), ("accounts", "0008_trail_of_a_tenant")]
-
     dependencies = [("accounts", "0003_rates")]
 
     operations = [

@@ -2,8 +2,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    replaces = [("accounts", "0010_first_password")]
-
     dependencies = [("accounts", "0004_reading_the_trail")]
 
     operations = [
