@@ -106,7 +106,7 @@ def test_inside_nothing_of_this_machine_but_programs_can_be_read(cluster: DevClu
 
 
 def test_inside_one_cannot_become_root_of_a_namespace_of_ones_own(cluster: DevCluster, space: str) -> None:
-    text = output(cluster, space, shell("p", "unshare -Ur id || echo refused"))
+    text = output(cluster, space, shell("p", "unshare -Ur id 2>&1 || echo refused"))
     assert text.splitlines()[-1] == "refused"
 
 
