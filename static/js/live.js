@@ -51,7 +51,9 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   focused = detail.target.contains(document.activeElement) ? known(document.activeElement) : undefined;
 });
 
-document.addEventListener("htmx:afterSettle", ({ detail }) => {
+// At once, not when what came has settled: until then a key would go to the page's start, and what is swapped next
+// would find nothing focused.
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
   if (focused && !detail.elt.contains(document.activeElement)) {
     const same = [...detail.elt.querySelectorAll(focusable)].find((part) => known(part) === focused);
     same?.focus({ preventScroll: true });
