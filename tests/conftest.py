@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import django
@@ -16,6 +17,7 @@ import pytest
 from django.conf import settings
 
 from portal.up.postgres import Server
+from tests.proof import table
 
 SETTINGS = {
     "DJANGO_SETTINGS_MODULE": "portal.settings",
@@ -67,3 +69,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.wait(10)
     if folder := config.stash.get(FOLDER, None):
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def found(record_property: Callable[[str, object], None]) -> Callable[[str, str], None]:
+    """found(case, what was found): a row of the table that the run ends with."""
+    return lambda case, what: record_property(table.PROPERTY, (case, what))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [
+        report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])
+    ]
+    if lines := list(table.lines(table.rows(reports))):
+        terminalreporter.section("what the proof found")
+        for line in lines:
+            terminalreporter.write_line(line)
