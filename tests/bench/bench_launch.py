@@ -1,0 +1,143 @@
+"""Launches through Berth, beside a bare client that applies the same objects and watches (played pods)"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+import django
+from websockets.sync.client import connect
+
+from tests.bench import Figure
+from tests.devcluster.cluster import running
+from tests.e2e.stack import Client, Stack, until
+
+RUNS = 3
+ALONE = 5  # launches one after the other in each run, of which the median counts
+MANY = 100
+PEOPLE = 20  # who ask at once
+NODES = """
+nodes:
+- {name: gpu, count: 13, cpu: 256, memory: 2Ti,
+   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 8, compute: "8.0"}}
+"""
+QUOTA = (
+    "from quotas.models import Quota; from accounts.models import Tenant; "
+    f"Quota.objects.filter(tenant__slug='demo', pool__slug='a100').update(nominal_gpus={MANY})"
+)
+
+
+def measure() -> Iterator[Figure]:
+    """In turn in each run. The bare client has a devcluster of its own, where no watch of Berth's costs it anything."""
+    with ExitStack() as until_done:
+        folder = Path(until_done.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
+        folder.chmod(0o711)
+        own = running(folder, "--pods", "played", nodes=NODES)
+        kubeconfig = next(own).kubeconfig
+        until_done.callback(next, own, None)
+        stack = Stack(
+            folder / "stack",
+            BERTH_DEVCLUSTER_PODS="played",
+            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
+        )
+        stack.start()
+        until_done.callback(stack.stop)
+        stack.manage("shell", "-c", QUOTA)
+        os.environ |= {"BERTH_STATE_DIR": str(stack.folder), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+        django.setup()
+        through = ThroughBerth(stack)
+        through.alone()  # the namespace of the tenant is made, connections are open
+
+        from tests.bench.bare_client import BareClient
+
+        bare = BareClient(kubeconfig)
+        for run in range(1, RUNS + 1):
+            yield from compare(f"one alone, run {run}", *alone(bare, through))
+            yield from compare(f"{MANY} at once, run {run}", bare.start(MANY), through.start(MANY))
+            bare.clear()
+            through.clear()
+
+
+def alone(bare: Any, through: ThroughBerth) -> tuple[float, float]:
+    """The medians of some launches, in turn."""
+    pairs = []
+    for _ in range(ALONE):
+        pairs.append((bare.start(1), through.alone()))
+        bare.clear()
+        through.clear()
+    first, second = zip(*pairs, strict=True)
+    return median(first), median(second)
+
+
+def compare(what: str, bare: float, berth: float) -> Iterator[Figure]:
+    yield Figure(f"{what}: the bare client", bare, "s")
+    yield Figure(f"{what}: Berth", berth, "s")
+    yield Figure(f"{what}: Berth takes longer by", berth - bare, "s")
+    yield Figure(f"{what}: times as long", berth / bare, "")
+
+
+class ThroughBerth:
+    """Launches as people ask for them, until what they wait for is there."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.api: Client = stack.client(stack.token("alice", "read", "workspaces"))
+        self.launched = 0
+
+    def launch(self, number: int) -> None:
+        body = {"tenant": "demo", "name": f"run-{number}", "image": "jupyter", "flavor": "a100-1"}
+        status, answer = self.api("POST", "workspaces/", body)
+        assert status == 201, answer
+
+    def numbers(self, count: int) -> range:
+        self.launched += count
+        return range(self.launched - count, self.launched)
+
+    def alone(self) -> float:
+        """Until an open page was told: the frame of the socket."""
+        ticket = self.api("POST", "ws-tickets/")[1]["ticket"]
+        address = f"ws://{urlsplit(self.stack.address).netloc}/ws/workspaces/?token={ticket}"
+        with connect(address) as socket:
+            assert json.loads(socket.recv(10))["type"] == "snapshot"
+            (number,) = self.numbers(1)
+            began = time.monotonic()
+            asking = threading.Thread(target=self.launch, args=[number])
+            asking.start()
+            phase = ""
+            while phase != "ready":
+                frame = json.loads(socket.recv(60))
+                phase = frame["workspace"]["phase"] if frame["type"] == "workspace" else phase
+            took = time.monotonic() - began
+        asking.join()
+        return took
+
+    def start(self, count: int) -> float:
+        """Until the last one's `ready` is committed."""
+        numbers = self.numbers(count)
+        began = time.monotonic()
+        with ThreadPoolExecutor(PEOPLE) as people:
+            list(people.map(self.launch, numbers))
+        until("all are ready", lambda: self.phases() == ["ready"] * count, 240, pause=0.02)
+        return time.monotonic() - began
+
+    def clear(self) -> None:
+        from workspaces.models import Workspace
+
+        for pk in Workspace.objects.filter(deleted_at=None).values_list("pk", flat=True):
+            assert self.api("DELETE", f"workspaces/{pk}/?delete_disk=true")[0] == 202
+        until("all are deleted", lambda: not self.phases(), 240, pause=0.2)
+
+    def phases(self) -> list[str]:
+        from workspaces.models import Workspace
+
+        return list(Workspace.objects.filter(deleted_at=None).order_by().values_list("phase", flat=True))
