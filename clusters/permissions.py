@@ -45,9 +45,9 @@ NEEDS = (
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
     # Tenants.
-    Need("Namespace", ("get", *_APPLIED)),
-    Need("ServiceAccount", _APPLIED),
-    Need("ResourceQuota", _APPLIED),
-    Need("LimitRange", _APPLIED),
-    Need("NetworkPolicy", _APPLIED),
+    Need("Namespace", ("get", "list", *_APPLIED)),
+    Need("ServiceAccount", ("list", *_APPLIED)),
+    Need("ResourceQuota", ("list", *_APPLIED)),
+    Need("LimitRange", ("list", *_APPLIED)),
+    Need("NetworkPolicy", ("list", *_APPLIED)),
 )

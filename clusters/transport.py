@@ -47,13 +47,16 @@ class Transport:
         query: Query | None = None,
         body: Json | Objects | None = None,
         content_type: str = "application/json",
+        accept: str | None = None,
         repeatable: bool = True,
         quotes_secrets: bool = False,
     ) -> Json:
         """The answer's JSON. `quotes_secrets`: a refusal may repeat what was sent; withhold its text."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                response = self._send(method, path, query, body, content_type, READ_TIMEOUT_SECONDS)
+                response = self._send(
+                    method, path, query, body, content_type, READ_TIMEOUT_SECONDS, accept=accept
+                )
                 content = response.data
             except urllib3.exceptions.ProtocolError as error:
                 if not repeatable or attempt == ATTEMPTS:
@@ -97,8 +100,10 @@ class Transport:
         body: Json | Objects | None,
         content_type: str,
         read_timeout_seconds: float,
+        *,
+        accept: str | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept or "application/json"}
         if body is not None:
             headers["Content-Type"] = content_type
         parameters = self._client.param_serialize(

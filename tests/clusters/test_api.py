@@ -112,3 +112,21 @@ def test_every_kind_is_where_the_table_says(api: Api, kind: str) -> None:
 
 def test_the_version_is_told(api: Api) -> None:
     assert api.version().startswith("v1.")
+
+
+def test_a_look_at_all_reads_page_by_page_and_of_secrets_no_value(api: Api, namespace: str) -> None:
+    for number in range(3):
+        body = config_map(namespace, f"app-{number}", a="hidden") | {
+            "kind": "Secret",
+            "data": {"a": "aGlkZGVu"},
+        }
+        api.apply(body)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("clusters.api.PAGE", 2)
+        found = list(api.each("Secret", namespace=namespace, metadata_only=True))
+    assert [body["metadata"]["name"] for body in found if "test" in body["metadata"].get("labels", {})] == [
+        "app-0", "app-1", "app-2",
+    ]  # fmt: skip
+    assert {body["kind"] for body in found} == {"Secret"}
+    assert "data" not in found[0]
+    assert "aGlkZGVu" not in str(found)
