@@ -58,6 +58,8 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
         spec={
             "replicas": replicas,
             "serviceName": wanted.name,
+            # A template that became another, by a newer Berth or by hand, never restarts what runs.
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": {labels.WORKSPACE: str(wanted.workspace.pk)}},
             "template": template,
         },
