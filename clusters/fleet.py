@@ -15,6 +15,7 @@ from clusters.announcements import DATABASE_AWAY, Announcements, tell
 from clusters.leadership import Leadership
 from clusters.models import Cluster
 from clusters.watcher import ClusterWatch
+from vitals.pulse import Pulse
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +54,11 @@ class Fleet:
         self._announcements = Announcements()
         self._watches: dict[UUID, ClusterWatch] = {}
         self._ticked_at = -TICK_SECONDS
+        self._pulse = Pulse("watcher")  # of who leads: one who stands by keeps nobody informed
 
     def step(self) -> None:
         """Every five seconds look for new clusters and tick; until then, tell what was found. Takes a second."""
+        self._pulse.step()
         if time.monotonic() - self._ticked_at >= TICK_SECONDS:
             self._ticked_at = time.monotonic()
             self._follow_rows()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.utils import timezone
 
-from clusters import signals
+from clusters import measures, signals
 from clusters.announcements import Announcements, tell
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable
@@ -173,6 +173,8 @@ class KindThread(threading.Thread):
             self._watch.listed(self.follower.kind)
         elif isinstance(step, Changed):
             self._handler.changed(step)
+            if step.change != "DELETED":
+                measures.dealt_with(self._watch.cluster.slug, self.follower.kind, step.body)
         self._beat()
 
     def _beat(self) -> None:

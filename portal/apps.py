@@ -8,12 +8,16 @@ class PortalConfig(AppConfig):
 
     def ready(self) -> None:
         """What the rooms' lowest needs of one above it."""
+        from django_q.signals import post_spawn
+
         from accounts import sessions
         from accounts.notices import outbox
         from clusters.signals import tick
+        from vitals.pulse import beat_beside
 
         tick.connect(outbox.on_tick)
         tick.connect(sessions.forget_expired)
+        post_spawn.connect(lambda **_: beat_beside("worker"), weak=False)
 
 
 class PortalAdminConfig(admin.AdminConfig):

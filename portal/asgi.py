@@ -10,15 +10,18 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 http_application = get_asgi_application()  # loads the apps: what follows imports models
 
 from portal.body_limit import LimitedBody  # noqa: E402
+from portal.lifespan import Beating  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
 from workspaces.gateway.door import Gateway  # noqa: E402
 from workspaces.routing import websocket_urlpatterns  # noqa: E402
 
-application = Gateway(
-    ProtocolTypeRouter(
-        {
-            "http": LimitedBody(http_application),
-            "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-        }
+application = Beating(
+    Gateway(
+        ProtocolTypeRouter(
+            {
+                "http": LimitedBody(http_application),
+                "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+            }
+        )
     )
 )

@@ -1,19 +1,27 @@
-"""Is this process alive, and can it serve: for load balancers, Kubernetes probes and `make up`."""
+"""Is this process alive, can it serve, and is all of Berth at work: for load balancers, probes, alerts and `make up`.
+
+`/readyz/web` tells of this process alone. A worker that is dead must not take the pages away from people who could
+still read them; that it is dead, `/readyz` says.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
+from typing import Any
 
 import psycopg
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 
 from portal.channel_layer import connection_parameters
+from vitals.pulse import SILENT_AFTER_SECONDS
 
 TIMEOUT_SECONDS = 3
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 async def healthz(request: HttpRequest) -> JsonResponse:
@@ -22,36 +30,67 @@ async def healthz(request: HttpRequest) -> JsonResponse:
 
 
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """200, or 503 with what is missing. It says no more than that: anybody may ask."""
-    problem = await _database_problem()
-    checks = {"database": problem or "ok"}
-    if problem is None:
-        checks["live events"] = await _channel_problem() or "ok"
-    ready = all(result == "ok" for result in checks.values())
-    status = {"status": "ok" if ready else "not ready", "checks": checks}
-    return JsonResponse(status, status=200 if ready else 503)
+    """All parts that matter: 200, or 503 with what is missing. It says no more than that: anybody may ask."""
+    return _answer(await _checks(parts_that_matter()))
 
 
-async def _database_problem() -> str | None:
-    """By a connection of its own: fast to fail, and not behind the requests that wait for the pool."""
-    try:
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            applied = await _applied_migrations()
-    except psycopg.errors.UndefinedTable:
-        return "The database is empty: run manage.py migrate."
-    except (psycopg.Error, OSError, TimeoutError):
-        return "The database does not answer."
-    missing = _wanted_migrations() - applied
-    if missing:
-        return f"{len(missing)} database migrations are missing: run manage.py migrate."
+async def readyz_web(request: HttpRequest) -> JsonResponse:
+    """What this process needs to serve."""
+    return _answer(await _checks(()))
+
+
+def parts_that_matter() -> tuple[str, ...]:
+    """Beside the web process that answers. `queue` hands tasks to the workers."""
+    always = ("worker", "queue", "watcher")
+    return (*always, "ssh-jump") if settings.SSH_JUMP_HOST else always
+
+
+def part_problem(silent_seconds: float | None) -> str | None:
+    if silent_seconds is None:
+        return "Not heard yet."
+    if silent_seconds > SILENT_AFTER_SECONDS:
+        return f"Not heard for {silent_seconds:.0f} seconds."
     return None
 
 
-async def _applied_migrations() -> set[tuple[str, str]]:
-    parameters = connection_parameters() | {"connect_timeout": TIMEOUT_SECONDS}
-    async with await psycopg.AsyncConnection.connect(**parameters) as connection:
-        cursor = await connection.execute("SELECT app, name FROM django_migrations")
-        return {(app, name) for app, name in await cursor.fetchall()}
+def _answer(checks: dict[str, str | None]) -> JsonResponse:
+    ready = not any(checks.values())
+    told = {name: problem or "ok" for name, problem in checks.items()}
+    return JsonResponse(
+        {"status": "ok" if ready else "not ready", "checks": told}, status=200 if ready else 503
+    )
+
+
+async def _checks(parts: tuple[str, ...]) -> dict[str, str | None]:
+    """What is wrong with each, or None. By a connection of its own: fast to fail, not behind who waits for the pool."""
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            parameters = connection_parameters() | {"connect_timeout": TIMEOUT_SECONDS}
+            async with await psycopg.AsyncConnection.connect(**parameters) as connection:
+                missing = _wanted_migrations() - await _applied_migrations(connection)
+                if missing:
+                    text = f"{len(missing)} database migrations are missing: run manage.py migrate."
+                    return {"database": text}
+                silent = await _silent_seconds(connection) if parts else {}
+    except psycopg.errors.UndefinedTable:
+        return {"database": "The database is empty: run manage.py migrate."}
+    except (psycopg.Error, OSError, TimeoutError):
+        return {"database": "The database does not answer."}
+    told = {part: part_problem(silent.get(part)) for part in parts}
+    return {"database": None, "live events": await _channel_problem(), **told}
+
+
+async def _applied_migrations(connection: Connection) -> set[tuple[str, str]]:
+    cursor = await connection.execute("SELECT app, name FROM django_migrations")
+    return {(app, name) for app, name in await cursor.fetchall()}
+
+
+async def _silent_seconds(connection: Connection) -> dict[str, float]:
+    """Since any process of each part was heard, by the database's clock."""
+    cursor = await connection.execute(
+        "SELECT part, extract(epoch FROM now() - max(seen_at))::float8 FROM vitals_process GROUP BY part"
+    )
+    return dict(await cursor.fetchall())
 
 
 @lru_cache(maxsize=1)

@@ -1,30 +1,55 @@
-"""What Prometheus may know: counts read from rows at the scrape, the same from whichever process answers.
+"""What Prometheus may know: read from rows at the scrape, the same from whichever process answers.
+
+Counts are those of the rows themselves. Times and errors were counted by the processes where they happened and added
+to rows (vitals); what a process has open comes with its sign of life, and goes with it.
 
 No tenant, person or name is in it: anybody who reaches the portal may ask.
 """
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Iterable
+from datetime import timedelta
+from itertools import accumulate
 
 from django.db.models import Count, Min, Sum
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from django_q.models import OrmQ
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+import clusters.measures
+import workspaces.measures
 from accounts.notices.models import Notice
 from clusters.models import UnknownCause, Watcher
+from portal.health import parts_that_matter
 from quotas.models import Claim
+from vitals.figures import INFINITE, Counter, Histogram
+from vitals.models import Figure, Process
+from vitals.pulse import SILENT_AFTER_SECONDS
 from workspaces.models import Phase, Workspace
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+HISTOGRAMS = (
+    workspaces.measures.STEP,
+    workspaces.measures.START,
+    workspaces.measures.LOOK,
+    clusters.measures.LAG,
+)
+COUNTERS = (workspaces.measures.LOOK_ERRORS,)
+GAUGES = (workspaces.measures.SOCKETS,)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Rows())
+    registry.register(Counted())
+    registry.register(Processes())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE)
 
 
@@ -36,6 +61,7 @@ class Rows(Collector):
         yield from self._claims()
         yield self._watchers()
         yield self._mails()
+        yield from self._tasks()
         unexplained = UnknownCause.objects.aggregate(total=Sum("count"))["total"] or 0
         yield GaugeMetricFamily(
             "berth_unexplained_messages", "Messages of clusters that no rule explains.", value=unexplained
@@ -73,6 +99,20 @@ class Rows(Collector):
             family.add_metric([state], Notice.objects.filter(mail=state).count())
         return family
 
+    def _tasks(self) -> Iterable[GaugeMetricFamily]:
+        """A task that a worker has taken is locked for a while to come."""
+        now = timezone.now()
+        waiting = OrmQ.objects.filter(lock__lte=now).aggregate(number=Count("pk"), since=Min("lock"))
+        count = GaugeMetricFamily(
+            "berth_tasks", "Tasks that wait, or that a worker has taken.", labels=["state"]
+        )
+        count.add_metric(["waiting"], waiting["number"])
+        count.add_metric(["taken"], OrmQ.objects.filter(lock__gt=now).count())
+        oldest = (now - waiting["since"]).total_seconds() if waiting["since"] else 0
+        return count, GaugeMetricFamily(
+            "berth_tasks_oldest_seconds", "How long the first task has waited for a worker.", value=oldest
+        )
+
     def _watchers(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "berth_watch_silent_seconds",
@@ -82,3 +122,60 @@ class Rows(Collector):
         for cluster, kind, seen_at in Watcher.objects.values_list("cluster__slug", "kind", "seen_at"):
             family.add_metric([cluster, kind], (timezone.now() - seen_at).total_seconds())
         return family
+
+
+class Counted(Collector):
+    """What all processes have counted since the first."""
+
+    def collect(self) -> Iterable[Metric]:
+        by_name: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
+        for name, labels, value in Figure.objects.values_list("name", "labels", "value"):
+            by_name[name].append((json.loads(labels), value))
+        for counter in COUNTERS:
+            yield _counter(counter, by_name[counter.name])
+        for histogram in HISTOGRAMS:
+            buckets, sums = by_name[f"{histogram.name}_bucket"], by_name[f"{histogram.name}_sum"]
+            yield _histogram(histogram, buckets, sums)
+
+
+class Processes(Collector):
+    """Who was heard of late, and what they have open."""
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        since = Now() - timedelta(seconds=SILENT_AFTER_SECONDS)
+        heard = list(Process.objects.filter(seen_at__gt=since).values_list("part", "gauges"))
+        count = GaugeMetricFamily("berth_processes", "Processes that were heard of late.", labels=["part"])
+        for part in ("web", *parts_that_matter()):
+            count.add_metric([part], sum(each == part for each, _ in heard))
+        yield count
+        for gauge in GAUGES:
+            value = sum(gauges.get(gauge.name, 0) for _, gauges in heard)
+            yield GaugeMetricFamily(gauge.name, gauge.words, value=value)
+
+
+def _counter(counter: Counter, samples: list[tuple[dict[str, str], float]]) -> CounterMetricFamily:
+    family = CounterMetricFamily(counter.name, counter.words, labels=counter.labels)
+    for labels, value in samples:
+        family.add_metric([labels[name] for name in counter.labels], value)
+    return family
+
+
+def _histogram(
+    histogram: Histogram,
+    buckets: list[tuple[dict[str, str], float]],
+    sums: list[tuple[dict[str, str], float]],
+) -> HistogramMetricFamily:
+    """Rows hold what fell into each bucket alone; Prometheus wants what fell into it or one below."""
+    family = HistogramMetricFamily(histogram.name, histogram.words, labels=histogram.labels)
+    every = [f"{bound:g}" for bound in histogram.bounds] + [INFINITE]
+    fell: dict[tuple[str, ...], dict[str, float]] = defaultdict(lambda: dict.fromkeys(every, 0))
+    for labels, value in buckets:
+        fell[tuple(labels[name] for name in histogram.labels)][labels["le"]] = value
+    for labels, total in sums:
+        key = tuple(labels[name] for name in histogram.labels)
+        here = sorted(fell[key].items(), key=lambda bucket: float(bucket[0]))
+        counts = accumulate(count for _, count in here)
+        family.add_metric(
+            key, [(bound, count) for (bound, _), count in zip(here, counts, strict=True)], total
+        )
+    return family

@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.socialaccount",
     "allauth.mfa",
+    "vitals",
     "accounts",
     "clusters",
     "quotas",
@@ -186,7 +187,7 @@ CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}berth_csrf"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SECURE = not TRIAL
 SECURE_SSL_REDIRECT = not TRIAL
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz(/web)?$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 0 if TRIAL else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not TRIAL
 SECURE_HSTS_PRELOAD = not TRIAL

@@ -9,6 +9,7 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
 from portal.channel_layer import connection_parameters
+from vitals.pulse import beat_beside
 
 NOTIFY_CHANNEL = "berth_tasks"
 
@@ -17,6 +18,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     """Enqueue notifies inside the caller's transaction; dequeue waits for that, at most the polling interval."""
 
     _connection: psycopg.Connection[Any] | None = None
+    _beats = False
 
     def enqueue(self, task: Any) -> Any:
         key = super().enqueue(task)
@@ -25,6 +27,9 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         return key
 
     def dequeue(self) -> Any:
+        if not self._beats:
+            beat_beside("queue")
+            self._beats = True
         try:
             connection = self._listen()
             taken = self._take()

@@ -22,6 +22,7 @@ urlpatterns = [
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("readyz/web", health.readyz_web),
     path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),

@@ -16,7 +16,7 @@ class WorkspacesConfig(AppConfig):
         from clusters.signals import object_changed, relisted, tick
         from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
 
-        from . import notices, receivers, runs
+        from . import measures, notices, receivers, runs
         from .models import Event
 
         claim_admitted.connect(runs.on_admitted)
@@ -32,6 +32,7 @@ class WorkspacesConfig(AppConfig):
         access_changed.connect(receivers.on_access_changed)
         post_save.connect(receivers.on_cluster_saved, sender=Cluster)
         post_save.connect(notices.on_event, sender=Event)
+        post_save.connect(measures.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)
         # The SSH jump lets nobody stay on a key that is gone.
         ssh_keys_changed.connect(receivers.on_access_changed)

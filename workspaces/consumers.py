@@ -28,7 +28,7 @@ from accounts.models import APIToken, Scope, User
 from accounts.sign_in import person_of
 from quotas.live import GROUP as POOLS
 
-from . import access, logs
+from . import access, logs, measures
 from .models import Event, Workspace
 from .representation import Json, event_json, with_related, workspace_json, workspaces_json
 
@@ -52,12 +52,14 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def connect(self) -> None:
         await self.accept()  # a refusal needs an open socket to carry its code
+        measures.SOCKETS.add(1)
         self._joined: set[str] = set()
         self._wake = asyncio.Event()
         self._recheck = False
         self._jobs = [asyncio.create_task(self._live())]
 
     async def disconnect(self, code: int) -> None:
+        measures.SOCKETS.add(-1)
         for job in self._jobs:
             job.cancel()
         for group in self._joined:

@@ -17,7 +17,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from quotas.models import Claim
 
-from . import tasks
+from . import measures, tasks
 from .bring_up import bring_up
 from .live import RELATED, changing
 from .models import NO_DEADLINE, Event, Phase, Workspace
@@ -36,7 +36,8 @@ def reconcile(workspace_id: UUID) -> None:
             return
         while (marks := pending_marks(workspace_id)) is not None:
             try:
-                look(workspace_id)
+                with measures.one_look():
+                    look(workspace_id)
             except ClusterUnavailable as error:
                 log.warning("workspace %s: the cluster is away: %s", workspace_id, error.message)
                 note_unavailable(workspace_id)

@@ -1,8 +1,8 @@
 """The story of `make up`, in order. Run by `make up` with exec, so that Ctrl-C reaches it."""
 
+import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -101,14 +101,14 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
         prepare(plan, environ)
     for part in ("worker", "watcher", "ssh-jump", "web"):
         supervisor.start(part)
-    with starting("worker", "starts, watches and stops workspaces"):
-        supervisor.wait_for("worker", lambda: supervisor.statename("worker") == "RUNNING", 30)
-    with starting("watcher", "tells what changes in the cluster"):
-        supervisor.wait_for("watcher", lambda: supervisor.statename("watcher") == "RUNNING", 30)
-    with starting("ssh-jump", f"SSH through Berth at {plan.jump_address}"):
-        supervisor.wait_for("ssh-jump", lambda: says_ssh(plan.jump_address), 60)
     with starting("web", plan.address):
-        supervisor.wait_for("web", lambda: answers(f"{plan.address}readyz"), 60)
+        supervisor.wait_for("web", lambda: well(plan.address) >= {"database", "live events"}, 60)
+    with starting("worker", "starts, watches and stops workspaces"):
+        supervisor.wait_for("worker", lambda: well(plan.address) >= {"worker", "queue"}, 60)
+    with starting("watcher", "tells what changes in the cluster"):
+        supervisor.wait_for("watcher", lambda: "watcher" in well(plan.address), 60)
+    with starting("ssh-jump", f"SSH through Berth at {plan.jump_address}"):
+        supervisor.wait_for("ssh-jump", lambda: "ssh-jump" in well(plan.address), 60)
 
 
 def prepare(plan: Plan, environ: dict[str, str]) -> None:
@@ -121,21 +121,19 @@ def prepare(plan: Plan, environ: dict[str, str]) -> None:
         raise Refusal("The database could not be prepared; the lines above say why.")
 
 
-def answers(url: str) -> bool:
+def well(address: str) -> set[str]:
+    """What /readyz finds nothing wrong with."""
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310  (our own address)
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def says_ssh(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as connection:
-            return connection.recv(8) == b"SSH-2.0-"
+        with urllib.request.urlopen(f"{address}readyz", timeout=5) as response:  # noqa: S310  (our own address)
+            told = response.read()
+    except urllib.error.HTTPError as not_ready:
+        told = not_ready.read()
     except OSError:
-        return False
+        return set()
+    try:
+        return {name for name, found in json.loads(told)["checks"].items() if found == "ok"}
+    except (ValueError, KeyError):
+        return set()
 
 
 def watch(supervisor: Supervisor, state: State) -> None:

@@ -18,7 +18,10 @@ STATIC_INPUTS = ("static", "requirements/runtime.txt")
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     django.setup()
+    from vitals.pulse import forget_here  # needs Django's settings
+
     call_command("migrate", verbosity=0, interactive=False)
+    forget_here()
     collect_static_files()
     try:
         call_command("seed_demo", *sys.argv[1:])

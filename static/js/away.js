@@ -3,7 +3,7 @@
 const PAUSE_MS = 3000;
 
 async function look() {
-  const answer = await fetch("/readyz", { cache: "no-store" }).catch(() => undefined);
+  const answer = await fetch("/readyz/web", { cache: "no-store" }).catch(() => undefined);
   if (answer?.ok) location.reload();
   else setTimeout(look, PAUSE_MS);
 }

@@ -47,6 +47,14 @@ def test_the_parts_are_those_of_a_trial_and_run_one_image() -> None:
         assert {"name": "BERTH_ROLE", "value": part} in container["env"]
 
 
+def test_people_keep_their_pages_while_another_part_is_dead() -> None:
+    """/readyz would take every web process out of service for a worker's sake."""
+    web = next(body for body in of_kind("Deployment") if by_name(body) == "berth-web")
+    [container] = web["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/web"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+
+
 def test_a_worker_has_time_to_finish_what_it_began() -> None:
     from django.conf import settings
 

@@ -83,6 +83,7 @@ NOT_READ = {
     "profile/tokens/",
     "profile/tokens/<uuid:id>/revoke/",
     "readyz",
+    "readyz/web",
     "sign-in/oidc/",
     "sign-in/oidc/callback/",
     "sign-in/set-up/",

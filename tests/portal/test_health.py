@@ -1,13 +1,16 @@
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models.functions import Now
 from django.test import AsyncClient
 
 from portal import health
+from vitals.models import Process
 
 
 async def ask(path: str) -> tuple[int, dict[str, Any]]:
@@ -16,15 +19,55 @@ async def ask(path: str) -> tuple[int, dict[str, Any]]:
     return answer.status_code, json.loads(answer.content)
 
 
+async def heard(part: str, *, seconds_ago: int) -> None:
+    seen_at = Now() - timedelta(seconds=seconds_ago)
+    await Process.objects.acreate(part=part, host="a-machine", pid=seconds_ago, seen_at=seen_at)
+
+
 async def test_the_process_is_healthy_whatever_else_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "connection_parameters", lambda: {"host": "/nowhere"})
     assert await ask("/healthz") == (200, {"status": "ok"})
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_ready_with_database_migrations_and_live_events() -> None:
-    expected = {"status": "ok", "checks": {"database": "ok", "live events": "ok"}}
-    assert await ask("/readyz") == (200, expected)
+async def test_ready_with_database_migrations_live_events_and_all_parts(settings: Any) -> None:
+    settings.SSH_JUMP_HOST = "ssh.example"
+    for part in ("worker", "queue", "watcher", "ssh-jump"):
+        await heard(part, seconds_ago=8)
+    checks = dict.fromkeys(("database", "live events", "worker", "queue", "watcher", "ssh-jump"), "ok")
+    assert await ask("/readyz") == (200, {"status": "ok", "checks": checks})
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_not_ready_while_a_part_is_dead_and_it_says_which() -> None:
+    await heard("worker", seconds_ago=500)
+    await heard("worker", seconds_ago=45)
+    await heard("queue", seconds_ago=1)
+    status, body = await ask("/readyz")
+    assert (status, body["checks"]) == (
+        503,
+        {
+            "database": "ok",
+            "live events": "ok",
+            "worker": "Not heard for 45 seconds.",
+            "queue": "ok",
+            "watcher": "Not heard yet.",
+        },
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_web_process_serves_on_while_other_parts_are_dead() -> None:
+    checks = {"database": "ok", "live events": "ok"}
+    assert await ask("/readyz/web") == (200, {"status": "ok", "checks": checks})
+
+
+@pytest.mark.parametrize(
+    ("silent_seconds", "found"),
+    [(None, "Not heard yet."), (-3, None), (19, None), (21, "Not heard for 21 seconds.")],
+)
+def test_a_part_is_dead_when_it_was_silent_for_long(silent_seconds: float | None, found: str | None) -> None:
+    assert health.part_problem(silent_seconds) == found
 
 
 async def test_not_ready_without_the_database_and_silent_about_where_it_is(

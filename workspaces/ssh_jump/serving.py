@@ -13,6 +13,8 @@ from weakref import WeakSet
 
 import asyncssh
 
+from vitals import pulse
+
 from . import limits
 from .guest import Guest
 
@@ -123,6 +125,6 @@ async def serve(host: str, port: int, key: asyncssh.SSHKey) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with jump(host, port, key) as server:
+    async with jump(host, port, key) as server, pulse.beating("ssh-jump"):
         log.info("the SSH jump listens on %s", ", ".join(str(s.getsockname()[:2]) for s in server.sockets))
         await stopped.wait()

@@ -1,0 +1,38 @@
+"""How late the watch tells what happened, for /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from clusters.transport import Json
+from vitals.figures import Histogram
+
+LAG = Histogram(
+    "berth_watch_lag_seconds",
+    "From a change's time by the cluster's clock, which counts whole seconds, until it was dealt with here.",
+    ("cluster", "kind"),
+    bounds=(1, 2, 3, 5, 10, 30, 60, 300),
+)
+
+
+def dealt_with(cluster: str, kind: str, body: Json) -> None:
+    at = changed_at(body)
+    if at is not None:
+        LAG.observe((datetime.now(UTC) - at).total_seconds(), cluster, kind)
+
+
+def changed_at(body: Json) -> datetime | None:
+    """The newest time that the object tells of itself; None where it tells none."""
+    return max(_times(body), default=None)
+
+
+def _times(body: Json) -> Iterator[datetime]:
+    """A binding shows in a condition alone, a deletion that was asked for in nothing but its own time."""
+    metadata = body["metadata"]
+    told = [entry.get("time") for entry in metadata.get("managedFields") or []]
+    told += [one.get("lastTransitionTime") for one in body.get("status", {}).get("conditions") or []]
+    yield from (datetime.fromisoformat(time) for time in told if time)
+    if "deletionTimestamp" in metadata:
+        due = datetime.fromisoformat(metadata["deletionTimestamp"])
+        yield due - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)

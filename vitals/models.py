@@ -1,0 +1,41 @@
+"""Processes as they were last heard, and sums of what all of them counted since the first."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class Process(models.Model):
+    """One process of a part (worker, watcher, web …). Who is silent is gone, or as good as that."""
+
+    part = models.CharField(max_length=20)
+    host = models.CharField(max_length=253)
+    pid = models.PositiveIntegerField()
+    seen_at = models.DateTimeField(help_text="By the database's clock.")
+    gauges = models.JSONField(default=dict, help_text="What it has at the moment, by the gauge's name.")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["part", "host", "pid"], name="one_row_per_process")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.host}/{self.pid}"
+
+
+class Figure(models.Model):
+    """One sample of Prometheus, summed over all processes. Of a histogram's bucket: what fell into it alone."""
+
+    name = models.CharField(max_length=80)
+    labels = models.CharField(max_length=240, help_text="JSON, sorted: it is half of the key.")
+    value = models.FloatField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["name", "labels"], name="one_row_per_figure")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.labels}"

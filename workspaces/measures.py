@@ -1,0 +1,49 @@
+"""What is measured of launches, for /metrics: nobody's name, and no query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from clusters.errors import ClusterRefused, ClusterUnavailable
+from vitals.figures import Counter, Gauge, Histogram
+
+from .models import Event, Step
+
+STEP = Histogram("berth_step_seconds", "How long each step of a start took.", ("step",))
+START = Histogram("berth_start_seconds", "From a start's admission until it was ready.")
+LOOK = Histogram("berth_reconcile_seconds", "How long one look at a workspace took, its changes included.")
+LOOK_ERRORS = Counter("berth_reconcile_errors_total", "Looks that did not come to their end.", ("kind",))
+SOCKETS = Gauge("berth_sockets", "Websockets of pages and scripts that are open.")
+
+
+def on_event(*, instance: Event, created: bool, **_: Any) -> None:
+    """A step that was under way is done, once that is committed."""
+    row = instance.workspace
+    if not created or instance.level != Event.Level.INFO or not instance.step or instance.step != row.step:
+        return
+    took = (instance.at - row.step_since).total_seconds()
+    transaction.on_commit(partial(STEP.observe, took, str(instance.step)))
+    if instance.step == Step.READY and row.started_at is not None:
+        took = (instance.at - row.started_at).total_seconds()
+        transaction.on_commit(partial(START.observe, took))
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    try:
+        with LOOK.timed():
+            yield
+    except Exception as error:
+        LOOK_ERRORS.count(kind_of(error))
+        raise
+
+
+def kind_of(error: Exception) -> str:
+    if isinstance(error, ClusterUnavailable):
+        return "cluster away"
+    return "cluster refused" if isinstance(error, ClusterRefused) else "fault"
