@@ -11,14 +11,22 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import psycopg
+from environ import Env
 from kubernetes import config
+from psycopg.rows import dict_row
 
 from portal.up import leftovers
 from portal.up.plan import REPOSITORY
+from portal.up.state import State
+
+if TYPE_CHECKING:
+    from clusters.transport import Transport
 
 PASSWORD = "a-password-for-tests"
 READY_SECONDS = 90
@@ -60,6 +68,7 @@ class Stack:
         inherited = {k: v for k, v in os.environ.items() if k not in hidden and not k.startswith("BERTH_")}
         self.environ = inherited | {
             "PORT": str(self.port),
+            "BERTH_SSH_JUMP_PORT": str(free_port()),  # the usual one may be another stack's
             "BERTH_STATE_DIR": str(folder),
             "BERTH_DEMO_PASSWORD": PASSWORD,
             **settings,
@@ -126,13 +135,52 @@ class Stack:
     def token(self, user: str, *scopes: str) -> str:
         return self.manage("issue_token", user, "--scopes", *scopes).strip().splitlines()[-1]
 
-    def in_cluster(self, kind: str, **labels: str) -> list[dict[str, Any]]:
-        """What the cluster has of a kind, in all namespaces."""
-        from clusters.api import Api  # needs Django's settings
-        from clusters.transport import Transport
+    def transport(self) -> Transport:
+        """To the cluster, as its admin."""
+        from clusters.transport import Transport  # needs Django's settings
 
         client = config.new_client_from_config(str(self.folder / "kubeconfig"))  # type: ignore[no-untyped-call]
-        return Api(Transport(client)).list(kind, labels=labels)
+        return Transport(client)
+
+    def in_cluster(self, kind: str, **labels: str) -> list[dict[str, Any]]:
+        """What the cluster has of a kind, in all namespaces."""
+        from clusters.api import Api
+
+        return Api(self.transport()).list(kind, labels=labels)
+
+    # --- faults of the trial cluster, as in docs/devcluster.md
+
+    def fault(self, **spec: Any) -> int:
+        """Switch one on; its number."""
+        return int(self.transport().request("POST", "/_faults", body=spec, repeatable=False)["id"])
+
+    def end_faults(self, *numbers: int) -> None:
+        """End these, or all of them."""
+        transport = self.transport()
+        for path in [f"/_faults/{number}" for number in numbers] or ["/_faults"]:
+            transport.request("DELETE", path)
+
+    def hits(self) -> dict[int, int]:
+        """How often each fault that is on was met: a call that is held has met its fault."""
+        faults = self.transport().request("GET", "/_faults")["faults"]
+        return {fault["id"]: fault["hits"] for fault in faults}
+
+    # --- rows
+
+    @contextmanager
+    def database(self, *, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+        """A connection of one's own; every statement is a transaction unless one is opened."""
+        found = Env.db_url_config(State(self.folder).read_run_file()["DATABASE_URL"])
+        parts = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+        given = {name: found[key] for name, key in parts.items() if found[key]}
+        options = f"-c default_transaction_read_only={'on' if read_only else 'off'}"
+        with psycopg.connect(**given, options=options, autocommit=True, row_factory=dict_row) as connection:
+            yield connection
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        """What a SELECT finds."""
+        with self.database() as connection:
+            return connection.execute(query.encode(), values or None).fetchall()
 
     def client(self, token: str) -> Client:
         return Client(self.address, token)

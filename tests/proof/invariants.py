@@ -1,0 +1,243 @@
+"""What must hold of a running Berth once it is quiet, whatever happened to it before.
+
+`check(stack)` compares the rows with what the cluster has, and says in sentences what is wrong; nothing to say means
+that all of it holds. `hold(stack)` waits until it does: what just happened may still be on its way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.e2e.stack import Stack
+
+Row = Mapping[str, Any]
+Objects = Mapping[str, list[Row]]  # by kind
+
+OF_A_RUN = ("StatefulSet", "Service", "Secret", "ConfigMap", "Pod")
+KINDS = (*OF_A_RUN, "PersistentVolumeClaim")
+STEPS = (
+    "request",
+    "admission",
+    "disk",
+    "container",
+    "scheduled",
+    "image",
+    "mounts",
+    "started",
+    "endpoint",
+    "ready",
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows and objects, read at about the same time."""
+
+    workspaces: list[Row]
+    claims: Mapping[str, list[Row]]  # by workspace
+    events: Mapping[str, list[Row]]  # by workspace, in order
+    objects: Mapping[str, Objects]  # by workspace; "" for what names none
+
+
+def hold(stack: Stack, within_seconds: float = 30, only: Collection[str] | None = None) -> None:
+    """Wait until nothing is wrong; what still is after that fails the test."""
+    deadline = time.monotonic() + within_seconds
+    while wrong := check(stack, only):
+        assert time.monotonic() < deadline, "\n".join(wrong)
+        time.sleep(0.3)
+
+
+def check(stack: Stack, only: Collection[str] | None = None) -> list[str]:
+    """Sentences of what is wrong: with these workspaces only (by id), or with all and with what belongs to none."""
+    world = read(stack)
+    wrong = [
+        f"{workspace['name']}: {sentence}"
+        for workspace in world.workspaces
+        if only is None or str(workspace["id"]) in only
+        for sentence in about(workspace, world)
+    ]
+    return wrong if only is not None else [*wrong, *about_all(world)]
+
+
+def read(stack: Stack) -> World:
+    workspaces = stack.rows("SELECT * FROM workspaces_workspace ORDER BY created_at")
+    claims, events = defaultdict(list), defaultdict(list)
+    for claim in stack.rows(
+        "SELECT c.*, p.resource_name FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id"
+        " WHERE holder_kind = 'workspace' ORDER BY c.created_at"
+    ):
+        claims[str(claim["holder_id"])].append(claim)
+    for event in stack.rows("SELECT * FROM workspaces_event ORDER BY workspace_id, number"):
+        events[str(event["workspace_id"])].append(event)
+    return World(workspaces, claims, events, objects_by_workspace(stack))
+
+
+def objects_by_workspace(stack: Stack) -> dict[str, Objects]:
+    installation = stack.rows("SELECT id FROM clusters_installation")[0]["id"]
+    ours = {"app.kubernetes.io/managed-by": "berth", "berth.dev/instance": str(installation)}
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
+    for kind in KINDS:
+        for body in stack.in_cluster(kind, **ours):
+            found[body["metadata"]["labels"].get("berth.dev/workspace", "")][kind].append(body)
+    return found
+
+
+# --- one workspace
+
+
+def about(workspace: Row, world: World) -> Iterator[str]:
+    pk = str(workspace["id"])
+    objects = world.objects.get(pk, {kind: [] for kind in KINDS})
+    yield from about_phase(workspace)
+    yield from about_objects(workspace, objects)
+    yield from about_volume_claims(workspace, objects["PersistentVolumeClaim"])
+    yield from about_claims(workspace, world.claims.get(pk, []), objects["Pod"])
+    yield from about_story(workspace, world.events.get(pk, []))
+
+
+def about_phase(workspace: Row) -> Iterator[str]:
+    """At rest: ready, stopped, failed with a code, gone, or in the queue; and nothing left to look at."""
+    phase = workspace["phase"]
+    if workspace["deleted_at"] is None and phase not in ("ready", "stopped", "failed", "waiting"):
+        yield f"is {phase}, which is no rest ({workspace['message_code']})"
+    if phase == "failed" and not (workspace["failure"] or {}).get("code"):
+        yield "failed without a code"
+    if workspace["ending"]:
+        yield f"its run is still being ended ({workspace['ending']})"
+    if workspace["dirty_since"] is not None:
+        yield f"its mark of {workspace['dirty_since']:%H:%M:%S} is not answered"
+    wanted = {"ready": "running", "waiting": "running", "stopped": "stopped", "failed": "stopped"}
+    desired = "deleted" if workspace["deleted_at"] else wanted.get(phase)
+    if desired and workspace["desired"] != desired:
+        yield f"is {phase} and wanted {workspace['desired']}"
+
+
+def about_objects(workspace: Row, objects: Objects) -> Iterator[str]:
+    """One of each for one that is ready, made by its run; none else."""
+    wanted = 1 if is_ready(workspace) else 0
+    for kind in OF_A_RUN:
+        there = objects[kind]
+        if len(there) != wanted:
+            yield f"has {len(there)} {kind}, not {wanted}: {', '.join(names(there))}"
+        for body in there:
+            if body["metadata"].get("deletionTimestamp"):
+                yield f"its {kind} {body['metadata']['name']} is still being deleted"
+    for body in [*objects["StatefulSet"], *objects["Pod"]]:
+        if (run := body["metadata"]["labels"].get("berth.dev/run")) != str(workspace["run"]):
+            yield f"its {body['kind']} is of run {run}, not of {workspace['run']}"
+    for pod in objects["Pod"]:
+        if is_ready(workspace) and not pod_ready(pod):
+            yield f"is ready and its pod is not ({pod.get('status', {}).get('phase')})"
+
+
+def about_volume_claims(workspace: Row, there: list[Row]) -> Iterator[str]:
+    """Home and disk: there from the first run on, until their person has them deleted."""
+    mine = [f"ws-{workspace['id']}-home"]
+    mine += [f"ws-{workspace['id']}-disk"] if workspace["disk_mib"] else []
+    found = sorted(names(there))
+    gone = workspace["deleted_at"] is not None and workspace["delete_disk"]
+    if is_ready(workspace) and found != sorted(mine):
+        yield f"has the volume claims {', '.join(found) or 'none'}"
+    if unknown := set(found) - set(mine):
+        yield f"has volume claims of nobody: {', '.join(sorted(unknown))}"
+    if gone and found:
+        yield f"was deleted with its files, and these are left: {', '.join(found)}"
+    if not gone and (lost := set(workspace["volumes"]) - set(found)):
+        yield f"lost what is kept: {', '.join(sorted(lost))}"
+    for body in there:
+        if body["metadata"].get("deletionTimestamp"):
+            yield f"its volume claim {body['metadata']['name']} is still being deleted"
+
+
+def about_claims(workspace: Row, claims: list[Row], pods: list[Row]) -> Iterator[str]:
+    """One that is ready holds what its pod holds; one in the queue waits; everybody else holds nothing."""
+    live = [claim for claim in claims if claim["state"] != "released"]
+    state = {"ready": "admitted", "waiting": "waiting"}.get(workspace["phase"])
+    wanted = [state] if state and workspace["deleted_at"] is None else []
+    if [claim["state"] for claim in live] != wanted:
+        yield f"has the live claims {[claim['state'] for claim in live]}, not {wanted}"
+    for claim in live:
+        if claim["id"] != workspace["run"]:
+            yield f"its live claim {claim['id']} is not its run {workspace['run']}"
+        if claim["end_unproven_since"] is not None:
+            yield "the end of its pod is in doubt"
+        held = sum(units(pod, claim["resource_name"]) for pod in pods)
+        if claim["state"] == "admitted" and claim["resource_name"] and held != claim["units"]:
+            yield f"its claim is of {claim['units']} units, and its pods hold {held}"
+    if again := [
+        claim["id"] for claim in claims if claim["state"] == "released" and not claim["released_at"]
+    ]:
+        yield f"claims were released at no time: {again}"
+
+
+def about_story(workspace: Row, events: list[Row]) -> Iterator[str]:
+    """Numbered without a gap; each step of a run told once, and in order."""
+    numbers = [event["number"] for event in events]
+    if numbers != list(range(1, workspace["last_event"] + 1)):
+        yield f"its events are {numbers}, and the last is {workspace['last_event']}"
+    told = defaultdict(list)
+    for event in events:
+        if event["step"] and event["level"] == "info":
+            told[event["run"]].append(event["step"])
+    for run, steps in told.items():
+        if steps != list(STEPS[: len(steps)]):
+            yield f"run {run} told its steps as {', '.join(steps)}"
+    if is_ready(workspace) and len(told[workspace["run"]]) != len(STEPS):
+        yield f"is ready and told only {', '.join(told[workspace['run']]) or 'nothing'}"
+
+
+# --- all of it
+
+
+def about_all(world: World) -> Iterator[str]:
+    yield from about_strangers(world)
+    yield from about_units(world)
+
+
+def about_strangers(world: World) -> Iterator[str]:
+    """What is in the cluster and belongs to no row."""
+    known = {str(workspace["id"]) for workspace in world.workspaces}
+    for workspace in world.objects.keys() - known:
+        for kind, there in world.objects[workspace].items():
+            yield from (f"{kind} {name} belongs to no row" for name in names(there))
+
+
+def about_units(world: World) -> Iterator[str]:
+    """Whether the claims' units are, in all, what pods hold."""
+    claimed = Counter[str]()
+    for claim in chain.from_iterable(world.claims.values()):
+        if claim["state"] == "admitted" and claim["resource_name"]:
+            claimed[claim["resource_name"]] += claim["units"]
+    pods = [pod for objects in world.objects.values() for pod in objects["Pod"]]
+    for resource, wanted in claimed.items():
+        held = sum(units(pod, resource) for pod in pods)
+        if held != wanted:
+            yield f"claims are of {wanted} {resource} in all, and pods hold {held}"
+
+
+# --- words
+
+
+def is_ready(workspace: Row) -> bool:
+    return workspace["phase"] == "ready" and workspace["deleted_at"] is None
+
+
+def names(objects: list[Row]) -> list[str]:
+    return [body["metadata"]["name"] for body in objects]
+
+
+def pod_ready(pod: Row) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def units(pod: Row, resource: str) -> int:
+    """Of an extended resource, as the pod requests it."""
+    containers = pod["spec"]["containers"]
+    return sum(int(c.get("resources", {}).get("requests", {}).get(resource, 0)) for c in containers)
