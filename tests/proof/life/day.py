@@ -1,0 +1,261 @@
+"""One day: a Berth of its own, people and faults at once, then quiet, then the end of all that ran.
+
+Everything is drawn from the seed. How threads and processes are timed is not, so the same seed gives the same wishes
+and faults, and not always in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from tests.e2e.stack import PASSWORD, Client, Stack, until
+from tests.kube import Kube
+from tests.proof.life.faults import Faults
+from tests.proof.life.observer import Observer
+from tests.proof.life.office import Office
+from tests.proof.life.people import NO_ANSWER, Person
+from tests.proof.life.records import Heard, Records, Share, Workspace
+from tests.proof.life.rows import QUOTAS, Rows
+from tests.proof.life.sockets import Sockets
+
+NODE_UNITS = {"gpu-1": 4, "gpu-2": 4, "shared": 4}
+POOL_UNITS = {"a100": 8, "t4-shared": 4, "cpu": 0}
+# Nodes are lost and found, pulls and pods tried again, within a day that lasts a minute.
+NODES = """
+nodes:
+- {name: gpu, count: 2, cpu: 64, memory: 512Gi,
+   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}}
+- {name: shared, cpu: 32, memory: 256Gi,
+   gpus: {product: Tesla-T4, memory_mib: 15360, count: 1, compute: "7.5", sharing: time-slicing, replicas: 4}}
+- {name: plain, cpu: 64, memory: 256Gi}
+images:
+  berth.local/jupyter:1: {pull_seconds: 0.3}
+back_off: {first_seconds: 1, most_seconds: 4}
+lifecycle: {grace_seconds: 2, startup_seconds: 5, orphan_seconds: 2, detach_seconds: 4}
+"""
+# Who there is beside the people of a first start: name, tenant, role.
+MORE_PEOPLE = (("erin", "demo", "member"), ("dave", "demo", "viewer"), ("frank", "second", "owner"))
+LAUNCHING = (("alice", "demo", True), ("bob", "demo", False), ("erin", "demo", False), ("carol", "second", False),
+             ("frank", "second", True))  # fmt: skip
+MAKE_PEOPLE = """
+import json
+from accounts import tokens
+from accounts.models import Membership, Tenant, User
+for name, tenant, role in {people!r}:
+    user = User.objects.create_user(name, name + "@berth.example", "not-used-{{}}".format(name))
+    Membership.objects.create(user=user, tenant=Tenant.objects.get(slug=tenant), role=role)
+scopes = ["read", "workspaces"]
+print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
+"""
+PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, OFFICE_PAUSES_SECONDS = 0.8, 2.0, 4.0
+CALM_SECONDS = 120
+MOVING = ("starting", "stopping", "deleting")
+
+
+@dataclass
+class World:
+    """A Berth that runs, and who watches it."""
+
+    stack: Stack
+    rows: Rows
+    kube: Kube
+    observer: Observer
+    tokens: dict[str, str]
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def client(self, name: str) -> Client:
+        return self.stack.client(self.tokens[name])
+
+
+@contextmanager
+def world_in(folder: Path) -> Iterator[World]:
+    folder.chmod(0o711)
+    nodes = folder / "nodes.yaml"
+    nodes.write_text(NODES)
+    stack = Stack(
+        folder / "state",
+        BERTH_DEVCLUSTER_PODS="played",
+        BERTH_DEVCLUSTER_NODES=str(nodes),
+        BERTH_READS_PER_MINUTE="0",
+        BERTH_WRITES_PER_MINUTE="0",
+        BERTH_LAUNCHES_PER_MINUTE="0",
+    )
+    stack.start()
+    kubeconfig = stack.folder / "kubeconfig"
+    observer = Observer(kubeconfig)
+    try:
+        made = stack.manage("shell", "-c", MAKE_PEOPLE.format(people=MORE_PEOPLE))
+        observer.start()
+        yield World(stack, Rows(stack), Kube(kubeconfig), observer, json.loads(made.strip().splitlines()[-1]))
+    finally:
+        observer.stop()
+        stack.stop()
+
+
+@dataclass
+class Day:
+    world: World
+    seed: int
+    seconds: float
+    people: list[Person] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sockets = Sockets(self.world.stack.address)
+        for name, tenant, manages in LAUNCHING:
+            self.people.append(self._person(name, tenant, manages))
+        self.people.append(self._person("dave", "demo", False, may_launch=False))
+        self.faults = Faults(
+            self.world.stack, self.world.kube, tuple(NODE_UNITS), Random(f"{self.seed} faults"), self.told
+        )
+
+    def _person(self, name: str, tenant: str, manages: bool, may_launch: bool = True) -> Person:
+        dice = Random(f"{self.seed} {name}")
+        api = self.world.client(name)
+        return Person(name, tenant, api, dice, self.sockets, may_launch=may_launch, manages_others=manages)
+
+    def live(self) -> None:
+        """Everybody at once, for so long."""
+        self.sockets.start()
+        ends_at = time.monotonic() + self.seconds
+        threads = [
+            threading.Thread(target=person.live, args=(ends_at, PERSON_PAUSES_SECONDS))
+            for person in self.people
+        ]
+        threads.append(threading.Thread(target=self.faults.happen, args=(ends_at, FAULT_PAUSES_SECONDS)))
+        threads.append(threading.Thread(target=self.administer, args=(ends_at,)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def administer(self, until_then: float) -> None:
+        """Shares and pools, on the admin's pages; in the end all is as it was."""
+        dice = Random(f"{self.seed} office")
+        quotas = self.world.stack.rows(QUOTAS)
+        start = self.world.began
+        for quota in quotas:
+            units = quota["nominal_gpus"] * quota["units_per_gpu"]
+            self.shares.append(
+                Share(tenant=quota["tenant"], pool=quota["pool"], units=units, sent=start, answered=start)
+            )
+        office: Office | None = None
+        while time.monotonic() < until_then:
+            try:
+                office = office or Office(self.world.stack.address, "admin", PASSWORD)
+                self.administer_once(office, dice, quotas)
+            except NO_ANSWER:
+                office = None
+            time.sleep(dice.expovariate(1 / OFFICE_PAUSES_SECONDS))
+        office = until("the admin is signed in", self.signed_in, CALM_SECONDS, 0.5)
+        assert office is not None
+        for pool in {quota["pool_id"] for quota in quotas}:
+            office.set_open(pool, is_open=True)
+
+    def signed_in(self) -> Office | None:
+        try:
+            return Office(self.world.stack.address, "admin", PASSWORD)
+        except NO_ANSWER:
+            return None
+
+    def administer_once(self, office: Office, dice: Random, quotas: list[dict[str, object]]) -> None:
+        quota = dice.choice(quotas)
+        if dice.random() < 0.4:
+            is_open = dice.random() < 0.6
+            self.told.append(f"pool {quota['pool']} {'into' if is_open else 'out of'} use")
+            office.set_open(str(quota["pool_id"]), is_open=is_open)
+            return
+        gpus = dice.randint(1, 6)
+        sent = datetime.now(UTC)
+        self.told.append(f"{quota['tenant']} may use {gpus} GPUs of {quota['pool']}")
+        try:
+            office.set_share(str(quota["id"]), str(quota["tenant_id"]), str(quota["pool_id"]), gpus)
+        finally:  # without an answer it may be so all the same
+            units = gpus * int(str(quota["units_per_gpu"]))
+            self.shares.append(
+                Share(
+                    tenant=str(quota["tenant"]),
+                    pool=str(quota["pool"]),
+                    units=units,
+                    sent=sent,
+                    answered=datetime.now(UTC),
+                )
+            )
+
+    # --- quiet
+
+    def calm_down(self) -> None:
+        """Faults end; everything comes to where it was to come, or says what is in its way."""
+        self.faults.end()
+        until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
+        until("all is at rest", lambda: not self.moving(), CALM_SECONDS, 1)
+
+    def moving(self) -> list[Workspace]:
+        return [
+            row
+            for row in self.world.rows.workspaces().values()
+            if row.deleted_at is None
+            and (row.dirty_since or row.ending or (row.phase in MOVING and not row.troubles))
+        ]
+
+    def end_everything(self) -> None:
+        """What is still there is stopped, every other one deleted."""
+        admin = self.world.client("admin")
+        for number, row in enumerate(self.world.rows.workspaces().values()):
+            if row.deleted_at is None:
+                path = f"workspaces/{row.id}/"
+                status, answer = admin("DELETE", path) if number % 2 else admin("POST", f"{path}stop/")
+                assert status in (200, 202), answer
+        until("all is stopped", lambda: not self.running(), CALM_SECONDS, 1)
+
+    def running(self) -> list[str]:
+        return [
+            f"{row.id}: {row.phase} {row.message_code} {row.ending}"
+            for row in self.world.rows.workspaces().values()
+            if row.deleted_at is None
+            and (row.dirty_since or row.ending or row.phase not in ("stopped", "failed"))
+        ]
+
+    def sockets_heard_all(self) -> list[Heard]:
+        """Who stayed and has not heard the last line yet."""
+        rows = self.world.rows.workspaces()
+        return [
+            heard
+            for heard in self.sockets.heard
+            if heard.stayed and heard.refused is None and len(heard.events) < rows[heard.workspace].last_event
+        ]
+
+    def records(self) -> Records:
+        rows = self.world.rows
+        return Records(
+            asked=[request for person in self.people for request in person.asked],
+            workspaces=rows.workspaces(),
+            events=rows.events(),
+            claims=rows.claims(),
+            audit=rows.audit(),
+            pods=list(self.world.observer.pods.values()),
+            lived=self.world.observer.lived,
+            heard=self.sockets.heard,
+            shares=self.shares,
+            pool_units=POOL_UNITS,
+            node_units=NODE_UNITS,
+            left=self.world.observer.left(),
+        )
+
+    def story(self) -> str:
+        """What was asked and what broke, to be read when something does not hold."""
+        lines = [f"seed {self.seed}", *self.told]
+        asked = sorted((r for p in self.people for r in p.asked), key=lambda request: request.sent)
+        lines += [
+            f"{r.sent:%H:%M:%S.%f} {r.who} {r.verb} {r.workspace} {r.body} -> {r.status}" for r in asked
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,161 @@
+"""What the cluster itself says of Berth's pods, StatefulSets and volume claims, watched beside Berth and without it.
+
+Faults of a day strike Berth's calls and watches alone, so that this record has no holes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from tests.kube import Kube
+from tests.proof.life.records import Json, Lived, PodLife
+
+INSTANCE, WORKSPACE, RUN = "berth.dev/instance", "berth.dev/workspace", "berth.dev/run"
+PATHS = {
+    "Pod": "/api/v1/pods",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+}
+LEFT = {
+    **PATHS,
+    "Service": "/api/v1/services",
+    "Secret": "/api/v1/secrets",
+    "ConfigMap": "/api/v1/configmaps",
+}
+OURS = "app.kubernetes.io/managed-by=berth"
+GPU_PREFIXES = ("nvidia.com/",)
+
+
+class Observer:
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kube = Kube(kubeconfig)
+        self.pods: dict[str, PodLife] = {}
+        self.broken: list[str] = []
+        self._lived: dict[str, Lived] = {}
+        self._looks = count(1)
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._follow, args=(kind,), daemon=True) for kind in PATHS]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(10)
+
+    @property
+    def lived(self) -> Sequence[Lived]:
+        return list(self._lived.values())
+
+    def left(self) -> list[tuple[str, str, str]]:
+        """What there is now of workspaces: kind, workspace, name."""
+        return [
+            (kind, labels[WORKSPACE], body["metadata"]["name"])
+            for kind, path in LEFT.items()
+            for body in self.kube.get(path, labelSelector=OURS)["items"]
+            if WORKSPACE in (labels := body["metadata"].get("labels") or {})
+        ]
+
+    # --- one kind, followed
+
+    def _follow(self, kind: str) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._list_and_watch(kind)
+            except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+                self.broken.append(f"{kind}: {error!r}")
+                self._stopped.wait(0.5)
+
+    def _list_and_watch(self, kind: str) -> None:
+        listed = self.kube.get(PATHS[kind], labelSelector=OURS)
+        there = {body["metadata"]["uid"] for body in listed["items"]}
+        for body in listed["items"]:
+            self._see(kind, "ADDED", body)
+        for uid in self._alive(kind) - there:
+            self._gone(kind, uid)
+        version = listed["metadata"]["resourceVersion"]
+        while not self._stopped.is_set():
+            query = {"labelSelector": OURS, "watch": "1", "resourceVersion": version, "timeoutSeconds": "5"}
+            with self.kube.open("GET", PATHS[kind], **query) as stream:
+                for line in stream:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    self._see(kind, event["type"], event["object"])
+
+    def _alive(self, kind: str) -> set[str]:
+        if kind == "Pod":
+            return {uid for uid, pod in self.pods.items() if pod.seen_last is None}
+        return {one.uid for one in self._lived.values() if one.kind == kind and one.ended is None}
+
+    def _gone(self, kind: str, uid: str) -> None:
+        if kind == "Pod":
+            self.pods[uid].seen_last = self.pods[uid].seen_last or datetime.now(UTC)
+        else:
+            one = self._lived[uid]
+            self._lived[uid] = Lived(**{**vars(one), "ended": one.ended or next(self._looks)})
+
+    def _see(self, kind: str, change: str, body: Json) -> None:
+        metadata = body["metadata"]
+        labels = metadata.get("labels") or {}
+        if WORKSPACE not in labels:
+            return
+        uid = metadata["uid"]
+        if kind == "Pod":
+            see_pod(self.pods, body)
+        elif uid not in self._lived:
+            part = metadata["name"] if kind == "PersistentVolumeClaim" else ""
+            self._lived[uid] = Lived(
+                kind=kind,
+                workspace=labels[WORKSPACE],
+                part=part,
+                uid=uid,
+                began=next(self._looks),
+                ended=None,
+            )
+        if change == "DELETED":
+            self._gone(kind, uid)
+
+
+def see_pod(pods: dict[str, PodLife], body: Json) -> None:
+    metadata, status = body["metadata"], body.get("status", {})
+    labels = metadata["labels"]
+    pod = pods.setdefault(
+        metadata["uid"],
+        PodLife(
+            uid=metadata["uid"],
+            workspace=labels[WORKSPACE],
+            run=labels.get(RUN, ""),
+            units=units_of(body),
+            created=moment(metadata["creationTimestamp"]),
+            seen_first=datetime.now(UTC),
+        ),
+    )
+    pod.node = body["spec"].get("nodeName") or pod.node
+    for container in status.get("containerStatuses") or ():
+        if ended := (container.get("state", {}).get("terminated") or {}).get("finishedAt"):
+            pod.finished = moment(ended)
+    if status.get("phase") in ("Succeeded", "Failed"):
+        pod.seen_last = pod.seen_last or datetime.now(UTC)
+
+
+def units_of(body: Json) -> int:
+    return sum(
+        int(amount)
+        for container in body["spec"]["containers"]
+        for name, amount in (container.get("resources", {}).get("limits") or {}).items()
+        if name.startswith(GPU_PREFIXES)
+    )
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,400 @@
+"""What must hold of the records of a day. Each check is pure and gives one line for each thing that does not hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from tests.proof.life.records import Asked, Audited, Claim, Event, Heard, Lived, PodLife, Records, Share
+
+# The cluster writes whole seconds.
+SECOND = timedelta(seconds=1)
+# A pass over the queue that began before a share became another decides by what it was.
+LONGEST_PASS = timedelta(seconds=10)
+# From a claim's release to the line of the story that tells it: one transaction.
+LONGEST_TRANSACTION = timedelta(seconds=10)
+KEPT = "PersistentVolumeClaim"
+
+
+def reckon(found: Records) -> list[str]:
+    """Everything that does not hold."""
+    return [
+        *faulty_answers(found.asked),
+        *lost(found),
+        *done_twice(found),
+        *doubles(found.lived, found.pods),
+        *overlapping(found.claims),
+        *given_twice(found.claims, found.pool_units),
+        *placed_twice(found.pods, found.node_units),
+        *over_share(found.claims, found.shares),
+        *gaps(found),
+        *misheard(found.heard, found.events),
+        *unaccounted(found.claims),
+        *untold(found.claims, found.events),
+        *outside(found.pods, found.claims),
+        *unequal_seconds(found.pods, found.claims),
+        *orphans(found),
+    ]
+
+
+# --- 0 lost
+
+
+def faulty_answers(asked: Iterable[Asked]) -> Iterator[str]:
+    """A fault of ours is no answer; what is away for a moment says so. A hostile wish is refused."""
+    for request in asked:
+        if request.status is not None and request.status >= 500 and request.status != 503:
+            yield f"{told(request)} was answered {request.status}: {request.answer}"
+        if request.verb == "hostile" and request.is_accepted:
+            yield f"{told(request)} was not refused: {request.body}"
+
+
+def lost(found: Records) -> Iterator[str]:
+    """What was accepted has its row, its line of the story or of the audit, and in the end its effect."""
+    for request in found.asked:
+        if request.is_accepted and (missing := missing_effect(request, found)):
+            yield f"lost: {told(request)} was accepted, and {missing}"
+
+
+def missing_effect(request: Asked, found: Records) -> str:
+    made = str((request.answer or {}).get("id", "")) if isinstance(request.answer, dict) else ""
+    match request.verb:
+        case "launch" | "clone":
+            return "" if made in found.workspaces else "there is no such workspace"
+        case "start" | "stop" | "restart" if request.status == 202:
+            actions = {"start": ("start",), "stop": ("stop",), "restart": ("restart", "start")}[request.verb]
+            named = [f"workspace.{action}" for action in actions]
+            return "" if audited(request, found.audit, named) else "no trail of it"
+        case "extend" if request.status == 202:
+            return "" if in_story(request, found, "extended") else "its story does not tell it"
+        case "change" if "name" in request.body:
+            return "" if was_named(request, found) else "it never had that name"
+        case "delete":
+            workspace = found.workspaces[request.workspace]
+            if workspace.deleted_at is None:
+                return f"it is there: {workspace.phase}, {workspace.message_code}"
+            wanted_files_gone = request.status == 202 and request.body.get("delete_disk")
+            return "its files were to go, and stay" if wanted_files_gone and not workspace.delete_disk else ""
+    return ""
+
+
+def within(request: Asked, at: datetime) -> bool:
+    return request.answered is not None and request.sent <= at <= request.answered
+
+
+def audited(request: Asked, audit: Iterable[Audited], actions: Sequence[str]) -> bool:
+    return any(
+        line.action in actions
+        and (line.target, line.who) == (request.workspace, request.who)
+        and within(request, line.at)
+        for line in audit
+    )
+
+
+def in_story(request: Asked, found: Records, code: str) -> bool:
+    return any(event.code == code and within(request, event.at) for event in found.events[request.workspace])
+
+
+def was_named(request: Asked, found: Records) -> bool:
+    """At some moment between the question and its answer."""
+    name = str(request.body["name"])
+    renamings = [event for event in found.events[request.workspace] if event.code == "renamed"]
+    first = renamings[0].data["old"] if renamings else found.workspaces[request.workspace].name
+    before = [str(e.data["new"]) for e in renamings if e.at < request.sent]
+    during = [str(e.data["new"]) for e in renamings if within(request, e.at)]
+    return name in [before[-1] if before else first, *during]
+
+
+def done_twice(found: Records) -> Iterator[str]:
+    """Of rivals one wins; a key that is repeated gives the first answer; one wish leaves one line."""
+    rivals, keys = defaultdict[str, list[Asked]](list), defaultdict[str, list[Asked]](list)
+    for request in found.asked:
+        if request.is_accepted and request.rivals:
+            rivals[request.rivals].append(request)
+        if request.is_accepted and request.key:
+            keys[request.key].append(request)
+    for name, won in rivals.items():
+        if len(won) > 1:
+            yield f"twice: {len(won)} requests of {name} were accepted, of which one could be"
+    for same in keys.values():
+        if len({str(request.answer) for request in same}) > 1:
+            yield f"twice: {told(same[0])} was repeated with its key, and answered otherwise"
+    launched = [line.target for line in found.audit if line.action == "workspace.launch"]
+    for twice in {target for target in launched if launched.count(target) > 1 and target}:
+        yield f"twice: workspace {twice} was launched {launched.count(twice)} times"
+
+
+WISHES = {
+    "launch": "running",
+    "start": "running",
+    "restart": "running",
+    "stop": "stopped",
+    "delete": "deleted",
+}
+# Lines of the story that say why something is not as its person last wished.
+WHY_NOT = {"given_up", "claim_to_stop", "stopped_by_lifetime", "refused_again"}
+
+
+def unfulfilled(found: Records) -> Iterator[str]:
+    """At rest, before anything more is asked: what is wanted is what was wished last, or the story says why not."""
+    for workspace in found.workspaces.values():
+        wishes = [line for line in found.audit if line.target == workspace.id and verb_of(line) in WISHES]
+        last = max(wishes, key=lambda line: line.at, default=None)
+        if last is None:
+            yield f"lost: nobody is on record as having launched {workspace.id}"
+            continue
+        why_not = any(e.code in WHY_NOT and e.at >= last.at for e in found.events[workspace.id])
+        if workspace.desired != WISHES[verb_of(last)] and not (workspace.desired == "stopped" and why_not):
+            yield f"lost: {last.who} wished {last.action} of {workspace.id}, which is to be {workspace.desired}"
+
+
+def verb_of(line: Audited) -> str:
+    room, _, verb = line.action.partition(".")
+    return verb if room == "workspace" else ""
+
+
+# --- 0 double
+
+
+def doubles(lived: Iterable[Lived], pods: Iterable[PodLife]) -> Iterator[str]:
+    """No two StatefulSets, volume claims of one part, or pods of a workspace at any moment."""
+    kinds = defaultdict[tuple[str, str, str], list[Lived]](list)
+    for one in lived:
+        kinds[one.kind, one.workspace, one.part].append(one)
+    for (kind, workspace, part), all_of_it in kinds.items():
+        all_of_it.sort(key=lambda one: one.began)
+        for one, following in pairwise(all_of_it):
+            if one.ended is None or following.began < one.ended:
+                name = f"{kind} {part}".strip()
+                yield f"double: workspace {workspace} had {name} {one.uid} and {following.uid} at once"
+    by_workspace = defaultdict[str, list[PodLife]](list)
+    for pod in pods:
+        by_workspace[pod.workspace].append(pod)
+    for workspace, its_pods in by_workspace.items():
+        its_pods.sort(key=lambda pod: (pod.created, pod.seen_first or pod.created))
+        for pod, later in pairwise(its_pods):
+            if pod.seen_last is None or (later.seen_first is not None and later.seen_first < pod.seen_last):
+                yield f"double: workspace {workspace} had pods {pod.uid} and {later.uid} at once"
+
+
+def overlapping(claims: Iterable[Claim]) -> Iterator[str]:
+    for claim, later in pairwise(sorted(held(claims), key=lambda claim: (claim.holder, begun(claim)))):
+        if claim.holder == later.holder and (claim.released_at is None or begun(later) < claim.released_at):
+            yield f"double: claims {claim.id} and {later.id} of {claim.holder} overlap"
+
+
+def given_twice(claims: Iterable[Claim], pool_units: Mapping[str, int]) -> Iterator[str]:
+    """Of a pool, no more units at any moment than its nodes have."""
+    for pool, most in pool_units.items():
+        of_pool = [claim for claim in held(claims) if claim.pool == pool]
+        moments = [(begun(c), c.released_at, c.units) for c in of_pool]
+        for at, used in peaks(moments):
+            if used > most:
+                yield f"double: at {at} pool {pool} had given {used} units of {most}"
+                break
+
+
+def placed_twice(pods: Iterable[PodLife], node_units: Mapping[str, int]) -> Iterator[str]:
+    """The same of each node, by the pods that were on it."""
+    for node, most in node_units.items():
+        moments = [
+            (pod.seen_first, pod.seen_last, pod.units) for pod in pods if pod.node == node and pod.seen_first
+        ]
+        for at, used in peaks(moments):
+            if used > most:
+                yield f"double: at {at} the pods on {node} had {used} units of {most}"
+                break
+
+
+def over_share(claims: Iterable[Claim], shares: Sequence[Share]) -> Iterator[str]:
+    """Who was let in fitted into their tenant's share as it was at that moment. A restart goes on with what it has."""
+    shared = {(share.tenant, share.pool) for share in shares}
+    for tenant, pool in shared:
+        of_both = [claim for claim in held(claims) if (claim.tenant, claim.pool) == (tenant, pool)]
+        given = sorted((s for s in shares if (s.tenant, s.pool) == (tenant, pool)), key=lambda s: s.sent)
+        renewed = {(c.holder, c.released_at) for c in of_both if c.reason == "renewed"}
+        for claim in of_both:
+            at = begun(claim)
+            if any(holder == claim.holder and at - SECOND < end <= at for holder, end in renewed if end):
+                continue
+            used = sum(
+                c.units for c in of_both if begun(c) <= at and (c.released_at is None or c.released_at > at)
+            )
+            if claim.units and used > (most := most_at(at, given)):
+                yield f"double: claim {claim.id} made {used} units of {pool} for {tenant}, which had {most}"
+
+
+def most_at(at: datetime, given: Sequence[Share]) -> int:
+    """The largest share that may have been in force then."""
+    possible = [
+        share.units
+        for share, following in zip(given, [*given[1:], None], strict=True)
+        if share.sent <= at and (following is None or following.answered + LONGEST_PASS > at)
+    ]
+    return max(possible, default=0)
+
+
+def peaks(moments: Iterable[tuple[datetime | None, datetime | None, int]]) -> Iterator[tuple[datetime, int]]:
+    """How much is taken at each moment at which somebody takes."""
+    changes = list[tuple[datetime, int]]()
+    for began, ended, units in moments:
+        if began is not None:
+            changes.append((began, units))
+            if ended is not None:
+                changes.append((ended, -units))
+    used = 0
+    for at, units in sorted(changes):  # at the same moment, what is given back first
+        used += units
+        if units > 0:
+            yield at, used
+
+
+# --- 0 gaps
+
+
+def gaps(found: Records) -> Iterator[str]:
+    for workspace in found.workspaces.values():
+        numbers = [event.number for event in found.events[workspace.id]]
+        if numbers != list(range(1, workspace.last_event + 1)):
+            yield f"gap: the story of {workspace.id} has {numbers}, and its row says {workspace.last_event}"
+        for run, told_of_run in by_run(found.events[workspace.id]).items():
+            steps = [event.step for event in told_of_run if event.level == "info" and event.step]
+            if len(steps) != len(set(steps)):
+                yield f"gap: run {run} of {workspace.id} told a step twice: {steps}"
+
+
+def misheard(heard: Iterable[Heard], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
+    """Who stayed has every line once and in order, as the rows have them; who left, the first of them."""
+    for ear in heard:
+        rows = [(event.number, event.code) for event in events[ear.workspace]]
+        got = [(event["id"], event["code"]) for event in ear.events]
+        expected = rows if ear.stayed and ear.refused is None else rows[: len(got)]
+        if got != expected:
+            yield (
+                f"misheard: {ear.who} at {ear.workspace} over {ear.connections} connections heard {got[-3:]} "
+                f"as the last of {len(got)}, the rows are {len(rows)}"
+            )
+
+
+# --- every claim accounted to the second
+
+
+def held(claims: Iterable[Claim]) -> list[Claim]:
+    return [claim for claim in claims if claim.admitted_at is not None]
+
+
+def begun(claim: Claim) -> datetime:
+    assert claim.admitted_at is not None
+    return claim.admitted_at
+
+
+def unaccounted(claims: Iterable[Claim]) -> Iterator[str]:
+    for claim in claims:
+        if claim.state != "released" or claim.released_at is None:
+            yield f"claim {claim.id} of {claim.holder} is {claim.state}, and nothing runs any more"
+        elif claim.released_at < (claim.admitted_at or claim.created_at):
+            yield f"claim {claim.id} of {claim.holder} was released before it began"
+
+
+def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
+    runs = defaultdict[str, list[Event]](list)
+    for event in events:
+        if event.run:
+            runs[event.run].append(event)
+    return runs
+
+
+def untold(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
+    """Story and claims agree: each claim is a run, whose steps lie within it, and whose end is told with it."""
+    known = {claim.id: claim for claim in claims}
+    for claim in known.values():
+        story = by_run(events.get(claim.holder, [])).get(claim.id, [])
+        for fault in disagreements(claim, story):
+            yield f"claim {claim.id} of {claim.holder}: {fault}"
+    for holder, story_of in events.items():
+        for run in by_run(story_of):
+            if run not in known:
+                yield f"run {run} of {holder} is told, and no claim is there for it"
+
+
+def disagreements(claim: Claim, story: Sequence[Event]) -> Iterator[str]:
+    codes = {event.code for event in story}
+    if not codes & {"requested", "restart_requested"}:
+        yield "it is not told as a run"
+    # One that was ended before it was let in is not told as let in.
+    if (claim.admitted_at is not None) != ("admitted" in codes) and not codes & ENDED_EARLY:
+        yield "its row and its story disagree whether it was let in"
+    for event in story:
+        if event.code in STEPS_OF_A_RUN and not lies_within(event.at, claim):
+            yield f"{event.code} at {event.at} lies outside of it"
+        if event.code == "stopped" and not is_told_with_release(event.at, claim):
+            yield f"it was released at {claim.released_at}, and told as stopped at {event.at}"
+
+
+def is_told_with_release(at: datetime, claim: Claim) -> bool:
+    released = claim.released_at
+    return released is not None and released <= at <= released + LONGEST_TRANSACTION
+
+
+ENDED_EARLY = {"stop_requested", "delete_requested", "claim_to_stop", "stopped_by_lifetime"}
+STEPS_OF_A_RUN = {
+    "admitted", "disk_done", "container_done", "scheduled_done", "image_done",
+    "mounts_done", "started_done", "endpoint_done", "ready",
+}  # fmt: skip
+
+
+def lies_within(at: datetime, claim: Claim) -> bool:
+    return claim.admitted_at is not None and begun(claim) <= at <= (claim.released_at or at)
+
+
+def outside(pods: Iterable[PodLife], claims: Iterable[Claim]) -> Iterator[str]:
+    """A pod lives within the claim of its run, and has what the claim has."""
+    known = {claim.id: claim for claim in claims}
+    for pod in pods:
+        claim = known.get(pod.run)
+        if claim is None or claim.admitted_at is None or claim.holder != pod.workspace:
+            yield f"pod {pod.uid} of {pod.workspace} ran without a claim"
+            continue
+        if pod.units != claim.units:
+            yield f"pod {pod.uid} of {pod.workspace} had {pod.units} units, its claim {claim.units}"
+        if pod.created + SECOND <= begun(claim):
+            yield f"pod {pod.uid} was there at {pod.created}, its claim since {begun(claim)}"
+        if pod.finished and claim.released_at and pod.finished > claim.released_at:
+            yield f"pod {pod.uid} ended at {pod.finished}, its claim at {claim.released_at}"
+
+
+def unequal_seconds(pods: Sequence[PodLife], claims: Iterable[Claim]) -> Iterator[str]:
+    """The seconds of units that the cluster's pods took are those that their claims were held for meanwhile."""
+    known = {claim.id: claim for claim in held(claims)}
+    by_cluster = by_claims = 0.0
+    for pod in pods:
+        if pod.finished is None:
+            continue
+        by_cluster += pod.units * (pod.finished - pod.created).total_seconds()
+        if claim := known.get(pod.run):
+            began = max(pod.created, begun(claim).replace(microsecond=0))
+            ended = min(pod.finished, claim.released_at or pod.finished)
+            by_claims += claim.units * max(0.0, (ended - began).total_seconds())
+    if by_cluster != by_claims:
+        yield f"the cluster's pods took {by_cluster} seconds of units, claims were held for {by_claims} of them"
+
+
+# --- 0 orphans
+
+
+def orphans(found: Records) -> Iterator[str]:
+    """Nothing of a run is left once all is stopped, and of data just what nobody asked to have deleted."""
+    for kind, workspace, name in found.left:
+        row = found.workspaces.get(workspace)
+        if row is None:
+            yield f"orphan: {kind} {name} is of a workspace that no row knows"
+        elif kind != KEPT:
+            yield f"orphan: {kind} {name} is left, its workspace is {row.phase} ({row.message_code})"
+        elif row.deleted_at is not None and row.delete_disk:
+            yield f"orphan: {kind} {name} was to go with its workspace {row.id}"
+
+
+def told(request: Asked) -> str:
+    return f"{request.who}'s {request.verb} {request.workspace} at {request.sent:%H:%M:%S.%f}"

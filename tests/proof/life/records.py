@@ -1,0 +1,152 @@
+"""What a day left behind: who asked for what, what the rows say, what the cluster showed, what sockets heard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Asked:
+    """One request of a person. `status` is None when no answer came: then it may be done or not."""
+
+    who: str
+    verb: str  # launch, start, stop, restart, delete, extend, change, clone, look, hostile …
+    sent: datetime
+    workspace: str = ""
+    body: Json = field(default_factory=dict)
+    status: int | None = None
+    answered: datetime | None = None
+    answer: Any = None
+    # Requests of which at most one may be accepted (a name twice), or all have one answer (a key repeated).
+    rivals: str = ""
+    key: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    id: str
+    tenant: str
+    owner: str
+    name: str
+    desired: str
+    phase: str
+    message_code: str
+    ending: str = ""
+    delete_disk: bool = False
+    deleted_at: datetime | None = None
+    last_event: int = 0
+    run: str | None = None
+    dirty_since: datetime | None = None
+    troubles: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    workspace: str
+    number: int
+    run: str | None
+    at: datetime
+    step: str
+    level: str
+    code: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    id: str
+    pool: str
+    tenant: str
+    holder: str
+    units: int
+    state: str
+    created_at: datetime
+    admitted_at: datetime | None
+    released_at: datetime | None
+    reason: str  # of the release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    at: datetime
+    who: str
+    action: str
+    target: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What an admin gave a tenant of a pool. It held at some moment after `sent`; at the latest from `answered` on."""
+
+    tenant: str
+    pool: str
+    units: int
+    sent: datetime
+    answered: datetime
+
+
+@dataclass
+class PodLife:
+    """One pod, by the cluster's own words."""
+
+    uid: str
+    workspace: str
+    run: str
+    units: int
+    created: datetime  # whole seconds, as the cluster writes them
+    node: str = ""
+    finished: datetime | None = None  # when its container ended, if its node said so
+    seen_first: datetime | None = None  # on the observer's clock
+    seen_last: datetime | None = None  # ended or gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lived:
+    """A StatefulSet or a volume claim of a workspace, from its first sight to its last."""
+
+    kind: str
+    workspace: str
+    part: str  # of volume claims: which of the workspace's
+    uid: str
+    began: int  # numbers of the observer's looks: a moment that all kinds share
+    ended: int | None
+
+
+@dataclass
+class Heard:
+    """What one browser's socket said about one workspace, over all of its connections."""
+
+    who: str
+    workspace: str
+    events: list[Json] = field(default_factory=list)
+    connections: int = 0
+    refused: int | None = None  # the code with which it was closed for good
+    stayed: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """Everything, at one moment of quiet."""
+
+    asked: Sequence[Asked]
+    workspaces: Mapping[str, Workspace]
+    events: Mapping[str, Sequence[Event]]
+    claims: Sequence[Claim]
+    audit: Sequence[Audited]
+    pods: Sequence[PodLife]
+    lived: Sequence[Lived]
+    heard: Sequence[Heard]
+    shares: Sequence[Share]
+    pool_units: Mapping[str, int]
+    node_units: Mapping[str, int]
+    left: Sequence[tuple[str, str, str]]  # what the cluster has now: (kind, workspace, name)

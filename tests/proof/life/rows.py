@@ -1,0 +1,55 @@
+"""The rows of a running Berth's database, as records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.e2e.stack import Stack
+from tests.proof.life.records import Audited, Claim, Event, Workspace
+
+WORKSPACES = """
+    SELECT w.id::text, t.slug AS tenant, u.username AS owner, w.name, w.desired, w.phase, w.message_code, w.ending,
+        w.delete_disk, w.deleted_at, w.last_event, w.run::text, w.dirty_since, w.troubles
+    FROM workspaces_workspace w JOIN accounts_tenant t ON t.id = w.tenant_id JOIN accounts_user u ON u.id = w.owner_id
+"""
+EVENTS = """
+    SELECT workspace_id::text AS workspace, number, run::text, at, step, level, code, data
+    FROM workspaces_event ORDER BY workspace_id, number
+"""
+CLAIMS = """
+    SELECT c.id::text, p.slug AS pool, t.slug AS tenant, c.holder_id::text AS holder, c.units, c.state, c.created_at,
+        c.admitted_at, c.released_at, c.reason_code AS reason
+    FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id JOIN accounts_tenant t ON t.id = c.tenant_id
+"""
+AUDIT = """
+    SELECT at, actor_name AS who, action, target_id AS target, data
+    FROM accounts_auditentry WHERE outcome = 'done' ORDER BY id
+"""
+QUOTAS = """
+    SELECT q.id::text, t.slug AS tenant, p.slug AS pool, t.id::text AS tenant_id, p.id::text AS pool_id,
+        q.nominal_gpus, p.units_per_gpu
+    FROM quotas_quota q JOIN accounts_tenant t ON t.id = q.tenant_id JOIN quotas_pool p ON p.id = q.pool_id
+    ORDER BY t.slug, p.slug
+"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    stack: Stack
+
+    def workspaces(self) -> dict[str, Workspace]:
+        return {row["id"]: Workspace(**row) for row in self.stack.rows(WORKSPACES)}
+
+    def events(self) -> dict[str, Sequence[Event]]:
+        found = defaultdict[str, list[Event]](list)
+        for row in self.stack.rows(EVENTS):
+            found[row["workspace"]].append(Event(**row))
+        return dict(found)
+
+    def claims(self) -> list[Claim]:
+        return [Claim(**row) for row in self.stack.rows(CLAIMS)]
+
+    def audit(self) -> list[Audited]:
+        return [Audited(**row) for row in self.stack.rows(AUDIT)]

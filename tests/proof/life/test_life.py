@@ -1,0 +1,48 @@
+"""Three days of life: whatever people and faults do at once, nothing is lost, double, left over or unaccounted for."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stack import until
+from tests.proof import invariants
+from tests.proof.life.day import Day, world_in
+from tests.proof.life.reckoning import reckon, unfulfilled
+
+SEEDS = [int(seed) for seed in os.environ.get("BERTH_LIFE_SEEDS", "1 2 3").split()]
+SECONDS = float(os.environ.get("BERTH_LIFE_SECONDS", "45"))
+QUIET_SECONDS = 400
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(SECONDS + QUIET_SECONDS)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_a_wild_day_every_wish_and_every_second_is_accounted_for(
+    seed: int, tmp_path: Path, found: Callable[[str, str], None]
+) -> None:
+    with world_in(tmp_path) as world:
+        day = Day(world, seed, SECONDS)
+        try:
+            day.live()
+            day.calm_down()
+            wrong = list(unfulfilled(day.records()))
+            day.end_everything()
+            until("all sockets heard all", lambda: not day.sockets_heard_all(), 60)
+            records = day.records()
+            wrong += reckon(records) + invariants.check(world.stack)
+        finally:
+            (tmp_path / "story.txt").write_text(day.story())
+            print(day.story())
+        day.sockets.stop()
+    verbs = Counter(request.verb for request in records.asked)
+    found(
+        f"a day of life, seed {seed}",
+        f"{sum(verbs.values())} requests, {len(day.told)} faults and changes by admins, "
+        f"{len(records.workspaces)} workspaces, {len(records.claims)} claims, {len(records.pods)} pods",
+    )
+    assert not wrong, "\n".join(wrong[:40])

@@ -1,0 +1,260 @@
+"""Each check of the reckoning finds what it is there to find, and nothing on a day that went well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.proof.life.reckoning import reckon, unfulfilled
+from tests.proof.life.records import (
+    Asked,
+    Audited,
+    Claim,
+    Event,
+    Heard,
+    Lived,
+    PodLife,
+    Records,
+    Share,
+    Workspace,
+)
+
+MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
+CODES = (
+    ("requested", "request"), ("admitted", "admission"), ("disk_done", "disk"), ("ready", "ready"),
+    ("stop_requested", ""), ("stopped", ""),
+)  # fmt: skip
+
+
+def at(seconds: float) -> datetime:
+    return MORNING + timedelta(seconds=seconds)
+
+
+def asked(verb: str, sent: float, status: int | None = 202, **about: Any) -> Asked:
+    return Asked(
+        "alice",
+        verb,
+        at(sent),
+        about.pop("workspace", "w"),
+        status=status,
+        answered=None if status is None else at(sent + 0.5),
+        **about,
+    )
+
+
+def good_day() -> Records:
+    """One launch, asked for twice with one key, run for nine seconds, stopped."""
+    launch = asked("launch", 0, 201, workspace="", answer={"id": "w"}, key="k")
+    events = [
+        Event(workspace="w", number=number, run="r", at=at(second), step=step, level="info", code=code)
+        for number, ((code, step), second) in enumerate(
+            zip(CODES, (0.1, 1.1, 2, 3, 10.1, 12.1), strict=True), 1
+        )
+    ]
+    return Records(
+        asked=[
+            launch,
+            replace(launch, sent=at(4), answered=at(4.1)),
+            asked("stop", 10),
+            asked("hostile", 5, 404),
+            asked("look", 5, None),
+        ],
+        workspaces={
+            "w": Workspace(
+                id="w", tenant="demo", owner="alice", name="n", desired="stopped", phase="stopped",
+                message_code="stopped", last_event=6, run="r",
+            )
+        },
+        events={"w": events},
+        claims=[
+            Claim(
+                id="r", pool="a100", tenant="demo", holder="w", units=1, state="released", created_at=at(0.1),
+                admitted_at=at(1), released_at=at(12), reason="stop",
+            )
+        ],
+        audit=[
+            Audited(at=at(0.1), who="alice", action="workspace.launch", target="w"),
+            Audited(at=at(10.1), who="alice", action="workspace.stop", target="w"),
+        ],
+        pods=[
+            PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), seen_first=at(1.6), seen_last=at(11.4)),
+        ],
+        lived=[
+            Lived(kind="StatefulSet", workspace="w", part="", uid="s", began=1, ended=3),
+            Lived(kind="PersistentVolumeClaim", workspace="w", part="home", uid="c", began=2, ended=None),
+        ],
+        heard=[Heard("alice", "w", [{"id": event.number, "code": event.code} for event in events])],
+        shares=[Share(tenant="demo", pool="a100", units=1, sent=at(-9), answered=at(-9))],
+        pool_units={"a100": 1},
+        node_units={"gpu-1": 1},
+        left=[("PersistentVolumeClaim", "w", "ws-w-home")],
+    )  # fmt: skip
+
+
+def test_a_good_day_has_nothing_wrong() -> None:
+    assert reckon(good_day()) == []
+    assert list(unfulfilled(good_day())) == []
+
+
+def claim(**changes: Any) -> Callable[[Records], Records]:
+    return lambda day: replace(day, claims=[replace(day.claims[0], **changes)])
+
+
+def more_claims(**changes: Any) -> Callable[[Records], Records]:
+    """Another workspace's, or another of the same."""
+    return lambda day: replace(day, claims=[day.claims[0], replace(day.claims[0], id="r2", **changes)])
+
+
+def pod(**changes: Any) -> Callable[[Records], Records]:
+    return lambda day: replace(day, pods=[replace(day.pods[0], **changes)])
+
+
+def more_pods(**changes: Any) -> Callable[[Records], Records]:
+    return lambda day: replace(day, pods=[day.pods[0], replace(day.pods[0], uid="p2", **changes)])
+
+
+def row(**changes: Any) -> Callable[[Records], Records]:
+    return lambda day: replace(day, workspaces={"w": replace(day.workspaces["w"], **changes)})
+
+
+def request(**wish: Any) -> Callable[[Records], Records]:
+    return lambda day: replace(day, asked=[*day.asked, asked(**wish)])
+
+
+def story(change: Callable[[list[Event]], list[Event]]) -> Callable[[Records], Records]:
+    return lambda day: replace(day, events={"w": change(list(day.events["w"]))})
+
+
+def without_line(number: int) -> Callable[[Records], Records]:
+    return story(lambda events: [event for event in events if event.number != number])
+
+
+def late(code: str, second: float) -> Callable[[Records], Records]:
+    return story(lambda events: [replace(e, at=at(second)) if e.code == code else e for e in events])
+
+
+def ears(change: Callable[[list[Any]], list[Any]]) -> Callable[[Records], Records]:
+    return lambda day: replace(day, heard=[replace(day.heard[0], events=change(day.heard[0].events))])
+
+
+WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
+    "a launch without a row": (
+        request(verb="launch", sent=6, status=201, answer={"id": "x"}), "there is no such workspace",
+    ),
+    "a stop without a trail": (request(verb="stop", sent=7), "no trail of it"),
+    "an extension that no story tells": (request(verb="extend", sent=7), "its story does not tell it"),
+    "a name that it never had": (
+        request(verb="change", sent=7, status=200, body={"name": "other"}), "never had that name",
+    ),
+    "a deletion that is not done": (request(verb="delete", sent=20), "it is there"),
+    "a fault of ours as an answer": (request(verb="look", sent=7, status=500), "was answered 500"),
+    "a hostile wish that is granted": (request(verb="hostile", sent=7, status=201), "was not refused"),
+    "files that were to go": (
+        lambda day: row(deleted_at=at(21))(request(verb="delete", sent=20, body={"delete_disk": True})(day)),
+        "its files were to go",
+    ),
+    "a name given to two at once": (
+        lambda day: request(verb="look", sent=7, rivals="twin")(
+            request(verb="look", sent=7, rivals="twin")(day)
+        ),
+        "twice: 2 requests of twin",
+    ),
+    "a key with two answers": (
+        request(verb="launch", sent=8, status=201, answer={"id": "w", "name": "n"}, key="k"),
+        "answered otherwise",
+    ),
+    "a launch that is done twice": (
+        lambda day: replace(day, audit=[*day.audit, day.audit[0]]), "was launched 2 times",
+    ),
+    "two StatefulSets": (
+        lambda day: replace(day, lived=[*day.lived, replace(day.lived[0], uid="s2", began=2)]),
+        "had StatefulSet s and s2 at once",
+    ),
+    "two volume claims of one part": (
+        lambda day: replace(day, lived=[*day.lived, replace(day.lived[1], uid="c2", began=9)]),
+        "had PersistentVolumeClaim home c and c2 at once",
+    ),
+    "two pods": (more_pods(seen_first=at(5), seen_last=at(9)), "had pods p and p2 at once"),
+    "a claim beside another of its holder": (more_claims(admitted_at=at(11)), "of w overlap"),
+    "a unit given twice": (
+        more_claims(holder="v", tenant="second", admitted_at=at(11.9)), "pool a100 had given 2 units of 1",
+    ),
+    "a unit placed twice": (
+        more_pods(workspace="v", seen_first=at(11.3)), "the pods on gpu-1 had 2 units of 1",
+    ),
+    "more than a tenant's share": (
+        lambda day: more_claims(holder="v", admitted_at=at(5))(replace(day, pool_units={"a100": 9})),
+        "made 2 units of a100 for demo, which had 1",
+    ),
+    "a line left out of a story": (without_line(3), "gap: the story of w has [1, 2, 4, 5, 6]"),
+    "a step told twice": (
+        story(lambda events: [*events[:3], replace(events[2], number=4), *events[4:]]), "told a step twice",
+    ),
+    "a line that a socket did not hear": (ears(lambda heard: heard[:-1]), "misheard"),
+    "a line that a socket heard twice": (ears(lambda heard: [heard[0], *heard]), "misheard"),
+    "a claim that is not released": (
+        claim(state="admitted", released_at=None), "is admitted, and nothing runs any more",
+    ),
+    "a claim that ends before it begins": (claim(released_at=at(0.5)), "was released before it began"),
+    "a claim of which nothing is told": (
+        more_claims(holder="v", tenant="x", admitted_at=at(13), released_at=at(14)),
+        "it is not told as a run",
+    ),
+    "a run without a claim": (lambda day: replace(day, claims=[]), "no claim is there for it"),
+    "an admission that is not told": (
+        story(lambda events: [replace(e, code="x") if e.code != "requested" else e for e in events]),
+        "disagree whether it was let in",
+    ),
+    "a step after the end of its claim": (late("ready", 13), "ready at"),
+    "an end told long after the release": (late("stopped", 60), "told as stopped at"),
+    "a pod without a claim": (pod(run="other"), "ran without a claim"),
+    "a pod with more than its claim": (pod(units=2), "had 2 units, its claim 1"),
+    "a pod before its claim": (pod(created=at(-1)), "its claim since"),
+    "a pod after its claim": (pod(finished=at(13)), "its claim at"),
+    "seconds that no claim was held for": (pod(finished=at(13)), "claims were held for 11.0"),
+    "a pod that is left": (
+        lambda day: replace(day, left=[("Pod", "w", "ws-w-0")]), "orphan: Pod ws-w-0 is left",
+    ),
+    "an object of nobody": (lambda day: replace(day, left=[("Secret", "x", "ws-x")]), "that no row knows"),
+    "files that were asked to go": (row(deleted_at=at(30), delete_disk=True), "was to go with its workspace"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_it_finds(name: str) -> None:
+    spoil, words = WRONG[name]
+    assert [line for line in reckon(spoil(good_day())) if words in line]
+
+
+def test_it_finds_a_wish_that_is_forgotten() -> None:
+    assert list(unfulfilled(row(desired="running")(good_day())))
+    assert list(unfulfilled(replace(good_day(), audit=[])))
+
+
+def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
+    """It was to run, and its lifetime was over."""
+    day = replace(good_day(), audit=good_day().audit[:1])
+    assert list(unfulfilled(day))
+    over = story(lambda e: [replace(e[4], code="stopped_by_lifetime") if x is e[4] else x for x in e])(day)
+    assert not list(unfulfilled(over))
+
+
+def test_a_restart_goes_on_with_what_it_has_beyond_a_share_that_became_less() -> None:
+    first = good_day().claims[0]
+    renewed = [
+        replace(first, reason="renewed"),
+        replace(first, id="r2", admitted_at=at(12), released_at=at(20)),
+    ]
+    less = Share(tenant="demo", pool="a100", units=0, sent=at(1.5), answered=at(1.6))
+    day = replace(good_day(), claims=renewed, shares=[*good_day().shares, less])
+    assert not [line for line in reckon(day) if "which had" in line]
+
+
+def test_who_left_has_heard_the_first_lines() -> None:
+    day = good_day()
+    left = replace(day.heard[0], events=day.heard[0].events[:2], stayed=False)
+    assert reckon(replace(day, heard=[left])) == []
