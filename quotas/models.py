@@ -246,6 +246,7 @@ class Claim(models.Model):
             models.Index(fields=["pool", "state", "-priority", "place"], name="claim_queue"),
             models.Index(fields=["tenant", "pool", "state"], name="claim_quota"),
             models.Index(fields=["holder_id"], name="claim_holder"),
+            models.Index(fields=["-created_at", "-id"], name="claim_newest"),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(

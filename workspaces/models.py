@@ -174,7 +174,10 @@ class Workspace(models.Model):
         verbose_name = _("workspace")
         verbose_name_plural = _("workspaces")
         ordering: ClassVar = ["-created_at", "id"]
-        indexes: ClassVar = [models.Index(fields=["tenant", "phase"], name="workspace_tenant_phase")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "phase"], name="workspace_tenant_phase"),
+            models.Index(fields=["-created_at", "-id"], name="workspace_newest"),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "owner", "name"],

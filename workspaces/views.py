@@ -18,6 +18,7 @@ from accounts.targets import safe_target
 from accounts.tenancy import current_tenant, tenants_to_choose
 
 from . import access
+from .models import Workspace
 from .representation import with_related, workspaces_json
 from .shares import shares
 from .suggestions import launch_tenants, sample
@@ -35,19 +36,20 @@ def home(request: HttpRequest) -> HttpResponse:
     chosen = current_tenant(request)
     shown = request.GET.get("show", "")
     shown = shown if shown in LISTS else LISTS[0]
-    rows = with_related(access.visible(actor)).filter(deleted_at__isnull=shown != "deleted")
+    rows = access.visible(actor).filter(deleted_at__isnull=shown != "deleted")
     if shown != "everyone":
         rows = rows.filter(owner=actor.user)
     if chosen:
         rows = rows.filter(tenant=chosen)
-    page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(rows.values_list("pk", flat=True), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    workspaces = with_related(Workspace.objects.filter(pk__in=list(page.object_list)))
     tenants = launch_tenants(actor)
     is_first_visit = shown == "mine" and not access.visible(actor).filter(owner=actor.user).exists()
     seen = [chosen] if chosen else tenants_to_choose(request)
     context = {
         "section": "workspaces",
         "page": page,
-        "cards": list(zip(page.object_list, workspaces_json(page.object_list, actor), strict=True)),
+        "cards": list(zip(workspaces, workspaces_json(workspaces, actor), strict=True)),
         "show": shown,
         "chosen": chosen,
         "shares": shares(actor, seen[:MOST_SHARES]),

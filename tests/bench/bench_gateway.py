@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median, quantiles
 
 import aiohttp
 from aiohttp import web
 
-from portal.up.plan import REPOSITORY
-from portal.up.postgres import Server
 from tests.bench import Figure
-from tests.e2e.stack import free_port, until
+from tests.bench.parts import cpu_seconds, database, manage, memory_mib, serving, settings_for
+from tests.e2e.stack import free_port
 
 SIZE_MIB = 1024
 TIMES = 9
@@ -57,17 +54,9 @@ def measure() -> Iterator[Figure]:
         upstream.start()
         stack.callback(upstream.join)
         stack.callback(upstream.terminate)
-        environ = os.environ | {
-            "DATABASE_URL": stack.enter_context(_database(folder)),
-            "DJANGO_SETTINGS_MODULE": "portal.settings",
-            "BERTH_TRIAL": "1",
-            "BERTH_SECRET_KEY": "only-for-benchmarks-" + "0" * 50,
-            "BERTH_STATE_DIR": str(folder / "state"),
-            "BERTH_PLAIN_STATIC": "1",
-            "BERTH_ROLE": "web",
-        }
-        web_process, port = stack.enter_context(_berth(environ))
-        workspace, secret = _manage(environ, "shell", "-c", SEED.format(port=jupyter)).split()[-2:]
+        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
+        web_process, port = stack.enter_context(serving(environ))
+        workspace, secret = manage(environ, "shell", "-c", SEED.format(port=jupyter)).split()[-2:]
         headers = {"Host": f"{workspace}.localhost:{port}", "Cookie": f"berth_pass={secret}"}
         through = f"http://127.0.0.1:{port}", headers
         yield from asyncio.run(_all((f"http://127.0.0.1:{jupyter}", {}), through, web_process))
@@ -78,15 +67,15 @@ Place = tuple[str, dict[str, str]]
 
 async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
     await _download(through, 1)  # what is loaded once is no growth
-    before = _memory_mib(pid)
+    before = memory_mib(pid)
     figures = await _downloads(direct, through, pid)
-    after_downloads = _memory_mib(pid)
+    after_downloads = memory_mib(pid)
     figures += (await _echoes("direct", direct, pid))[0]
     echoes, with_sockets = await _echoes("through Berth", through, pid)
-    closed = _memory_mib(pid)
+    closed = memory_mib(pid)
     for _ in range(AGAIN):
         await _echoes("through Berth", through, pid)
-    again = _memory_mib(pid)
+    again = memory_mib(pid)
     beside, rate, with_slow_readers = await _beside_slow_readers(through, pid)
     return [
         *figures,
@@ -104,9 +93,9 @@ async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
 
 async def _downloads(direct: Place, through: Place, pid: int) -> list[Figure]:
     """In turn, and more than one: on a machine with other work the same download takes thrice as long at times."""
-    spent = _cpu_seconds(pid)
+    spent = cpu_seconds(pid)
     pairs = [(await _download(direct, SIZE_MIB), await _download(through, SIZE_MIB)) for _ in range(TIMES)]
-    spent = _cpu_seconds(pid) - spent
+    spent = cpu_seconds(pid) - spent
     figures = []
     for what, rates in zip(("direct", "through Berth"), zip(*pairs, strict=True), strict=True):
         found = {"slowest": min(rates), "median": median(rates), "fastest": max(rates)}
@@ -144,7 +133,7 @@ async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], floa
             await socket.send_str(MESSAGE)
             assert await socket.receive_str() == MESSAGE
             took.append((time.perf_counter() - began) * 1000)
-    memory = _memory_mib(pid)
+    memory = memory_mib(pid)
     await asyncio.gather(*(socket.close() for socket in sockets))
     await browser.close()
     cuts = quantiles(took, n=20)
@@ -163,16 +152,6 @@ async def _beside_slow_readers(place: Place, pid: int) -> tuple[list[Figure], fl
         for answer in stalled:
             answer.close()
     return echoes, rate, memory
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory_mib(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 # --- what is measured
@@ -198,48 +177,3 @@ def _jupyter(port: int) -> None:
     app.router.add_get("/download", download)
     app.router.add_get("/socket", echo)
     web.run_app(app, host="127.0.0.1", port=port, print=None)
-
-
-@contextmanager
-def _database(folder: Path) -> Iterator[str]:
-    server = Server(folder / "postgres", folder / "run")
-    server.prepare()
-    with (folder / "postgres.log").open("wb") as log:
-        process = subprocess.Popen(server.command(), stdout=log, stderr=log, start_new_session=True)
-    try:
-        server.wait_until_ready()
-        server.ensure_database()
-        yield server.url
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-@contextmanager
-def _berth(environ: dict[str, str]) -> Iterator[tuple[int, int]]:
-    _manage(environ, "migrate")
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--port", str(port)]
-    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environ)
-
-    async def answers() -> bool:
-        try:
-            async with aiohttp.ClientSession() as browser, browser.get(f"http://127.0.0.1:{port}/healthz"):
-                return True
-        except aiohttp.ClientError:
-            return False
-
-    try:
-        until("Berth answers", lambda: asyncio.run(answers()))
-        yield process.pid, port
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _manage(environ: dict[str, str], *words: str) -> str:
-    command = [sys.executable, "manage.py", *words]
-    return subprocess.run(
-        command, cwd=REPOSITORY, env=environ, check=True, capture_output=True, text=True
-    ).stdout

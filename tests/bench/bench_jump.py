@@ -19,7 +19,7 @@ import asyncssh
 
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.bench_gateway import _cpu_seconds, _database, _manage, _memory_mib
+from tests.bench.parts import cpu_seconds, database, manage, memory_mib, settings_for
 from tests.e2e.stack import free_port, until
 
 SIZE_MIB = 256
@@ -50,19 +50,13 @@ def measure() -> Iterator[Figure]:
         far.start()
         stack.callback(far.join)
         stack.callback(far.terminate)
-        environ = os.environ | {
-            "DATABASE_URL": stack.enter_context(_database(folder)),
-            "DJANGO_SETTINGS_MODULE": "portal.settings",
-            "BERTH_TRIAL": "1",
-            "BERTH_SECRET_KEY": "only-for-benchmarks-" + "0" * 50,
-            "BERTH_STATE_DIR": str(folder / "state"),
-            "BERTH_ROLE": "ssh-jump",
-        }
-        _manage(environ, "migrate")
-        workspace = _manage(environ, "shell", "-c", SEED.format(key=key, port=ports[0])).split()[-1]
+        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
+        environ["BERTH_ROLE"] = "ssh-jump"
+        manage(environ, "migrate")
+        workspace = manage(environ, "shell", "-c", SEED.format(key=key, port=ports[0])).split()[-1]
         pid, port = stack.enter_context(_jump(environ))
         yield from _downloads(ports[0], port, workspace, key, pid)
-        _manage(
+        manage(
             environ,
             "shell",
             "-c",
@@ -92,12 +86,12 @@ def _downloads(direct: int, port: int, workspace: str, key: Path, pid: int) -> I
     }
     for way in ways.values():
         _download(way, 1)
-    before, spent = _memory_mib(pid), _cpu_seconds(pid)
+    before, spent = memory_mib(pid), cpu_seconds(pid)
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(TIMES):  # in turn: this machine has other work
         for name, way in ways.items():
             rates[name].append(_download(way, SIZE_MIB))
-    spent = _cpu_seconds(pid) - spent
+    spent = cpu_seconds(pid) - spent
     for name, found in rates.items():
         yield Figure(f"{SIZE_MIB} MiB {name}, slowest", min(found), "MiB/s")
         yield Figure(f"{SIZE_MIB} MiB {name}, median", median(found), "MiB/s")
@@ -105,7 +99,7 @@ def _downloads(direct: int, port: int, workspace: str, key: Path, pid: int) -> I
     yield Figure("through Berth beside direct, median", median(shares), "%")
     yield Figure("CPU of the jump for a GiB", spent / TIMES * 1024 / SIZE_MIB, "s")
     yield Figure("memory of the jump before", before, "MiB")
-    yield Figure(f"after {TIMES} downloads", _memory_mib(pid), "MiB")
+    yield Figure(f"after {TIMES} downloads", memory_mib(pid), "MiB")
 
 
 def _download(way: list[str], mib: int) -> float:
@@ -131,21 +125,21 @@ async def _tunnels(direct: int, port: int, workspace: str, key: Path, pid: int) 
     figures = []
     async with _open(port, workspace, key, TUNNELS) as channels:
         figures += await _echoes(f"an echo with {TUNNELS} tunnels open", channels)
-        figures.append(Figure(f"memory of the jump with {TUNNELS} tunnels open", _memory_mib(pid), "MiB"))
-    closed = _memory_mib(pid)
+        figures.append(Figure(f"memory of the jump with {TUNNELS} tunnels open", memory_mib(pid), "MiB"))
+    closed = memory_mib(pid)
     for _ in range(AGAIN):
         async with _open(port, workspace, key, TUNNELS):
             pass
     figures += [
         Figure("when they are closed", closed, "MiB"),
-        Figure(f"when {AGAIN} times as many came and went", _memory_mib(pid), "MiB"),
+        Figure(f"when {AGAIN} times as many came and went", memory_mib(pid), "MiB"),
     ]
     async with _open(port, workspace, key, 10) as alone, _open(port, workspace, key, PER_CONNECTION) as slow:
         for _reader, writer in slow:
             writer.write(b"flood")
         await asyncio.sleep(3)
         figures += await _echoes(f"an echo beside {PER_CONNECTION} floods that nobody reads", alone)
-        figures.append(Figure(f"memory of the jump with {PER_CONNECTION} such", _memory_mib(pid), "MiB"))
+        figures.append(Figure(f"memory of the jump with {PER_CONNECTION} such", memory_mib(pid), "MiB"))
     return figures
 
 

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import ssh_keys
@@ -236,3 +238,18 @@ def test_no_page_has_inline_script_or_style(cast: Cast) -> None:
         text = page.content.decode()
         assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|javascript:", text)
         assert "default-src 'none'" in page["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("who", ["bob", "victor", "admin"])
+def test_the_page_takes_as_many_queries_for_sixty_as_for_one(
+    cast: Cast, who: str, django_assert_num_queries: Any
+) -> None:
+    page = browser(getattr(cast, who))
+    make_workspace(cast, cast.bob, Phase.WAITING, name="first")
+    with CaptureQueriesContext(connection) as of_one:
+        assert page.get("/?show=everyone").content.count(b"<article") == 1
+    for number in range(60):
+        make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
+    for path, shown in (("/?show=everyone", 50), ("/?show=everyone&page=2", 11)):
+        with django_assert_num_queries(len(of_one)):
+            assert page.get(path).content.count(b"<article") == shown

@@ -1,0 +1,123 @@
+"""50 of 10,000 workspaces: the page, the API's list, the admin's lists; each asked for one after the other"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median, quantiles
+
+from tests.bench import Figure
+from tests.bench.parts import manage, serving, database, settings_for
+
+RUNS = 3
+TIMES = 30
+WORKSPACES = 10_000
+SEED = f"""
+from tests.bench.crowd import make_crowd, session_of
+from tests.cast import make_cast
+cast = make_cast()
+make_crowd(cast, tenants=20, people=50, workspaces={WORKSPACES})
+cast.admin.user.is_superuser = True
+cast.admin.user.save()
+from django.db import connection
+connection.cursor().execute("ANALYZE")
+from accounts.models import User
+from accounts.access import Actor
+people = (User.objects.get(username="person-0-1"), cast.alice.user, cast.victor.user, cast.admin.user)
+print(*(session_of(user) for user in people))
+"""
+PEOPLE = ("a member of one tenant", "a member of all", "a viewer of all", "an admin")
+API = "/api/v1/workspaces/"
+ADMIN = "/admin/workspaces/workspace/"
+ASKED: dict[str, dict[str, str]] = {
+    "a member of one tenant": {
+        "page": "/",
+        "page, everybody's": "/?show=everyone",
+        "API": API,
+        "API, deep": "deep",
+        "API, phase and name": f"{API}?phase=ready&search=run-77",
+    },
+    "a member of all": {
+        "page": "/",
+        "page, everybody's": "/?show=everyone",
+        "page, the last": "/?show=everyone&page=200",
+        "API": API,
+        "API, deep": "deep",
+        "API, those that wait": f"{API}?phase=waiting",
+        "API, search": f"{API}?search=run-77",
+        "API, one tenant": f"{API}?tenant=team-7",
+    },
+    "a viewer of all": {"page, everybody's": "/?show=everyone", "API": API, "API, deep": "deep"},
+    "an admin": {
+        "page, everybody's": "/?show=everyone",
+        "API": API,
+        "API, deep": "deep",
+        "API, search": f"{API}?search=run-77",
+        "admin's list of workspaces": ADMIN,
+        "the same, those that are ready": f"{ADMIN}?phase__exact=ready",
+        "the same, search": f"{ADMIN}?q=run-77",
+        "admin's list of claims": "/admin/quotas/claim/",
+    },
+}
+
+
+def measure() -> Iterator[Figure]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
+        folder.chmod(0o711)
+        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
+        _, port = stack.enter_context(serving(environ))
+        sessions = dict(
+            zip(PEOPLE, manage(environ, "shell", "-c", SEED).split()[-len(PEOPLE) :], strict=True)
+        )
+        for who, asked in ASKED.items():
+            browser = Browser(port, sessions[who])
+            for what, path in asked.items():
+                yield from browser.ask_often(f"{who}: {what}", browser.deep() if path == "deep" else path)
+
+
+class Browser:
+    """One connection that stays open."""
+
+    def __init__(self, port: int, session: str) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port)
+        self._headers = {"Cookie": f"berth_session={session}", "Accept-Encoding": "identity"}
+
+    def get(self, path: str) -> bytes:
+        self._connection.request("GET", path, headers=self._headers)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body[:500])
+        return body
+
+    def deep(self) -> str:
+        """The page of 50 that begins after half of the list."""
+        import json
+
+        path, seen, half = f"{API}?limit=500", 0, None
+        pages = []
+        while path:
+            page = json.loads(self.get(path))
+            pages.append(path)
+            path = page["next"]
+        half = pages[len(pages) // 2]
+        return half.replace("limit=500", "limit=50")
+
+    def ask_often(self, what: str, path: str) -> Iterator[Figure]:
+        self.get(path)
+        runs = []
+        for _ in range(RUNS):
+            took = []
+            for _ in range(TIMES):
+                began = time.monotonic()
+                self.get(path)
+                took.append((time.monotonic() - began) * 1000)
+            runs.append(quantiles(took, n=20)[18])
+        yield Figure(f"{what}, p50 of the last run", median(took), "ms")
+        for run, p95 in enumerate(runs, 1):
+            yield Figure(f"{what}, p95 of run {run}", p95, "ms")
