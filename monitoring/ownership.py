@@ -1,0 +1,200 @@
+"""What others changed of an object that Berth keeps. Pure: the API server writes down who set which field last.
+
+That is the evidence (`managedFields`), and not a comparison with what this version of Berth would make: what runs was
+made by the version of its day, and stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+from clusters.labels import INSTANCE, MANAGED_BY, MANAGER, OWNER, RUN, TENANT, WORKSPACE
+from workspaces.digest import digest_of
+from workspaces.manifests import FINALIZER
+from workspaces.observe import end_proven
+
+Object = Mapping[str, Any]
+Fields = tuple[str, ...]  # the API server's own spelling: f:<field>, k:<key of a list's entry>, v:<value>
+
+LONGEST_VALUE = 120
+
+# What Berth keeps of each kind; what else others write there (status, their own labels) is theirs.
+KEPT: Mapping[str, tuple[Fields, ...]] = {
+    "StatefulSet": (("f:spec",),),
+    "Service": (("f:spec",),),
+    "PersistentVolumeClaim": (("f:spec", "f:resources"),),
+    "Secret": (("f:data",), ("f:type",), ("f:immutable",)),
+    "ConfigMap": (("f:data",), ("f:binaryData",), ("f:immutable",)),
+    "Pod": (("f:spec",),),
+    "NetworkPolicy": (("f:spec",),),
+    "LimitRange": (("f:spec",),),
+    "ResourceQuota": (("f:spec",),),
+    "ServiceAccount": (("f:automountServiceAccountToken",),),  # platforms hang pull secrets on the others
+    "Namespace": (),
+}
+# Written by what gives addresses to Services.
+OF_THE_CLUSTER = {("f:spec", "f:loadBalancerIP"), ("f:spec", "f:loadBalancerClass")}
+OUR_LABELS = tuple(
+    ("f:metadata", "f:labels", f"f:{label}")
+    for label in (MANAGED_BY, INSTANCE, TENANT, OWNER, WORKSPACE, RUN)
+)
+POD_SECURITY = ("f:metadata", "f:labels", "f:pod-security.kubernetes.io/enforce")
+# What Berth always sets: where nobody has it any more, somebody took it away.
+ALWAYS: Mapping[str, tuple[Fields, ...]] = {
+    "StatefulSet": (("f:spec", "f:replicas"), ("f:spec", "f:selector"), ("f:spec", "f:template")),
+    "Service": (("f:spec", "f:type"), ("f:spec", "f:selector"), ("f:spec", "f:ports")),
+    "Secret": tuple(
+        ("f:data", f"f:{key}") for key in ("jupyter-token", "ssh_host_ed25519_key", "authorized_keys")
+    ),
+    "ConfigMap": tuple(("f:data", f"f:{key}") for key in ("start.sh", "passwd", "group")),
+    "NetworkPolicy": tuple(
+        ("f:spec", f"f:{key}") for key in ("policyTypes", "podSelector", "ingress", "egress")
+    ),
+    "LimitRange": (("f:spec", "f:limits"),),
+    "ResourceQuota": (("f:spec", "f:hard"),),
+    "ServiceAccount": (("f:automountServiceAccountToken",),),
+    "Namespace": (POD_SECURITY,),
+}
+# Values that are shown; any other may be somebody's secret.
+SHOWN = {
+    "f:image", "f:replicas", "f:type", "f:selector", "f:storage", "f:port", "f:targetPort", "f:nodePort",
+    "f:externalName", "f:externalIPs", "f:cpu", "f:memory", "f:nvidia.com/gpu", "f:clusterIP", "f:serviceName",
+    "f:serviceAccountName", "f:privileged", "f:runAsUser", "f:hostNetwork", "f:automountServiceAccountToken",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not as Berth left it. No `by`: nobody has it, it was taken away."""
+
+    fields: Fields
+    by: str = ""
+    at: str = ""
+    value: str | None = None  # None: not shown
+    digest: str = ""
+
+    @property
+    def path(self) -> str:
+        """As people write it: spec.template.spec.containers[name=workspace].image"""
+        return "".join(_spelled(field) for field in self.fields).removeprefix(".")
+
+
+def differences(body: Object) -> list[Difference]:
+    """What others set or took away of what Berth keeps of this object. Empty where the server does not tell."""
+    kind, entries = str(body["kind"]), body["metadata"].get("managedFields") or []
+    if not entries:
+        return []
+    found = [*_set_by_others(kind, body, entries)]
+    if kind == "Pod":
+        return found + _without_finalizer(body)
+    everybodys = [entry.get("fieldsV1") or {} for entry in entries]
+    gone = (fields for fields in ALWAYS.get(kind, ()) if not any(_has(owned, fields) for owned in everybodys))
+    return found + [Difference(fields) for fields in gone]
+
+
+def _set_by_others(kind: str, body: Object, entries: Sequence[Object]) -> Iterator[Difference]:
+    for entry in entries:
+        if entry.get("manager") == MANAGER or entry.get("subresource") == "status":
+            continue
+        owned = entry.get("fieldsV1") or {}
+        if kind == "Pod" and _has(owned, ("f:metadata", "f:ownerReferences")):
+            continue  # its controller made it
+        for fields in _leaves(owned):
+            if _is_kept(kind, fields):
+                value = value_at(body, fields)
+                yield Difference(
+                    fields,
+                    by=str(entry.get("manager", "")),
+                    at=str(entry.get("time", "")),
+                    value=str(value)[:LONGEST_VALUE] if _is_shown(fields) and value is not None else None,
+                    digest=digest_of(value),
+                )
+
+
+def _is_kept(kind: str, fields: Fields) -> bool:
+    if fields[:2] in OF_THE_CLUSTER and kind == "Service":
+        return False
+    if kind == "Namespace" and fields[:3] == POD_SECURITY:
+        return True
+    return any(fields[: len(kept)] == kept for kept in (*KEPT.get(kind, ()), *OUR_LABELS))
+
+
+def _is_shown(fields: Fields) -> bool:
+    return fields[-1] in SHOWN or fields[:2] == ("f:metadata", "f:labels")
+
+
+def _without_finalizer(pod: Object) -> list[Difference]:
+    """Its end would go unseen."""
+    if FINALIZER in (pod["metadata"].get("finalizers") or []) or end_proven(pod):
+        return []
+    return [Difference(("f:metadata", "f:finalizers", f'v:"{FINALIZER}"'))]
+
+
+# --- the fields of managedFields
+
+
+def _leaves(owned: Object, above: Fields = ()) -> Iterator[Fields]:
+    below = {key: value for key, value in owned.items() if key != "."}
+    if not below:
+        if above:
+            yield above
+        return
+    for key, value in below.items():
+        yield from _leaves(value, (*above, key))
+
+
+def _has(owned: Object, fields: Fields) -> bool:
+    for field in fields:
+        if field not in owned:
+            return False
+        owned = owned[field]
+    return True
+
+
+def _spelled(field: str) -> str:
+    kind, _, rest = field.partition(":")
+    if kind == "k":
+        return f"[{', '.join(f'{key}={value}' for key, value in _key(rest).items())}]"
+    return f"[{rest}]" if kind in ("v", "i") else f".{rest}"
+
+
+def pointer_to(body: Any, fields: Fields) -> list[str | int] | None:
+    """Where the field is now, step by step; None where it is not."""
+    steps: list[str | int] = []
+    for field in fields:
+        kind, _, rest = field.partition(":")
+        step = _index(body, kind, rest) if isinstance(body, list) else _member(body, rest)
+        if step is None:
+            return None
+        steps.append(step)
+        body = getitem(body, step)
+    return steps
+
+
+def value_at(body: Any, fields: Fields) -> Any:
+    if (steps := pointer_to(body, fields)) is None:
+        return None
+    return reduce(getitem, steps, body)
+
+
+def _member(body: Any, name: str) -> str | None:
+    return name if isinstance(body, Mapping) and name in body else None
+
+
+def _index(entries: Sequence[Any], kind: str, rest: str) -> int | None:
+    if kind == "k":
+        key = _key(rest)
+        return next((n for n, entry in enumerate(entries) if key.items() <= entry.items()), None)
+    if kind == "v":
+        return next((n for n, entry in enumerate(entries) if entry == json.loads(rest)), None)
+    return int(rest) if kind == "i" and int(rest) < len(entries) else None
+
+
+def _key(text: str) -> dict[str, Any]:
+    key: dict[str, Any] = json.loads(text)
+    return key

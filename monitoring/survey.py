@@ -1,0 +1,126 @@
+"""One look at a whole cluster: a list of each kind, page by page, beside the rows. Nothing is changed, but that pods
+of nobody, which somebody deleted and whose end was seen, are let go: no row is left to ask for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from accounts.models import Tenant
+from clusters.api import Api
+from clusters.labels import WORKSPACE, instance_selector
+from clusters.models import Cluster
+from quotas.models import Quota
+from workspaces.models import Desired, Phase, Workspace
+from workspaces.observe import end_proven
+from workspaces.proof import let_go
+
+from .drift import KINDS, Found, Key, Row, State, Thing, drift, thing_of, uuid_of
+from .models import What
+
+# Of these the metadata tells all: of Secrets no value ever leaves the cluster for this.
+METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
+AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
+
+
+@dataclass
+class Seen:
+    found: list[Found] = field(default_factory=list)
+    moving: set[UUID] = field(default_factory=set)  # workspaces of which nothing can be said now
+    objects: int = 0
+
+
+def survey(cluster: Cluster, api: Api) -> Seen:
+    rows = rows_of(cluster)
+    seen = Seen(moving={row.id for row in rows.values() if row.state == State.MOVES})
+    held: list[dict[str, Any]] = []
+    found = drift(rows, namespaces(), with_gpus(cluster), things(api, seen, held))
+    seen.found = told_of_the_deleted(list(found))
+    let_go_of_nobodys(held, api)
+    return seen
+
+
+def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
+    """Of the workspaces that are not deleted; of these alone, if any are named."""
+    workspaces = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
+    if ids:
+        workspaces = workspaces.filter(pk__in=ids)
+    values = workspaces.values_list(
+        "pk", "tenant__slug", "phase", "desired", "ending", "dirty_since", "volumes"
+    )
+    return {
+        pk: Row(
+            pk,
+            Tenant(slug=slug).namespace,
+            State.MOVES if ending or dirty_since else state_in(Phase(phase), Desired(desired)),
+            frozenset(volumes),
+        )
+        for pk, slug, phase, desired, ending, dirty_since, volumes in values.iterator()
+    }
+
+
+def state_in(phase: Phase, desired: Desired) -> State:
+    if phase == Phase.READY and desired == Desired.RUNNING:
+        return State.RUNS
+    return State.RESTS if phase in AT_REST and desired != Desired.DELETED else State.MOVES
+
+
+def namespaces() -> dict[str, str]:
+    return {tenant.namespace: tenant.slug for tenant in Tenant.objects.only("slug")}
+
+
+def with_gpus(cluster: Cluster) -> set[str]:
+    quotas = Quota.objects.filter(pool__cluster=cluster).exclude(pool__resource_name="")
+    slugs = quotas.order_by().values_list("tenant__slug", flat=True).distinct()
+    return {Tenant(slug=slug).namespace for slug in slugs}
+
+
+def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
+    """All objects of this installation. `held` gets the pods that only our finalizer keeps."""
+    for kind in KINDS:
+        for body in api.each(kind, labels=instance_selector(), metadata_only=kind in METADATA_ONLY):
+            seen.objects += 1
+            if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
+                held.append(body)
+            yield thing_of(body)
+
+
+def thing_at(key: Key, api: Api) -> Thing | None:
+    """The one object as it is now, if it is this installation's."""
+    bodies = api.each(
+        key.kind,
+        namespace=key.namespace or None,
+        labels=instance_selector(),
+        fields={"metadata.name": key.name},
+        metadata_only=key.kind in METADATA_ONLY,
+    )
+    return next(map(thing_of, bodies), None)
+
+
+def told_of_the_deleted(found: list[Found]) -> list[Found]:
+    """The volumes of a deleted workspace are kept on purpose, unless its person wanted them gone."""
+    ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
+    kept = {
+        workspace.pk: workspace.volumes
+        for workspace in Workspace.objects.filter(pk__in=ids, deleted_at__isnull=False, delete_disk=False)
+    }
+    return [
+        replace(one, what=What.KEPT)
+        if one.key.kind == "PersistentVolumeClaim"
+        and one.what == What.UNWANTED
+        and one.key.name in kept.get(one.workspace or UUID(int=0), {})
+        else one
+        for one in found
+    ]
+
+
+def let_go_of_nobodys(held: list[dict[str, Any]], api: Api) -> None:
+    owners = {pod["metadata"]["uid"]: uuid_of(pod["metadata"]["labels"].get(WORKSPACE, "")) for pod in held}
+    ids = [owner for owner in owners.values() if owner is not None]
+    known = set(Workspace.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    for pod in held:
+        if owners[pod["metadata"]["uid"]] not in known:
+            let_go(pod, api)
