@@ -18,10 +18,12 @@ from quotas.models import Claim
 from . import lifetime, manifests, runs, tasks
 from .digest import HASH
 from .live import changing
-from .look import binding_modes, look_closely
+from .look import look_at_storage, look_closely, what_ails
 from .models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Workspace
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
+    Object,
+    Object,
     Observation,
     Outcome,
     Seen,
@@ -29,12 +31,15 @@ from .observe import (
     accepted,
     end_proven,
     observe,
+    of_run,
     rejected,
+    run_of,
     started_set,
     terminal,
     trouble_told,
 )
 from .proof import let_go, note_pods
+from .put_back import labels_back, pod_back
 from .story import tell
 from .volumes import VolumeGone, alert_deleted, keep_data, make_claim
 from .wanted import Wanted, wanted_of
@@ -47,16 +52,16 @@ INTERRUPTIONS_WITHIN = timedelta(minutes=10)
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
     """One pass: apply what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim)
-    in_the_way = make(wanted, api)
-    seen = set_aside_earlier(look_closely(workspace, api), workspace, api)
+    seen, in_the_way = make(wanted, look_closely(workspace, api), api)
+    seen = set_aside_earlier(seen, workspace, api)
     keep_data(workspace, seen.volume_claims, api)
     alert_deleted(workspace, seen.volume_claims)
     if not note_pods(workspace, seen.pods):
         pod_vanished(workspace)
         return
-    release_rejected(seen, workspace, api)
+    release_rejected(seen, api)
     observation = observe(
-        seen,
+        what_ails(workspace, seen, api),
         run=str(claim.pk),
         claims_wanted=len(manifests.volume_claims(wanted)),
         node_address=wanted.cluster.node_address,
@@ -69,19 +74,22 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
 # --- make what is missing
 
 
-def make(wanted: Wanted, api: Api) -> Trouble | None:
-    """Apply in the order of the steps; what refuses stops it there and is returned, explained."""
+def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
+    """Apply what is not seen, in the order of the steps; what refuses stops it there and is returned, explained.
+
+    What an apply answers takes the place of what was seen before: nothing is read twice.
+    """
     try:
         ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
-        if make_volume_claims(wanted, api):
-            make_container(wanted, api)
+        seen = make_volume_claims(wanted, seen, api)
+        seen = make_container(wanted, seen, api)
     except NamespaceTrouble as trouble:
-        return Trouble(trouble.diagnosis, Outcome.FAIL if trouble.final else Outcome.WAIT)
+        return seen, Trouble(trouble.diagnosis, Outcome.FAIL if trouble.final else Outcome.WAIT)
     except VolumeGone as gone:
-        return Trouble(gone.diagnosis, Outcome.FAIL)
+        return seen, Trouble(gone.diagnosis, Outcome.FAIL)
     except ClusterRefused as refusal:
-        return refused(refusal)
-    return None
+        return seen, refused(refusal)
+    return seen, None
 
 
 # A refusal that passes by itself, when others end or a namespace is gone; every other one is final.
@@ -94,72 +102,78 @@ def refused(refusal: ClusterRefused) -> Trouble:
     return trouble_told("admission", refusal.message, Outcome.FAIL)
 
 
-def make_volume_claims(wanted: Wanted, api: Api) -> bool:
-    """Whether all are accepted. One that exists is left as it is: it holds data. Kept before a pod can write to it."""
-    done = True
+def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
+    """One that exists is left as it is: it holds data."""
+    claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
     for body in manifests.volume_claims(wanted):
-        claim = body["metadata"]["name"]
-        there = api.get("PersistentVolumeClaim", wanted.namespace, claim) or make_claim(
-            wanted.workspace, body, api
-        )
-        keep_data(wanted.workspace, [there], api)
-        done = accepted(there, binding_modes([there], api)) and done
-    return done
+        name = body["metadata"]["name"]
+        if name not in claims:
+            claims[name] = make_claim(wanted.workspace, body, api)
+    return replace(seen, volume_claims=list(claims.values()))
 
 
-def make_container(wanted: Wanted, api: Api) -> None:
-    """The StatefulSet first and without its pod, so that all else can hang on it; then the pod."""
-    run = str(wanted.run)
-    there = api.get("StatefulSet", wanted.namespace, wanted.name)
+def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
+    """The StatefulSet first and without its pod, so that all else can hang on it."""
+    there = seen.stateful_set
     if there is None:
         api.try_create(manifests.trial_pod(wanted))
         there = api.apply(manifests.stateful_set(wanted, replicas=0))
     metadata = there["metadata"]
     if metadata.get("deletionTimestamp"):
-        return  # an apply would be answered and lost; its end will be seen
-    if metadata["labels"].get(RUN) != run:  # left by an earlier run: its pod must not be taken for this one's
+        return seen  # an apply would be answered and lost; its end will be seen
+    if not of_run(there, str(wanted.run)):  # left by an earlier run: its pod must not be taken for this one's
         api.delete(
             "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
         )
-        return
-    apply_if_differs(manifests.service(wanted, there), api)
-    apply_if_differs(manifests.secret(wanted, there), api)
-    if not started_set(there, run):
-        apply_if_differs(manifests.config_map(wanted, there), api)
-        body = manifests.stateful_set(wanted, replicas=1)
-        body["metadata"]["uid"] = metadata[
-            "uid"
-        ]  # if it went meanwhile, it is not made again without the rest
-        api.apply(body)
+        return seen
+    service = apply_if_differs(manifests.service(wanted, there), seen.service, api)
+    secret = api.get("Secret", wanted.namespace, wanted.name) if seen.stateful_set else None
+    apply_if_differs(manifests.secret(wanted, there), secret, api)
+    seen = replace(seen, stateful_set=there, service=service)
+    return seen if started_set(there, str(wanted.run)) else start_container(wanted, there, seen, api)
 
 
-def apply_if_differs(body: dict[str, Any], api: Api) -> None:
+def start_container(wanted: Wanted, there: Object, seen: Seen, api: Api) -> Seen:
+    """Its pod, once there is storage; which is kept before a pod can write to it."""
+    api.apply(manifests.config_map(wanted, there))
+    seen = look_at_storage(wanted.workspace, seen, api)
+    keep_data(wanted.workspace, seen.volume_claims, api)
+    if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
+        return seen
+    body = manifests.stateful_set(wanted, replicas=1)
+    # If it went meanwhile, it is not made again without the rest.
+    body["metadata"]["uid"] = there["metadata"]["uid"]
+    return replace(seen, stateful_set=api.apply(body))
+
+
+def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Object:
+    """As it is in the cluster now."""
     wanted = manifests.stamped(body)
-    metadata = wanted["metadata"]
-    there = api.get(wanted["kind"], metadata["namespace"], metadata["name"])
-    if there is None or there["metadata"].get("annotations", {}).get(HASH) != metadata["annotations"][HASH]:
-        api.apply(wanted)
+    digest = wanted["metadata"]["annotations"][HASH]
+    if there is None or there["metadata"].get("annotations", {}).get(HASH) != digest:
+        return api.apply(wanted)
+    return there
 
 
 def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
     """A pod that an earlier run left behind goes, and says nothing about this run."""
-    mine = [pod for pod in seen.pods if pod["metadata"]["labels"].get(RUN) == str(workspace.run)]
+    mine = [pod for pod in seen.pods if pod["metadata"].get("labels", {}).get(RUN) == str(workspace.run)]
     for pod in seen.pods:
         metadata = pod["metadata"]
         if pod not in mine and end_proven(pod):
-            let_go(pod, workspace, api)
+            let_go(pod, api)
         elif pod not in mine and not metadata.get("deletionTimestamp"):
             api.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
     return replace(seen, pods=mine)
 
 
-def release_rejected(seen: Seen, workspace: Workspace, api: Api) -> None:
+def release_rejected(seen: Seen, api: Api) -> None:
     """A pod that its node would not have never ran: let it go, and the controller tries another."""
     for pod in seen.pods:
         if end_proven(pod) and (
             rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not terminal(pod))
         ):
-            let_go(pod, workspace, api)
+            let_go(pod, api)
 
 
 # --- write how far it got

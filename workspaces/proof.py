@@ -34,7 +34,7 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
         return True
 
 
-def let_go(pod: Object, workspace: Workspace, api: Api) -> None:
+def let_go(pod: Object, api: Api) -> None:
     """Take our finalizer off a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:

@@ -50,7 +50,7 @@ def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
     delete_controller(workspace, seen, api)
     for pod in seen.pods:
         if end_proven(pod):
-            let_go(pod, workspace, api)
+            let_go(pod, api)
     return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
 
 
