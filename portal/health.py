@@ -86,9 +86,9 @@ async def _applied_migrations(connection: Connection) -> set[tuple[str, str]]:
 
 
 async def _silent_seconds(connection: Connection) -> dict[str, float]:
-    """Since any process of each part was heard, by the database's clock."""
+    """Since any process of each part was heard. One that seems to come was heard before the clock was set back."""
     cursor = await connection.execute(
-        "SELECT part, extract(epoch FROM now() - max(seen_at))::float8 FROM vitals_process GROUP BY part"
+        "SELECT part, min(abs(extract(epoch FROM now() - seen_at)))::float8 FROM vitals_process GROUP BY part"
     )
     return dict(await cursor.fetchall())
 

@@ -101,14 +101,15 @@ class Rows(Collector):
 
     def _tasks(self) -> Iterable[GaugeMetricFamily]:
         """A task that a worker has taken is locked for a while to come."""
-        now = timezone.now()
-        waiting = OrmQ.objects.filter(lock__lte=now).aggregate(number=Count("pk"), since=Min("lock"))
+        waiting = OrmQ.objects.filter(lock__lte=Now()).aggregate(
+            number=Count("pk"), since=Now() - Min("lock")
+        )
         count = GaugeMetricFamily(
             "berth_tasks", "Tasks that wait, or that a worker has taken.", labels=["state"]
         )
         count.add_metric(["waiting"], waiting["number"])
-        count.add_metric(["taken"], OrmQ.objects.filter(lock__gt=now).count())
-        oldest = (now - waiting["since"]).total_seconds() if waiting["since"] else 0
+        count.add_metric(["taken"], OrmQ.objects.filter(lock__gt=Now()).count())
+        oldest = waiting["since"].total_seconds() if waiting["since"] else 0
         return count, GaugeMetricFamily(
             "berth_tasks_oldest_seconds", "How long the first task has waited for a worker.", value=oldest
         )
@@ -142,8 +143,9 @@ class Processes(Collector):
     """Who was heard of late, and what they have open."""
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        since = Now() - timedelta(seconds=SILENT_AFTER_SECONDS)
-        heard = list(Process.objects.filter(seen_at__gt=since).values_list("part", "gauges"))
+        span = timedelta(seconds=SILENT_AFTER_SECONDS)
+        recent = Process.objects.filter(seen_at__range=(Now() - span, Now() + span))
+        heard = list(recent.values_list("part", "gauges"))
         count = GaugeMetricFamily("berth_processes", "Processes that were heard of late.", labels=["part"])
         for part in ("web", *parts_that_matter()):
             count.add_metric([part], sum(each == part for each, _ in heard))

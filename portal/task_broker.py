@@ -1,10 +1,16 @@
-"""django-q2's PostgreSQL broker, woken by NOTIFY instead of polling: a task starts within milliseconds."""
+"""django-q2's PostgreSQL broker, woken by NOTIFY instead of polling: a task starts within milliseconds.
+
+Whether a task waits, the database's clock alone decides: by those of two machines, one that was queued where the clock
+is ahead would wait until the worker's own comes to it.
+"""
 
 import time
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 from django.db import OperationalError, close_old_connections, connections
+from django.db.models.functions import Now
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
@@ -12,6 +18,15 @@ from portal.channel_layer import connection_parameters
 from vitals.pulse import beat_beside
 
 NOTIFY_CHANNEL = "berth_tasks"
+# A lock that lasts longer than any was set before the clock was set back.
+TAKE = """
+UPDATE django_q_ormq SET lock = statement_timestamp() + %(lock)s WHERE id = (
+    SELECT id FROM django_q_ormq
+    WHERE key = %(key)s
+      AND (lock <= statement_timestamp() OR lock > statement_timestamp() + %(lock)s)
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING id, payload
+"""
 
 
 class NotifyBroker(ORM):  # type: ignore[misc]
@@ -21,10 +36,10 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     _beats = False
 
     def enqueue(self, task: Any) -> Any:
-        key = super().enqueue(task)
+        queued = self.get_connection().create(key=self.list_key, payload=task, lock=Now())
         with connections[Conf.ORM].cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [NOTIFY_CHANNEL])
-        return key
+        return queued.pk
 
     def dequeue(self) -> Any:
         if not self._beats:
@@ -50,10 +65,8 @@ class NotifyBroker(ORM):  # type: ignore[misc]
             self._connection.execute(f"LISTEN {NOTIFY_CHANNEL}")
         return self._connection
 
-    def _take(self) -> Any:
-        """What the parent finds now, without its sleep on an empty queue."""
-        poll, Conf.POLL = Conf.POLL, 0
-        try:
-            return super().dequeue()
-        finally:
-            Conf.POLL = poll
+    def _take(self) -> list[tuple[int, str]] | None:
+        """The first that waits; two who ask at once get two."""
+        with connections[Conf.ORM].cursor() as cursor:
+            cursor.execute(TAKE, {"key": self.list_key, "lock": timedelta(seconds=Conf.RETRY)})
+            return cursor.fetchall() or None

@@ -25,11 +25,10 @@ from accounts.models import Scope, Tenant, User
 from quotas import passes, pool_state
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
-from quotas.scheduling import Admitted, Waits, decide
+from quotas.scheduling import BACK_OFF_MOST, Admitted, Waits, decide
 from quotas.signals import claim_admitted, claim_released, claim_waits
 
 BACK_OFF_FIRST = timedelta(seconds=30)
-BACK_OFF_MOST = timedelta(minutes=10)
 
 State = Claim.State
 
@@ -86,8 +85,8 @@ def lock(cluster_id: UUID) -> None:
 @transaction.atomic
 def admit(pool_id: UUID) -> int:
     """One pass over a pool's queue: start whom there is room for, note for the others why they wait."""
-    pool = Pool.objects.get(pk=pool_id)
-    lock(pool.cluster_id)
+    lock(Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id))
+    pool = Pool.objects.get(pk=pool_id)  # under the lock: it may just have been taken out of use
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
     if not claims:
         return 0
@@ -108,7 +107,7 @@ def release(claim_id: UUID, reason: str) -> bool:
         if claim is None:
             return False
         claim_released.send(sender=Claim, claim=claim, successor=None)
-        passes.want_for_cluster(claim.pool.cluster_id)
+        passes.want_after(claim)
         return True
 
 
@@ -135,7 +134,7 @@ def send_back(claim: Claim, code: str, data: dict[str, Any]) -> Claim:
         )
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_waits.send(sender=Claim, claim=successor)
-        passes.want_for_cluster(ended.pool.cluster_id)
+        passes.want_after(ended)
         return successor
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from clusters.models import Cluster
 from quotas import tasks
 from quotas.models import Claim, Pool
+from vitals.clock import about
 
 LOST_AFTER = timedelta(seconds=10)
 
@@ -28,7 +29,13 @@ def want(pool_id: UUID) -> None:
 
 def want_for_cluster(cluster_id: UUID) -> None:
     """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
-    transaction.on_commit(lambda: _enqueue_for_cluster(cluster_id), robust=True)
+    transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id)), robust=True)
+
+
+def want_after(ended: Claim) -> None:
+    """Where its room may let somebody start: on its cluster's nodes, or anywhere within its tenant's limits."""
+    may_gain = Q(pool__cluster=ended.pool.cluster_id) | Q(tenant=ended.tenant_id)
+    transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(may_gain)), robust=True)
 
 
 def want_everywhere() -> None:
@@ -50,10 +57,6 @@ def on_tick(**_: Any) -> None:
     _enqueue_for(Claim.objects.all())
 
 
-def _enqueue_for_cluster(cluster_id: UUID) -> None:
-    _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id))
-
-
 def _enqueue_for(claims: QuerySet[Claim]) -> None:
     """A pass for every pool in which one of these waits."""
     waiting = claims.filter(state=Claim.State.WAITING)
@@ -63,7 +66,7 @@ def _enqueue_for(claims: QuerySet[Claim]) -> None:
 
 def _enqueue_once(pool_id: UUID) -> None:
     now = timezone.now()
-    unmarked = Q(pass_queued_at__isnull=True) | Q(pass_queued_at__lt=now - LOST_AFTER)
+    unmarked = Q(pass_queued_at__isnull=True) | ~about("pass_queued_at", now, LOST_AFTER)
     with transaction.atomic():
         if Pool.objects.filter(unmarked, pk=pool_id).update(pass_queued_at=now):
             tasks.enqueue_pass(pool_id)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
+
+BACK_OFF_MOST = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class _Line:
 
     def next(self, claim: Waiting) -> NodeState | Reason:
         """The node it starts on, or why it waits."""
-        if claim.not_before is not None and claim.not_before > self.state.now:
+        if self._backs_off(claim):
             return claim.reason
         reason = self._never(claim) or self._held_back(claim)
         if reason is not None:
@@ -191,6 +193,11 @@ class _Line:
             return shortage(free, claim.need, self.state.units_per_gpu)
         self._take(claim, node)
         return node
+
+    def _backs_off(self, claim: Waiting) -> bool:
+        """One that would last longer than any was written before the clock was set back, and is over."""
+        now = self.state.now
+        return claim.not_before is not None and now < claim.not_before <= now + BACK_OFF_MOST
 
     def _never(self, claim: Waiting) -> Reason | None:
         """Why no other request has to wait for this one."""

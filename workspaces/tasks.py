@@ -15,6 +15,8 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from vitals.clock import about
+
 from .models import Phase, Workspace
 
 TICK_SECONDS = 5
@@ -24,11 +26,16 @@ LOST_AFTER = timedelta(seconds=15)
 IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 
 
-def mark(ids: Iterable[UUID]) -> None:
-    """Something about these may have changed: have each looked at, once however often it is marked meanwhile."""
+def mark(ids: Iterable[UUID], *, warned: Iterable[UUID] = ()) -> None:
+    """Something about these may have changed: have each looked at, once however often it is marked meanwhile.
+
+    `warned`: those among them of whose trouble the cluster told.
+    """
     with transaction.atomic():
         marked = dict(_locked(Q(pk__in=list(ids))).values_list("pk", "dirty_since"))
-        Workspace.objects.filter(pk__in=marked).update(dirty_marks=F("dirty_marks") + 1)
+        Workspace.objects.filter(pk__in=marked).update(
+            dirty_marks=F("dirty_marks") + 1, warned=Q(warned=True) | Q(pk__in=list(warned))
+        )
         _enqueue([pk for pk, dirty_since in marked.items() if dirty_since is None])
 
 
@@ -57,7 +64,8 @@ def reconcile(workspace_id: str) -> None:
 def periodic_pass(tick: int) -> None:
     """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions."""
     with transaction.atomic():
-        lost = _locked(Q(dirty_since__lt=timezone.now() - LOST_AFTER))
+        marked = Q(dirty_since__isnull=False)
+        lost = _locked(marked & ~about("dirty_since", timezone.now(), LOST_AFTER))
         _enqueue(list(lost.values_list("pk", flat=True)))
     rows = Workspace.objects.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending=""), dirty_since__isnull=True)
     mark(

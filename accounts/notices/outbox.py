@@ -33,6 +33,7 @@ from accounts.notices.kinds import Kind
 from accounts.notices.mail import compose
 from accounts.notices.models import Notice
 from accounts.notices.preferences import ways_of
+from vitals.clock import about
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def on_tick(**_: Any) -> None:
     now = timezone.now()
     Notice.objects.filter(at__lt=now - KEPT).delete()
     waiting = Notice.objects.filter(mail=WAITING)
-    if waiting.filter(mail_pass_at__gt=now - PASS_LOST_AFTER).exists():
+    if waiting.filter(about("mail_pass_at", now, PASS_LOST_AFTER)).exists():
         return
     first = waiting.filter(mail_due_at__lte=now).order_by("mail_due_at").values("pk")[:1]
     with transaction.atomic():

@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.signals import capacity_changed, tick
 from quotas import admission, passes, tasks
-from quotas.models import Pool
+from quotas.models import Pool, TenantLimit
 from tests.quotas.stage import Stage, states
 from tests.quotas.test_at_once import at_once
 
@@ -78,6 +78,19 @@ def test_a_release_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_
     assert sorted(enqueued) == ["a100", "also-a100"]
 
 
+def test_a_release_wants_a_pass_wherever_its_tenant_waits_for_a_limit_over_all_clusters(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
+    stage.quota(4, pool=far)
+    TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
+    run = stage.running()
+    stage.request(pool=far)
+    forget(enqueued)
+    admission.release(run.pk, "stopped")
+    assert enqueued == ["far"]
+
+
 def test_the_task_starts_who_waits(stage: Stage, enqueued: list[str]) -> None:
     claim = stage.request()
     tasks.admission_pass(str(stage.pool.pk))
@@ -111,6 +124,15 @@ def test_a_pass_that_was_lost_with_its_worker_is_wanted_again_soon(stage: Stage,
     tick.send(sender=None)
     assert enqueued == ["a100"]
     Pool.objects.update(pass_queued_at=timezone.now() - timedelta(seconds=11))
+    tick.send(sender=None)
+    assert enqueued == ["a100", "a100"]
+
+
+def test_a_pass_that_was_wanted_before_the_clock_was_set_back_is_wanted_again(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    stage.request()
+    Pool.objects.update(pass_queued_at=timezone.now() + timedelta(hours=1))
     tick.send(sender=None)
     assert enqueued == ["a100", "a100"]
 

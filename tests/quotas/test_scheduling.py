@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from quotas.scheduling import (
+    BACK_OFF_MOST,
     Decisions,
     Limits,
     NodeState,
@@ -161,6 +162,11 @@ def test_during_back_off_a_request_keeps_its_reason_and_holds_nobody_back() -> N
 def test_after_back_off_it_is_the_first_again() -> None:
     sent_back = asks(4, not_before=NOW, place=0)
     assert started(decided([node("a", 4)], asks(4), sent_back)) == {sent_back.claim}
+
+
+def test_a_back_off_is_over_if_the_clock_was_set_back_since_it_was_written() -> None:
+    sent_back = asks(4, not_before=NOW + BACK_OFF_MOST + timedelta(seconds=1))
+    assert started(decided([node("a", 4)], sent_back)) == {sent_back.claim}
 
 
 def test_a_tenant_without_quota_waits_for_one_and_holds_nobody_back() -> None:

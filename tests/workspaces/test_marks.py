@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
+from django.utils import timezone
 
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
@@ -48,6 +50,17 @@ def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast:
         tasks.mark([workspace.pk])
     threads[0].join()
     assert reconciling.pending_marks(workspace.pk) == 2
+
+
+@pytest.mark.parametrize(("marked_ago", "again"), [(14, False), (16, True), (-3600, True)])
+def test_a_mark_that_nobody_answers_is_queued_again_even_if_the_clock_was_set_back_since(
+    cast: Cast, marked_ago: int, again: bool
+) -> None:
+    make_workspace(cast, cast.alice)
+    marked_at = timezone.now() - timedelta(seconds=marked_ago)
+    Workspace.objects.update(dirty_since=marked_at, dirty_marks=1)
+    tasks.periodic_pass(0)
+    assert (Workspace.objects.get().dirty_since != marked_at) is again
 
 
 def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: Cast) -> None:

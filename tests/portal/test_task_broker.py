@@ -1,0 +1,58 @@
+"""The task queue goes by the database's clock: a machine's own may stand wrong, or be set."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection, connections
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from portal.task_broker import NotifyBroker
+from tests.workspaces.test_marks import elsewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def broker() -> NotifyBroker:
+    return NotifyBroker(list_key="test")
+
+
+@pytest.mark.parametrize("wrong_by", [-HOUR, HOUR])
+def test_a_task_is_taken_at_once_however_wrong_the_clock_is_where_it_was_queued(
+    broker: NotifyBroker, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+) -> None:
+    def wrong() -> datetime:
+        return datetime.now(tz=timezone.get_default_timezone()) + wrong_by
+
+    with monkeypatch.context() as there:
+        there.setattr(timezone, "now", wrong)
+        key = broker.enqueue("a task")
+    assert broker._take() == [(key, "a task")]
+    assert broker._take() is None
+
+
+def test_a_task_that_was_taken_before_the_clock_was_set_back_is_not_locked_for_as_long(
+    broker: NotifyBroker,
+) -> None:
+    key = broker.enqueue("a task")
+    OrmQ.objects.update(lock=timezone.now() + HOUR)
+    assert broker._take() == [(key, "a task")]
+
+
+def test_tasks_are_taken_in_order_and_each_by_one(broker: NotifyBroker) -> None:
+    first, second = broker.enqueue("first"), broker.enqueue("second")
+    taken: list[object] = []
+    connection.set_autocommit(False)
+    try:
+        assert broker._take() == [(first, "first")]
+        other = elsewhere(lambda: taken.append(NotifyBroker(list_key="test")._take()))
+        other.join(10)
+    finally:
+        connection.commit()
+        connection.set_autocommit(True)
+    assert taken == [[(second, "second")]]
+    connections.close_all()
