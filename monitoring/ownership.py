@@ -182,6 +182,24 @@ def value_at(body: Any, fields: Fields) -> Any:
     return reduce(getitem, steps, body)
 
 
+def additions(wanted: Object, found: Sequence[Difference], body: Object) -> list[str]:
+    """Where others put what is not wanted at all, as JSON pointers: the highest of each, and the last first, so that
+    taking one away moves no other."""
+    pointers: set[tuple[str | int, ...]] = set()
+    for difference in found:
+        for length in range(1, len(difference.fields) + 1):
+            fields = difference.fields[:length]
+            if pointer_to(wanted, fields) is None and (steps := pointer_to(body, fields)) is not None:
+                pointers.add(tuple(steps))
+                break
+    ordered = sorted(pointers, key=lambda steps: [f"{s:06}" if isinstance(s, int) else s for s in steps])
+    return ["".join(f"/{_escaped(str(step))}" for step in steps) for steps in reversed(ordered)]
+
+
+def _escaped(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1")
+
+
 def _member(body: Any, name: str) -> str | None:
     return name if isinstance(body, Mapping) and name in body else None
 

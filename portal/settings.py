@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "clusters",
     "quotas",
     "workspaces",
+    "monitoring",
     "portal",
     "portal.up",
 ]

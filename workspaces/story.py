@@ -136,6 +136,21 @@ LINES: dict[str, Line] = {
     "namespace_terminating": Line(
         _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
     ),
+    # What an admin did about objects in the cluster that were not as they should be.
+    "restart_by_admin": Line(
+        _("%(by)s restarts it: somebody had changed its container in the cluster."), _("Files are kept.")
+    ),
+    "drift_recreated": Line(_("%(by)s had %(object)s made again as it should be.")),
+    "drift_accepted": Line(_("%(by)s let stay what somebody changed in the cluster of %(object)s.")),
+    "drift_deleted": Line(_("%(by)s deleted %(object)s in the cluster, which was not needed.")),
+    "kept_claim_deleted": Line(
+        _("%(by)s deleted its storage %(object)s. The data is kept on volume %(volume)s."),
+        _("Ask an admin for that volume if you need it."),
+    ),
+    "kept_data_deleted": Line(_("%(by)s deleted its storage %(object)s with the data on it.")),
+    "handed_back": Line(
+        _("%(by)s handed it back, with the storage that was kept."), _("Start it when you need it.")
+    ),
     "claim_to_stop": Line(_("It has to give its GPUs back (%(cause)s). Files are kept.")),
 }
 

@@ -55,6 +55,7 @@ class Previewed(Generic[M]):
     title: StrOrPromise
     button: StrOrPromise
     is_grave = False
+    tick: StrOrPromise = ""  # what has to be ticked first, where it cannot be undone
     do_not_call_in_templates = True
 
     def __init__(self) -> None:
@@ -86,10 +87,14 @@ class Previewed(Generic[M]):
         actor = actor_of(request)
         effects = self.effects(actor, rows)
         seen = request.POST.getlist("seen")
-        if "confirmed" in request.POST and sorted(seen) == sorted(effect.digest for effect in effects):
+        is_meant = not self.tick or "ticked" in request.POST
+        is_seen = sorted(seen) == sorted(effect.digest for effect in effects)
+        if "confirmed" in request.POST and is_meant and is_seen:
             self._do(page, request, actor, rows, {e.pk for e in effects if not e.refused})
             return None
-        return self._ask(page, request, effects, seen if "confirmed" in request.POST else None)
+        return self._ask(
+            page, request, effects, seen if "confirmed" in request.POST and not is_seen else None
+        )
 
     def _do(
         self, page: ModelAdmin[Any], request: HttpRequest, actor: Actor, rows: Sequence[M], chosen: set[str]

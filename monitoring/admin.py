@@ -1,0 +1,262 @@
+"""Drift for admins: what was found in the clusters, and the four things that may be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from accounts.admin.recorded import ReadOnlyPage
+from accounts.rest.actors import actor_of
+from clusters.models import Cluster
+
+from . import deeds, looks, possible, words
+from .models import Finding, Look
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+class Deed(Previewed[Finding]):
+    """One deed, with why it cannot be done to some."""
+
+    def why_not(self, finding: Finding) -> str:
+        raise NotImplementedError
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def effects(self, actor: Actor, rows: Sequence[Finding]) -> list[Effect]:
+        return [self._effect(finding) for finding in rows]
+
+    def _effect(self, finding: Finding) -> Effect:
+        whom = f"{finding} · {words.whose(finding)}"
+        if finding.resolved_at:
+            return Effect(str(finding.pk), whom, refused=_("It is over."))
+        if why := self.why_not(finding):
+            return Effect(str(finding.pk), whom, refused=why)
+        return Effect(str(finding.pk), whom, self.what(finding))
+
+    def done(self, count: int) -> str:
+        return ngettext("Done for %(count)d.", "Done for %(count)d.", count) % {"count": count}
+
+
+class Delete(Deed):
+    name = "delete_object"
+    short_description = gettext_lazy("Delete, keep data …")
+    title = gettext_lazy("Delete from the cluster")
+    button = gettext_lazy("Delete, keep data")
+    is_grave = True
+
+    def why_not(self, finding: Finding) -> str:
+        return possible.why_not_delete(finding)
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        return words.deleted(finding, with_data=False)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return deeds.delete(actor, row)
+
+
+class DeleteData(Deed):
+    name = "delete_data"
+    short_description = gettext_lazy("Delete with the data …")
+    title = gettext_lazy("Delete from the cluster, with the data")
+    button = gettext_lazy("Delete with the data")
+    tick = gettext_lazy("The data is of no use to anybody; it cannot be brought back.")
+    is_grave = True
+
+    def why_not(self, finding: Finding) -> str:
+        return possible.why_not_delete(finding, with_data=True)
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        return words.deleted(finding, with_data=True)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return deeds.delete(actor, row, with_data=True)
+
+
+class Accept(Deed):
+    name = "accept"
+    short_description = gettext_lazy("Adopt: accept as it is …")
+    title = gettext_lazy("Accept what was changed")
+    button = gettext_lazy("Accept it as it is")
+
+    def why_not(self, finding: Finding) -> str:
+        return possible.why_not_accept(finding)
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        return words.accepted(finding)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return deeds.accept(actor, row)
+
+
+class HandBack(Deed):
+    name = "hand_back"
+    short_description = gettext_lazy("Adopt: hand back to its person …")
+    title = gettext_lazy("Hand back deleted workspaces")
+    button = gettext_lazy("Hand it back")
+
+    def why_not(self, finding: Finding) -> str:
+        return possible.why_not_hand_back(finding)
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        return words.handed_back(finding)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return deeds.hand_back(actor, row)
+
+
+class Recreate(Deed):
+    name = "recreate"
+    short_description = gettext_lazy("Recreate as it should be …")
+    title = gettext_lazy("Make again what should be there")
+    button = gettext_lazy("Recreate")
+
+    def why_not(self, finding: Finding) -> str:
+        return possible.why_not_recreate(finding)
+
+    def what(self, finding: Finding) -> tuple[str, ...]:
+        return words.recreated(finding)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return deeds.recreate(actor, row)
+
+
+DEEDS: tuple[Deed, ...] = (HandBack(), Accept(), Recreate(), Delete(), DeleteData())
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Open ones unless another state is asked for."""
+
+    title = gettext_lazy("state")
+    parameter_name = "state"
+    STATES: ClassVar[dict[str, StrOrPromise]] = {
+        "accepted": gettext_lazy("accepted"),
+        "over": gettext_lazy("over"),
+        "new": gettext_lazy("just seen"),
+    }
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, StrOrPromise]]:
+        return list(self.STATES.items())
+
+    def choices(self, changelist: Any) -> Any:
+        everything, *others = super().choices(changelist)
+        yield {**everything, "display": _("open")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Finding]) -> QuerySet[Finding]:
+        if "/change/" in request.path:
+            return rows
+        if self.value() == "accepted":
+            return rows.filter(accepted_at__isnull=False, resolved_at__isnull=True)
+        if self.value() == "over":
+            return rows.filter(resolved_at__isnull=False)
+        if self.value() == "new":
+            return rows.filter(confirmed_at__isnull=True, resolved_at__isnull=True)
+        return rows.filter(pk__in=Finding.objects.open().values("pk"))
+
+
+@admin.register(Finding)
+class FindingPage(ReadOnlyPage[Finding]):
+    purpose = gettext_lazy(
+        "Where a cluster and the rows of Berth do not agree, and nobody is mending it. Every cluster is looked at "
+        "every five minutes; nothing is removed or changed by itself."
+    )
+    list_display = ("object", "what", "whose", "differs", "cluster", "first_seen_at")
+    list_filter = (StateFilter, "what", "kind", "cluster")
+    search_fields = ("name", "namespace", "tenant_slug", "=workspace_uuid", "workspace__name")
+    date_hierarchy = "first_seen_at"
+    actions = DEEDS
+    change_list_template = "admin/monitoring/finding/change_list.html"
+    fields = (
+        "told", "differs", "by_hand", "whose", "cluster", "what", "kind", "namespace", "name", "uid",
+        "first_seen_at", "last_seen", "accepted", "resolved_at",
+    )  # fmt: skip
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Finding]:
+        rows: QuerySet[Finding] = super().get_queryset(request)
+        return rows.select_related("cluster", "workspace__owner", "workspace__tenant", "accepted_by")
+
+    def public_address(self, obj: Finding) -> str:
+        alive = obj.workspace is not None and obj.workspace.deleted_at is None
+        return reverse("workspace", args=[obj.workspace_id]) if alive else ""
+
+    def buttons(self, request: HttpRequest, obj: Finding) -> list[tuple[str, str]]:
+        if obj.resolved_at:
+            return []
+        return [(deed.name, str(deed.short_description)) for deed in DEEDS if not deed.why_not(obj)]
+
+    # --- look now
+
+    def get_urls(self) -> list[URLPattern]:
+        look = self.admin_site.admin_view(require_POST(self.look_view))
+        return [path("look/", look, name="monitoring_finding_look"), *super().get_urls()]
+
+    def look_view(self, request: HttpRequest) -> HttpResponse:
+        """A worker looks; what it finds for the first time is shown a minute later, if it lasts."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        for cluster in Cluster.objects.all():
+            looks.want(cluster.pk)
+        audit.record(actor_of(request), "drift.look")
+        text = _(
+            "The clusters are being looked at. What is new is shown when it was there for a minute: "
+            "load this page again then."
+        )
+        self.message_user(request, text, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:monitoring_finding_changelist"))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        rows = Look.objects.select_related("cluster").order_by("cluster__slug")
+        fresh = Finding.objects.filter(confirmed_at__isnull=True, resolved_at__isnull=True).count()
+        return super().changelist_view(request, {"looks": rows, "fresh": fresh, **(extra_context or {})})
+
+    # --- columns
+
+    @admin.display(description=gettext_lazy("object"), ordering="name")
+    def object(self, finding: Finding) -> str:
+        return str(finding)
+
+    @admin.display(description=gettext_lazy("of"))
+    def whose(self, finding: Finding) -> str:
+        return words.whose(finding)
+
+    @admin.display(description=gettext_lazy("what differs"))
+    def differs(self, finding: Finding) -> SafeString:
+        lines = words.what_differs(finding)
+        return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or format_html("–")
+
+    @admin.display(description=gettext_lazy("finding"))
+    def told(self, finding: Finding) -> str:
+        return words.sentence(finding)
+
+    @admin.display(description=gettext_lazy("by hand"))
+    def by_hand(self, finding: Finding) -> SafeString | str:
+        return format_html("<code>{}</code>", command) if (command := words.advice(finding)) else "–"
+
+    @admin.display(description=gettext_lazy("last seen"))
+    def last_seen(self, finding: Finding) -> Any:
+        """What is open was there at the last look."""
+        if finding.resolved_at:
+            return finding.last_seen_at
+        return Look.objects.filter(cluster=finding.cluster_id).values_list("ended_at", flat=True).first()
+
+    @admin.display(description=gettext_lazy("accepted"))
+    def accepted(self, finding: Finding) -> str:
+        return str(finding.accepted_by or "–") if finding.accepted_at else "–"

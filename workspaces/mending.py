@@ -1,0 +1,97 @@
+"""What an admin may do about a workspace whose objects are not as its row says. Nothing here happens by itself.
+
+What runs goes on: an object made again is applied, and its pod follows a changed template at its next start alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Conflict
+from accounts.models import Scope
+from clusters.api import Api
+from clusters.labels import RUN
+from quotas.models import Claim
+
+from . import manifests, runs, tasks
+from .lifecycle import audited_change, refuse_deleted
+from .live import changing
+from .models import Desired, Ending, Event, Phase, Workspace
+from .runs import claim_of
+from .story import tell
+from .wanted import wanted_of
+
+MOST_NAMES = 100
+
+
+def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
+    """A StatefulSet, Service, Secret or ConfigMap as the run under way wants it."""
+    claim = claim_of(workspace, Claim.State.ADMITTED)
+    owner = api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name)
+    if claim is None or owner is None or owner["metadata"]["labels"].get(RUN) != str(claim.pk):
+        raise Conflict(
+            "not_running",
+            _("It is not running now, so nothing is made for it."),
+            _("Its next start makes all of it anew."),
+        )
+    wanted = wanted_of(workspace, claim)
+    if kind == "StatefulSet":
+        body = manifests.stateful_set(wanted, replicas=1)
+        body["metadata"]["uid"] = owner["metadata"]["uid"]
+        return body
+    makers = {"Service": manifests.service, "Secret": manifests.secret, "ConfigMap": manifests.config_map}
+    return manifests.stamped(makers[kind](wanted, owner))
+
+
+def restart(actor: Actor, workspace: Workspace) -> bool:
+    """End the run and begin the next on the same units: what its pod became cannot be mended while it runs."""
+    actor.require(Scope.ADMIN)
+    with audited_change(actor, workspace, "restart") as row:
+        refuse_deleted(row)
+        if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
+            return False
+        tell(row, "restart_by_admin", level=Event.Level.WARNING, by=actor.user.get_username())
+        runs.end(row, Ending.RESTART)
+    tasks.mark([workspace.pk])
+    return True
+
+
+def tell_of(workspace: Workspace, code: str, **data: Any) -> None:
+    """One line of its story: who did what to its objects."""
+    with changing(workspace.pk) as row:
+        tell(row, code, **data)
+
+
+def hand_back(actor: Actor, workspace: Workspace) -> bool:
+    """A deleted workspace whose volumes were kept comes back to its person, stopped, as it was."""
+    actor.require(Scope.ADMIN)
+    with audited_change(actor, workspace, "hand_back") as row:
+        if row.deleted_at is None:
+            return False
+        if not row.volumes or row.delete_disk:
+            raise Conflict(
+                "nothing_kept", _("Nothing of it was kept."), _("Its person can launch a new workspace.")
+            )
+        row.name = free_name(row)
+        row.deleted_at = None
+        row.desired, row.phase = Desired.STOPPED, Phase.STOPPED
+        row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
+        tell(row, "handed_back", by=actor.user.get_username())
+    return True
+
+
+def free_name(row: Workspace) -> str:
+    """Its own, or with a number where its person has another of that name by now."""
+    others = Workspace.objects.filter(tenant=row.tenant, owner=row.owner, deleted_at__isnull=True)
+    taken = set(others.values_list("name", flat=True))
+    names = [row.name, *(f"{row.name[:59]}-{number}" for number in range(2, MOST_NAMES))]
+    return next(name for name in names if name not in taken)
+
+
+def forget_volume(workspace: Workspace, claim: str) -> None:
+    """Its data was deleted: nothing can be bound again."""
+    with changing(workspace.pk) as row:
+        row.volumes = {name: volume for name, volume in row.volumes.items() if name != claim}
