@@ -68,9 +68,10 @@ def claim(phase: str = "Bound", storage_class: str = "net-shared", **metadata: A
 
 
 def stateful_set(replicas: int = 1, run: UUID = RUN, **metadata: Any) -> dict[str, Any]:
+    of_run = {"berth.dev/run": str(run)}
     return {
-        "metadata": {"name": f"ws-{ID}", "uid": "s1", "labels": {"berth.dev/run": str(run)}, **metadata},
-        "spec": {"replicas": replicas},
+        "metadata": {"name": f"ws-{ID}", "uid": "s1", "labels": of_run, **metadata},
+        "spec": {"replicas": replicas, "template": {"metadata": {"labels": of_run}}},
     }
 
 

@@ -115,16 +115,16 @@ class PlayedApi:
             raise ClusterRefused(422, "Invalid", "the server rejected our request due to an error") from None
 
     def merge_patch(self, kind: str, namespace: str | None, name: str, body: Object) -> Object | None:
-        """Only annotations and the reclaim policy are ever patched so."""
+        """Only labels, annotations and the reclaim policy are ever patched so."""
         self.before_call()
         there = self.objects.get((kind, namespace or "", name))
         if there is None:
             return None
-        there["spec"].update(body.get("spec", {}))
-        there["metadata"].setdefault("annotations", {}).update(
-            body.get("metadata", {}).get("annotations", {})
-        )
-        return there
+        if "spec" in body:
+            there["spec"].update(body["spec"])
+        for name in ("labels", "annotations"):
+            there["metadata"].setdefault(name, {}).update(body.get("metadata", {}).get(name, {}))
+        return deepcopy(there)
 
     # --- what the cluster does
 
