@@ -15,7 +15,7 @@ from django.db.models import Sum
 
 from accounts.errors import Conflict
 from clusters.models import Cluster, Node
-from quotas import admission
+from quotas import admission, opening
 from quotas.models import Claim, TenantLimit
 from quotas.signals import claim_admitted, claim_released
 from tests.quotas.stage import Stage, admitted_units, states
@@ -199,6 +199,23 @@ def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holde
         order.append("changed")
     thread.join()
     assert order == ["changed", "confirmed"]
+
+
+def test_a_pass_that_waited_while_its_pool_was_taken_out_of_use_starts_nobody(stage: Stage) -> None:
+    claim = stage.request()
+
+    def run_pass() -> None:
+        stage.admit()
+        connection.close()
+
+    thread = threading.Thread(target=run_pass)
+    with transaction.atomic():
+        admission.lock(stage.pool.cluster_id)
+        thread.start()
+        thread.join(0.3)
+        opening.set_open(stage.cast.admin, stage.pool, is_open=False)
+    thread.join()
+    assert states([claim]) == ["waiting"]
 
 
 def test_a_pass_takes_holders_in_one_order(stage: Stage) -> None:

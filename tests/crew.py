@@ -1,0 +1,47 @@
+"""Threads with a database connection each, kept over many batches: as many processes of Berth at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections
+
+LONGEST_SECONDS = 60
+Job = Callable[[], Any]
+
+
+class Crew:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._threads = ThreadPoolExecutor(size)
+
+    def at_once(self, jobs: Sequence[Job], meanwhile: Job = lambda: None) -> list[Future[Any]]:
+        """Run these together and wait for all; `meanwhile` is called again and again until then."""
+        together = threading.Barrier(len(jobs))
+
+        def begin(job: Job) -> Any:
+            together.wait(LONGEST_SECONDS)
+            return job()
+
+        running = [self._threads.submit(begin, job) for job in jobs]
+        while wait(running, timeout=0.003).not_done:
+            meanwhile()
+        return running
+
+    def leave(self) -> None:
+        for closed in self.at_once([connections.close_all] * self.size):
+            closed.result()
+        self._threads.shutdown()
+
+
+@contextmanager
+def crew(size: int) -> Iterator[Crew]:
+    threads = Crew(size)
+    try:
+        yield threads
+    finally:
+        threads.leave()

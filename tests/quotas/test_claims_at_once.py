@@ -1,0 +1,422 @@
+"""Any operations on claims, several at once, each in a thread and a connection of its own as a process would be.
+
+Two clusters, three pools of which two share nodes, two tenants with quotas and with limits over both clusters.
+Passes run only when Berth itself enqueued them, so a change that forgets whom it lets start is found too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid5
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+from django_q.models import OrmQ
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Refusal
+from accounts.models import AuditEntry, Tenant
+from clusters.models import Cluster, Node, PodUsage
+from quotas import admission, opening, passes, signals
+from quotas.models import Claim, Pool, TenantLimit
+from quotas.tasks import admission_pass
+from tests.crew import Crew, crew
+from tests.quotas.holding import Most, allowed_now, at_every_admission_since, beside_free_room, held_now
+from tests.quotas.stage import GPU, Stage
+
+THREADS = 6
+LONG_AGO = "2026-01-01T00:00:00Z"
+HOLDERS = UUID("00000000-0000-4000-8000-000000000000")
+
+Operation = tuple[str, dict[str, Any]]
+
+
+def of(name: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Operation]:
+    return st.tuples(st.just(name), st.fixed_dictionaries(arguments))
+
+
+WHICH = st.integers(0, 3)
+POOLS = st.integers(0, 2)
+NODES = st.integers(0, 2)
+ONE_OF_TWO = st.integers(0, 1)
+MOST = st.sampled_from([None, 2, 3, 5])
+USUALLY = st.sampled_from([True, True, True, False])
+REQUEST = of(
+    "request",
+    who=ONE_OF_TWO,
+    pool=POOLS,
+    gpus=st.sampled_from([1, 1, 1, 2, 3]),
+    priority=ONE_OF_TWO,
+    holder=st.integers(0, 11),
+)
+RELEASE = of("release", which=WHICH)
+WORK = of("work")
+OPEN_OR_CLOSE = of("open_or_close", pool=POOLS, is_open=USUALLY)
+OPERATIONS = st.one_of(
+    *[REQUEST] * 5,
+    *[WORK] * 3,
+    *[RELEASE] * 3,
+    of("renew", which=WHICH),
+    of("send_back", which=WHICH),
+    of("doubt", which=WHICH),
+    of("confirm_end", which=WHICH),
+    of("change_quota", who=ONE_OF_TWO, pool=POOLS, gpus=st.integers(0, 6)),
+    of("change_limit", who=ONE_OF_TWO, cores=MOST, workspaces=MOST),
+    *[OPEN_OR_CLOSE] * 2,
+    of("node_changes", node=NODES, ready=USUALLY, gpus=st.sampled_from([4, 4, 4, 2, 0])),
+    of("pod_is_seen", which=WHICH),
+    of("pods_are_gone"),
+    of("time_goes_by"),
+    of("worker_dies"),
+)
+
+
+class ClaimsAtOnce(RuleBasedStateMachine):
+    """Each step is a batch of operations that begin together."""
+
+    stage: Stage
+    crew: Crew
+    ran: Counter[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        cast = self.stage.cast
+        self.people: list[tuple[Actor, Tenant]] = [(cast.alice, cast.demo), (cast.carol, cast.second)]
+        self.pools = list(Pool.objects.order_by("slug"))
+        clear()
+        self.ends: Counter[UUID] = Counter()
+        self.renewed: set[UUID] = set()
+        self.told = Told()
+        self.pass_was_lost = False
+        self.ran["examples"] += 1
+
+    def teardown(self) -> None:
+        try:
+            self.becomes_quiet()
+        finally:
+            self.told.stop()
+
+    @initialize(workspaces=MOST, batch=st.lists(REQUEST, min_size=4, max_size=THREADS))
+    def begin(self, workspaces: int | None, batch: list[Operation]) -> None:
+        TenantLimit.objects.update(workspaces=workspaces)
+        self.at_once(batch, calm=True)
+
+    @rule(batch=st.lists(OPERATIONS, min_size=4, max_size=THREADS), calm=st.booleans())
+    def at_once(self, batch: list[Operation], calm: bool) -> None:
+        began, most, before = timezone.now(), Most(), {claim.pk: claim for claim in Claim.objects.all()}
+        self.known = in_order(before.values())
+        self.allow(most, batch)
+        jobs = [partial(self.one(name), **arguments) for name, arguments in batch]
+        done = self.crew.at_once(jobs, meanwhile=lambda: most.holds(held_now(), "in between"))
+        self.ran["operations"] += len(batch)
+        most.also(allowed_now())
+        most.holds(held_now(), "afterwards")
+        for moment, sums in at_every_admission_since(began):
+            most.holds(sums, moment)
+        self.results_agree(before, list(zip(batch, done, strict=True)))
+        self.told_as_it_is()
+        nothing_was_admitted_while_closed(self.renewed)
+        if calm:
+            self.becomes_quiet()
+
+    def allow(self, most: Most, batch: list[Operation]) -> None:
+        """Of changes that come in one batch each may be the last one for a moment."""
+        for name, arguments in batch:
+            if name in ("change_quota", "change_limit", "node_changes"):
+                with transaction.atomic():
+                    self.one(name)(**arguments, tell=False)
+                    most.also(allowed_now())
+                    transaction.set_rollback(True)
+
+    def one(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(self, name)
+        return method
+
+    # --- operations, each in a thread of its own
+
+    def request(self, who: int, pool: int, gpus: int, priority: int, holder: int) -> UUID:
+        actor, tenant = self.people[who]
+        with transaction.atomic():
+            admission.lock(self.pools[pool].cluster_id)
+            claim = self.stage.request(
+                gpus,
+                by=actor,
+                tenant=tenant,
+                pool=Pool.objects.get(pk=self.pools[pool].pk),
+                priority=priority,
+                holder_id=uuid5(HOLDERS, str(holder)),
+            )
+        return claim.pk
+
+    def work(self) -> None:
+        """What a worker does with the next task of the queue."""
+        if (pool := take_task()) is not None:
+            admission_pass(pool)
+
+    def worker_dies(self) -> None:
+        """With a task that it had taken."""
+        if take_task() is not None:
+            self.pass_was_lost = True
+
+    def release(self, which: int) -> bool:
+        return admission.release(self.claim(which).pk, "stopped")
+
+    def renew(self, which: int) -> Claim:
+        return admission.renew(self.claim(which))
+
+    def send_back(self, which: int) -> Claim:
+        return admission.send_back(self.claim(which), "unschedulable", {})
+
+    def doubt(self, which: int) -> bool:
+        return admission.doubt_end(self.claim(which).pk)
+
+    def confirm_end(self, which: int) -> bool:
+        return admission.confirm_end(self.stage.cast.admin, self.claim(which))
+
+    def change_quota(self, who: int, pool: int, gpus: int, tell: bool = True) -> None:
+        with transaction.atomic():
+            self.stage.quota(gpus, tenant=self.people[who][1], pool=self.pools[pool])
+            if tell:
+                passes.want_everywhere()
+
+    def change_limit(self, who: int, cores: int | None, workspaces: int | None, tell: bool = True) -> None:
+        with transaction.atomic():
+            TenantLimit.objects.filter(tenant=self.people[who][1]).update(
+                cpu_millicores=cores and cores * 1000, workspaces=workspaces
+            )
+            if tell:
+                passes.want_everywhere()
+
+    def open_or_close(self, pool: int, is_open: bool) -> bool:
+        return opening.set_open(self.stage.cast.admin, self.pools[pool], is_open=is_open)
+
+    def node_changes(self, node: int, ready: bool, gpus: int, tell: bool = True) -> None:
+        with transaction.atomic():
+            found = Node.objects.select_for_update().order_by("name")[node]
+            found.ready, found.allocatable = ready, found.allocatable | {GPU: gpus}
+            found.save()
+            if tell:
+                passes.on_capacity_changed(found.cluster)
+
+    def pod_is_seen(self, which: int) -> None:
+        claim = self.claim(which)
+        if claim.node:
+            pod = PodUsage(cluster=claim.pool.cluster, uid=str(claim.pk), node=claim.node, run=claim.pk)
+            pod.requests = {"cpu": 1000, GPU: claim.units}
+            PodUsage.objects.bulk_create([pod], ignore_conflicts=True)
+
+    def pods_are_gone(self) -> None:
+        """Those of runs that have ended."""
+        live = Claim.objects.filter(state="admitted").values("pk")
+        for cluster in Cluster.objects.all():
+            with transaction.atomic():
+                if PodUsage.objects.filter(cluster=cluster).exclude(run__in=live).delete()[0]:
+                    passes.on_capacity_changed(cluster)
+
+    def time_goes_by(self) -> None:
+        Claim.objects.exclude(not_before=None).update(not_before=LONG_AGO)
+        passes.on_tick()
+
+    def claim(self, which: int) -> Claim:
+        """As somebody read it before this batch; one that never was where there is none."""
+        return self.known[which % len(self.known)] if self.known else Claim(pool=self.pools[0])
+
+    # --- what must hold
+
+    def results_agree(self, before: dict[UUID, Claim], done: list[tuple[Operation, Future[Any]]]) -> None:
+        """The answers are those of some order, one after the other: an end has one winner, who lost had a reason."""
+        now = {claim.pk: claim for claim in Claim.objects.all()}
+        losers: list[tuple[Operation, UUID]] = []
+        for operation, future in done:
+            (name, arguments), error = operation, future.exception()
+            if name == "request":
+                self.request_agrees(arguments, error, before, now, future)
+            elif error is not None and not (name in ("renew", "send_back") and isinstance(error, Conflict)):
+                raise AssertionError(f"{operation} raised") from error
+            if name not in ("release", "renew", "send_back", "confirm_end"):
+                continue
+            claim = self.claim(arguments["which"])
+            if error is None and (successor := future.result()):
+                self.ends[claim.pk] += 1
+                if name in ("renew", "send_back"):
+                    self.succeeds(name, claim, now[successor.pk])
+            else:
+                losers.append((operation, claim.pk))
+        ended = {pk for pk, claim in now.items() if claim.state == "released"}
+        assert self.ends == dict.fromkeys(ended, 1), f"ended {self.ends}, released {ended}"
+        for (name, arguments), pk in losers:
+            never_ran = name in ("renew", "send_back") and pk in before and before[pk].state == "waiting"
+            undoubted = name == "confirm_end" and (pk not in before or not before[pk].end_unproven_since)
+            assert pk in ended or pk not in before or never_ran or undoubted, f"{name} {arguments} of {pk}"
+
+    def request_agrees(
+        self,
+        arguments: dict[str, Any],
+        error: BaseException | None,
+        before: dict[UUID, Claim],
+        now: dict[UUID, Claim],
+        future: Future[Any],
+    ) -> None:
+        if error is None:
+            assert future.result() in now and future.result() not in before
+            return
+        assert isinstance(error, Refusal), error
+        if isinstance(error, Conflict):
+            holder = uuid5(HOLDERS, str(arguments["holder"]))
+            assert any(claim.holder_id == holder for claim in now.values()), "refused beside nobody"
+
+    def succeeds(self, name: str, claim: Claim, successor: Claim) -> None:
+        assert (successor.holder_id, successor.units, successor.place) == (
+            claim.holder_id,
+            claim.units,
+            claim.place,
+        )
+        if name == "renew":
+            self.renewed.add(successor.pk)
+            assert successor.node == Claim.objects.get(pk=claim.pk).node
+
+    def told_as_it_is(self) -> None:
+        """Whoever listens heard each beginning and each end once."""
+        rows = Claim.objects.all()
+        assert self.told.admitted == dict.fromkeys((c.pk for c in rows if c.admitted_at), 1)
+        assert self.told.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
+
+    def becomes_quiet(self) -> None:
+        """Nobody asks for more; the workers do what is in their queue, and no tick comes to help."""
+        self.pods_are_gone()
+        if self.pass_was_lost:
+            Pool.objects.exclude(pass_queued_at=None).update(pass_queued_at=LONG_AGO)
+            passes.on_tick()
+            self.pass_was_lost = False
+        while OrmQ.objects.exists():
+            self.work()
+        assert not (left := beside_free_room()), (
+            f"waits beside free room: {[(str(c.pool), c.reason_code) for c in left]}"
+        )
+        self.told_as_it_is()
+
+
+class Told:
+    """What the room above heard."""
+
+    def __init__(self) -> None:
+        self.admitted: Counter[UUID] = Counter()
+        self.released: Counter[UUID] = Counter()
+        self._lock = threading.Lock()
+        signals.claim_admitted.connect(self.hear_admitted)
+        signals.claim_released.connect(self.hear_released)
+
+    def stop(self) -> None:
+        signals.claim_admitted.disconnect(self.hear_admitted)
+        signals.claim_released.disconnect(self.hear_released)
+
+    def hear_admitted(self, claim: Claim, **_: Any) -> None:
+        with self._lock:
+            self.admitted[claim.pk] += 1
+
+    def hear_released(self, claim: Claim, **_: Any) -> None:
+        with self._lock:
+            self.released[claim.pk] += 1
+
+
+def clear() -> None:
+    """As it was before the first example."""
+    for model in (Claim, PodUsage, OrmQ, AuditEntry):
+        model.objects.all().delete()
+    Pool.objects.update(is_open=True, pass_queued_at=None)
+    TenantLimit.objects.update(cpu_millicores=None, workspaces=None)
+    for node in Node.objects.all():
+        node.ready, node.allocatable = True, node.allocatable | {GPU: 4}
+        node.save()
+    for pool in Pool.objects.all():
+        pool.quotas.update(nominal_gpus=5)
+
+
+def in_order(claims: Any) -> list[Claim]:
+    """Those that are live first: they are chosen most."""
+    return sorted(claims, key=lambda claim: (claim.state == "released", claim.place, claim.created_at))
+
+
+def take_task() -> str | None:
+    """The pool of the oldest pass in the queue, as a worker takes it."""
+    with transaction.atomic():
+        row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
+        if row is None:
+            return None
+        pool: str = row.task["args"][0]
+        row.delete()
+        return pool
+
+
+def nothing_was_admitted_while_closed(renewed: set[UUID]) -> None:
+    """By the trail, whose lines are written under the lock that passes take."""
+    trail = list(AuditEntry.objects.filter(action__in=["pool.open", "pool.close"]).order_by("at"))
+    admitted = Claim.objects.exclude(pk__in=renewed).exclude(admitted_at=None)
+    for pk, pool, admitted_at in admitted.values_list("pk", "pool_id", "admitted_at"):
+        so_far = [
+            line.action
+            for line in trail
+            if line.target_id == str(pool) and line.at < (admitted_at or line.at)
+        ]
+        assert so_far[-1:] != ["pool.close"], f"{pk} was admitted to a pool that was out of use"
+
+
+@pytest.fixture
+def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
+    """Plays so many examples of so many batches; what was run."""
+    far = Cluster.objects.create(slug="far", name="Far")
+    gpu = Node.objects.get(name="gpu-1")
+    stage.node("gpu-far", cluster=far, labels=gpu.labels)
+    for pool in (stage.pool, stage.another_pool("b-shares-nodes"), stage.another_pool("c-far", cluster=far)):
+        for tenant in (stage.cast.demo, stage.cast.second):
+            stage.quota(5, tenant=tenant, pool=pool)
+    for tenant in (stage.cast.demo, stage.cast.second):
+        TenantLimit.objects.create(tenant=tenant)
+
+    with crew(THREADS) as threads:
+
+        def play(*, examples: int, steps: int) -> Counter[str]:
+            class Playing(ClaimsAtOnce):
+                ran: Counter[str] = Counter()
+
+            Playing.stage, Playing.crew = stage, threads
+            options = settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                database=None,
+                print_blob=False,
+                phases=[Phase.generate],  # threads repeat nothing exactly: to shrink would take minutes
+                suppress_health_check=list(HealthCheck),
+            )
+            run_state_machine_as_test(Playing, settings=options)
+            return Playing.ran
+
+        yield play
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once(at_once: Callable[..., Counter[str]]) -> None:
+    at_once(examples=4, steps=4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once_for_long(
+    at_once: Callable[..., Counter[str]], found: Callable[[str, str], None]
+) -> None:
+    ran = at_once(examples=25, steps=20)
+    found(
+        "claims: any operations in six threads at once",
+        f"{ran['examples']} examples, {ran['operations']} operations: nothing exceeded, ends told once",
+    )
