@@ -122,8 +122,8 @@ class PlayedApi:
             return None
         if "spec" in body:
             there["spec"].update(body["spec"])
-        for name in ("labels", "annotations"):
-            there["metadata"].setdefault(name, {}).update(body.get("metadata", {}).get(name, {}))
+        for part in ("labels", "annotations"):
+            there["metadata"].setdefault(part, {}).update(body.get("metadata", {}).get(part, {}))
         return deepcopy(there)
 
     # --- what the cluster does
