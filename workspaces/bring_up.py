@@ -23,7 +23,6 @@ from .models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Wor
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
     Object,
-    Object,
     Observation,
     Outcome,
     Seen,
@@ -31,7 +30,6 @@ from .observe import (
     accepted,
     end_proven,
     observe,
-    of_run,
     rejected,
     run_of,
     started_set,
@@ -52,7 +50,8 @@ INTERRUPTIONS_WITHIN = timedelta(minutes=10)
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
     """One pass: apply what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim)
-    seen, in_the_way = make(wanted, look_closely(workspace, api), api)
+    seen = pod_back(look_closely(workspace, api), wanted, api)
+    seen, in_the_way = make(wanted, seen, api)
     seen = set_aside_earlier(seen, workspace, api)
     keep_data(workspace, seen.volume_claims, api)
     alert_deleted(workspace, seen.volume_claims)
@@ -107,35 +106,48 @@ def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
     for body in manifests.volume_claims(wanted):
         name = body["metadata"]["name"]
-        if name not in claims:
+        if name in claims:
+            claims[name] = labels_back(claims[name], body["metadata"]["labels"], api)
+        else:
             claims[name] = make_claim(wanted.workspace, body, api)
     return replace(seen, volume_claims=list(claims.values()))
 
 
 def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
-    """The StatefulSet first and without its pod, so that all else can hang on it."""
-    there = seen.stateful_set
-    if there is None:
-        api.try_create(manifests.trial_pod(wanted))
-        there = api.apply(manifests.stateful_set(wanted, replicas=0))
+    """The StatefulSet first, so that all else can hang on it."""
+    there = seen.stateful_set or first_set(wanted, api)
     metadata = there["metadata"]
     if metadata.get("deletionTimestamp"):
         return seen  # an apply would be answered and lost; its end will be seen
-    if not of_run(there, str(wanted.run)):  # left by an earlier run: its pod must not be taken for this one's
+    if run_of(there) != str(wanted.run):  # left by an earlier run: its pod must not be taken for this one's
         api.delete(
             "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
         )
         return seen
+    there = labels_back(there, {**wanted.labels, RUN: str(wanted.run)}, api)
     service = apply_if_differs(manifests.service(wanted, there), seen.service, api)
     secret = api.get("Secret", wanted.namespace, wanted.name) if seen.stateful_set else None
     apply_if_differs(manifests.secret(wanted, there), secret, api)
     seen = replace(seen, stateful_set=there, service=service)
-    return seen if started_set(there, str(wanted.run)) else start_container(wanted, there, seen, api)
+    if not started_set(there, str(wanted.run)):
+        return start_container(wanted, there, seen, api)
+    if wanted.workspace.ready_at is None:  # a newer start script is not for what runs already
+        script = api.get("ConfigMap", wanted.namespace, wanted.name)
+        apply_if_differs(manifests.config_map(wanted, there), script, api)
+    return seen
+
+
+def first_set(wanted: Wanted, api: Api) -> Object:
+    """Without its pod; but one that a deleted set left behind is taken over, and runs on."""
+    if not wanted.workspace.pod_ended:
+        return api.apply(manifests.stateful_set(wanted, replicas=1))
+    api.try_create(manifests.trial_pod(wanted))
+    return api.apply(manifests.stateful_set(wanted, replicas=0))
 
 
 def start_container(wanted: Wanted, there: Object, seen: Seen, api: Api) -> Seen:
     """Its pod, once there is storage; which is kept before a pod can write to it."""
-    api.apply(manifests.config_map(wanted, there))
+    api.apply(manifests.stamped(manifests.config_map(wanted, there)))
     seen = look_at_storage(wanted.workspace, seen, api)
     keep_data(wanted.workspace, seen.volume_claims, api)
     if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
@@ -152,7 +164,7 @@ def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Ob
     digest = wanted["metadata"]["annotations"][HASH]
     if there is None or there["metadata"].get("annotations", {}).get(HASH) != digest:
         return api.apply(wanted)
-    return there
+    return labels_back(there, wanted["metadata"]["labels"], api)
 
 
 def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:

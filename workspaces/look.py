@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from clusters import labels
 from clusters.api import Api
 
 from .models import Workspace
 from .observe import Object, Seen, condition
+
+USUAL = timedelta(seconds=3)  # for a step
 
 
 def labels_of(workspace: Workspace) -> dict[str, str]:
@@ -19,23 +24,47 @@ def labels_of(workspace: Workspace) -> dict[str, str]:
 
 def look_at(workspace: Workspace, api: Api) -> Seen:
     """What is there now. The StatefulSet before the pods: if it is gone, none comes after those that are seen."""
-    namespace, ours = workspace.tenant.namespace, labels_of(workspace)
     return Seen(
-        stateful_set=api.get("StatefulSet", namespace, workspace.object_name),
-        pods=api.list("Pod", namespace=namespace, labels=ours),
-        volume_claims=api.list("PersistentVolumeClaim", namespace=namespace, labels=ours),
+        stateful_set=api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name),
+        pods=all_of("Pod", workspace, [] if workspace.pod_ended else [f"{workspace.object_name}-0"], api),
+        volume_claims=all_of("PersistentVolumeClaim", workspace, workspace.volumes, api),
     )
+
+
+def all_of(kind: str, workspace: Workspace, known: Iterable[str], api: Api) -> list[Object]:
+    """By label; and what is known to be there also by name, for a hand may have taken its labels off."""
+    namespace = workspace.tenant.namespace
+    found: list[Object] = [*api.list(kind, namespace=namespace, labels=labels_of(workspace))]
+    names = {body["metadata"]["name"] for body in found}
+    found += [
+        body for name in sorted({*known} - names) if (body := api.get(kind, namespace, name)) is not None
+    ]
+    return found
 
 
 def look_closely(workspace: Workspace, api: Api) -> Seen:
-    """And what a start waits for. Events are read only while something is not as it should be."""
+    """And what else a start waits for. Where there is no StatefulSet, no Service hangs on it."""
     seen = look_at(workspace, api)
-    seen = replace(
-        seen,
-        service=api.get("Service", workspace.tenant.namespace, workspace.object_name),
-        binding_modes=binding_modes(seen.volume_claims, api),
-    )
-    if settled(seen):
+    if seen.stateful_set is None:
+        return seen
+    service = api.get("Service", workspace.tenant.namespace, workspace.object_name)
+    return replace(seen, service=service, binding_modes=binding_modes(seen.volume_claims, api))
+
+
+def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
+    """Claims that were not bound, as they are by now."""
+    claims = seen.volume_claims
+    if any(claim.get("status", {}).get("phase") != "Bound" for claim in claims):
+        claims = api.list(
+            "PersistentVolumeClaim", namespace=workspace.tenant.namespace, labels=labels_of(workspace)
+        )
+    return replace(seen, volume_claims=claims, binding_modes=binding_modes(claims, api))
+
+
+def what_ails(workspace: Workspace, seen: Seen, api: Api) -> Seen:
+    """And what tells why it does not go on: read where the watch heard of a trouble, or a step takes long."""
+    is_slow = timezone.now() - workspace.step_since > USUAL
+    if settled(seen) or not (workspace.warned or is_slow):
         return seen
     return replace(seen, events=events_about(workspace, seen, api), node=node_of(seen, api))
 

@@ -169,6 +169,8 @@ class Workspace(models.Model):
     # Something may have changed: set with the first mark, cleared by the reconcile that saw the last one.
     dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
     dirty_marks = models.PositiveIntegerField(default=0)
+    # The cluster told of a trouble of this run: its events are read until it is ready.
+    warned = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name = _("workspace")

@@ -30,6 +30,11 @@ MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
 CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
 SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
 SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
+PULL_REASONS = {"Failed"}
+CREATE_REASONS = {"FailedCreate"}
+TROUBLE_REASONS = (
+    MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | PULL_REASONS | CREATE_REASONS
+)
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
 
@@ -148,9 +153,14 @@ def started_set(stateful_set: Object | None, run: str) -> bool:
     return bool(
         stateful_set
         and not stateful_set["metadata"].get("deletionTimestamp")
-        and stateful_set["metadata"]["labels"].get(RUN) == run
+        and run_of(stateful_set) == run
         and stateful_set["spec"].get("replicas") == 1
     )
+
+
+def run_of(stateful_set: Object) -> str:
+    """The run whose pod it makes; from there, since its own labels are easily taken off."""
+    return str(stateful_set["spec"]["template"]["metadata"]["labels"].get(RUN))
 
 
 def container_status(pod: Object) -> Object:
@@ -225,6 +235,11 @@ def address(service: Object | None, pod: Object | None, node_address: str = "") 
 # --- troubles
 
 
+def tells_trouble(event: Object) -> bool:
+    """Whether it may be what is in the way, by its reason."""
+    return event.get("reason") in TROUBLE_REASONS
+
+
 def trouble(seen: Seen) -> Trouble | None:
     """The first thing in the way, in the order in which a start meets them."""
     pod = seen.pod
@@ -232,7 +247,7 @@ def trouble(seen: Seen) -> Trouble | None:
     if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
         return found
     if pod is None:
-        return _from_events(seen, {"FailedCreate"}, "StatefulSet", "admission", Outcome.REQUEUE, 120)
+        return _from_events(seen, CREATE_REASONS, "StatefulSet", "admission", Outcome.REQUEUE, 120)
     if rejected(pod):
         text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
         return trouble_told("container", text, Outcome.REQUEUE, 120)
@@ -266,7 +281,7 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     if reason in AT_ONCE:
         return trouble_told("container", f"{reason}: {message}", Outcome.FAIL)
     if reason in IMAGE_TROUBLES:
-        return trouble_told("image", _fullest(seen, message, {"Failed"}), Outcome.FAIL, 300)
+        return trouble_told("image", _fullest(seen, message, PULL_REASONS), Outcome.FAIL, 300)
     if reason in CRASH_TROUBLES:
         return trouble_told("container", _crash(status, reason, message), Outcome.FAIL, 300)
     if not has_started(pod):

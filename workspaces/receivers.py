@@ -15,15 +15,19 @@ from clusters.models import Cluster
 
 from . import lifetime, tasks
 from .models import Workspace
+from .observe import tells_trouble
 
 # Events carry no labels of ours; the name of what they are about carries the id.
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 
 
 def on_object_changed(*, body: dict[str, Any], **_: object) -> None:
-    """Something of a workspace changed in the cluster."""
+    """Something of a workspace changed in the cluster. Of events only those of troubles: the others say nothing new."""
+    is_event = body.get("kind") == "Event"
+    if is_event and not tells_trouble(body):
+        return
     if (workspace_id := workspace_of(body)) is not None:
-        tasks.mark([workspace_id])
+        tasks.mark([workspace_id], warned=[workspace_id] if is_event else [])
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:

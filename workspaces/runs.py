@@ -24,6 +24,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.ending = ""
     workspace.failure = None
     workspace.troubles = {}
+    workspace.warned = False
     workspace.node = workspace.host = workspace.pod_uid = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.pod_ended = True

@@ -12,7 +12,7 @@ from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 
 from .live import changing
-from .look import labels_of
+from .look import all_of
 from .models import NO_DEADLINE, Desired, Event, Workspace
 from .observe import Object
 from .story import tell
@@ -84,9 +84,7 @@ def set_reclaim(volume: str, policy: str, api: Api) -> None:
 
 def delete_volumes(workspace: Workspace, api: Api) -> bool:
     """Delete home and disk with their data, as their person said. Whether anything is still there."""
-    claims = api.list(
-        "PersistentVolumeClaim", namespace=workspace.tenant.namespace, labels=labels_of(workspace)
-    )
+    claims = all_of("PersistentVolumeClaim", workspace, workspace.volumes, api)
     for claim in claims:
         metadata = claim["metadata"]
         if volume := claim["spec"].get("volumeName"):

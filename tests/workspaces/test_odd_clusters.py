@@ -200,7 +200,7 @@ def home(play: Play) -> dict[str, Any]:
 
 
 def test_a_volume_is_kept_before_a_pod_can_write_to_it(play: Play) -> None:
-    play.until(lambda _: bool(play.api.of("StatefulSet")))
+    play.until(lambda _: bool(play.api.of("Pod")))
     (volume,) = play.api.of("PersistentVolume")
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
     assert play.row.volumes == {home(play)["metadata"]["name"]: volume["metadata"]["name"]}
