@@ -2,16 +2,22 @@
 
 A message carries ids; the row is the truth. One that is lost (a dropped connection) is made good by `resync`,
 which tells every consumer to read its rows again.
+
+Channels' own layer in memory looks through all members of all groups at each message that somebody receives, and
+forgets members after a day. Here a member stays until it leaves, and a message costs what its own group takes.
 """
 
 import asyncio
 import json
 import logging
+import secrets
+from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from asgiref.sync import sync_to_async
-from channels.layers import InMemoryChannelLayer
+from channels.layers import BaseChannelLayer
 from django.db import connections
 
 log = logging.getLogger(__name__)
@@ -28,12 +34,19 @@ def connection_parameters() -> dict[str, Any]:
     return {k: v for k, v in parameters.items() if k not in ("cursor_factory", "context", "pool")}
 
 
-class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
+class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
     """A channel layer whose groups reach every process connected to the same database."""
 
+    extensions = ("groups",)
     _listener: asyncio.Task[None] | None = None
     _listening: asyncio.Event
     _delay_seconds = SHORTEST_DELAY_SECONDS
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._members: defaultdict[str, set[str]] = defaultdict(set)
+        self._joined: defaultdict[str, set[str]] = defaultdict(set)
+        self._queues: dict[str, asyncio.Queue[dict[str, Any]]] = {}
 
     def publish(self, group: str, message: dict[str, Any]) -> None:
         """Send from synchronous code: delivered when the caller's transaction commits, never on rollback."""
@@ -51,7 +64,36 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
             self._listening = asyncio.Event()
             self._listener = asyncio.create_task(self._listen())
         await asyncio.wait_for(self._listening.wait(), 10)
-        await super().group_add(group, channel)
+        self._members[group].add(channel)
+        self._joined[channel].add(group)
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        self._members[group].discard(channel)
+        if not self._members[group]:
+            del self._members[group]
+        self._joined[channel].discard(group)
+        if not self._joined[channel]:
+            del self._joined[channel]
+            self._queues.pop(channel, None)  # whoever left everything hears nothing more
+
+    async def new_channel(self, prefix: str = "specific") -> str:
+        return f"{prefix}.berth!{secrets.token_hex(8)}"
+
+    async def receive(self, channel: str) -> dict[str, Any]:
+        queue = self._queue(channel)
+        try:
+            return await queue.get()
+        finally:
+            if queue.empty():
+                self._queues.pop(channel, None)
+
+    def _queue(self, channel: str) -> asyncio.Queue[dict[str, Any]]:
+        return self._queues.setdefault(channel, asyncio.Queue(self.capacity))
+
+    def _hand_out(self, group: str, message: dict[str, Any]) -> None:
+        for channel in self._members.get(group, ()):
+            with suppress(asyncio.QueueFull):
+                self._queue(channel).put_nowait(message)
 
     async def _listen(self) -> None:
         while True:
@@ -68,13 +110,13 @@ class NotifyLayer(InMemoryChannelLayer):  # type: ignore[misc]
         async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as connection:
             await connection.execute(f"LISTEN {NOTIFY_CHANNEL}")
             if self._listening.is_set():
-                await self._resync()
+                self._resync()
             self._listening.set()
             self._delay_seconds = SHORTEST_DELAY_SECONDS
             async for notification in connection.notifies():
                 group, message = json.loads(notification.payload)
-                await super().group_send(group, message)
+                self._hand_out(group, message)
 
-    async def _resync(self) -> None:
-        for group in list(self.groups):
-            await super().group_send(group, {"type": "resync"})
+    def _resync(self) -> None:
+        for group in self._members:
+            self._hand_out(group, {"type": "resync"})

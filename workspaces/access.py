@@ -18,9 +18,13 @@ def visible(actor: Actor) -> QuerySet[Workspace]:
 
 
 def get(actor: Actor, workspace_id: UUID | str) -> Workspace:
-    """The workspace, or NotThere; a deleted one only for its own person."""
+    """The workspace, or NotThere."""
     related = ("tenant", "owner", "image", "pool__cluster", "flavor")
-    workspace = visible(actor).select_related(*related).filter(pk=workspace_id).first()
+    return require_there(actor, visible(actor).select_related(*related).filter(pk=workspace_id).first())
+
+
+def require_there(actor: Actor, workspace: Workspace | None) -> Workspace:
+    """Of what the actor may see: a deleted one is there only for its own person."""
     if workspace is None or (workspace.deleted_at and not is_own(actor, workspace)):
         raise NotThere("not_found", _("There is no such workspace."), _("Look in the list of workspaces."))
     return workspace

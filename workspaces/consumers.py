@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
 
+from channels.consumer import get_handler_name
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.utils import timezone
@@ -28,9 +29,10 @@ from accounts.models import APIToken, Scope, User
 from accounts.sign_in import person_of
 from quotas.live import GROUP as POOLS
 
-from . import access, logs, measures
-from .models import Event, Workspace
-from .representation import Json, event_json, with_related, workspace_json, workspaces_json
+from . import access, logs, measures, reading_together
+from .models import Workspace
+from .reading_together import EVENTS_AT_ONCE
+from .representation import Json, with_related, workspaces_json
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +43,6 @@ FAILED = 1011
 
 PING_SECONDS = 20
 SNAPSHOT_LIMIT = 500
-EVENTS_AT_ONCE = 500
 LOG_RETRY_SECONDS = 2
 
 
@@ -64,6 +65,10 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             job.cancel()
         for group in self._joined:
             await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def dispatch(self, message: Json) -> None:
+        """Channels' own also looks after database connections, in a thread: what is done here needs none."""
+        await getattr(self, get_handler_name(message))(message)
 
     async def receive(self, *_: Any, **__: Any) -> None:
         """Nobody has to say anything here; to stumble over what somebody does would leave all of this running."""
@@ -200,7 +205,7 @@ class WorkspaceList(Live):
     """All that the person may see: a snapshot, then each that changes."""
 
     async def connect(self) -> None:
-        self.changed: set[str] | None = None  # None: all, as a snapshot
+        self.changed: set[UUID] | None = None  # None: all, as a snapshot
         await super().connect()
 
     def groups_to_hear(self) -> set[str]:
@@ -214,8 +219,8 @@ class WorkspaceList(Live):
         if changed is None:
             await self.send_json(await database_sync_to_async(self.snapshot)())
         elif changed:
-            for workspace in await database_sync_to_async(self.read)(changed):
-                await self.send_json({"type": "workspace", "workspace": workspace})
+            for frame in await reading_together.changed((self.actor, changed)):
+                await self.send(frame)
 
     def snapshot(self) -> Json:
         rows = with_related(access.visible(self.actor)).filter(deleted_at__isnull=True)
@@ -226,12 +231,9 @@ class WorkspaceList(Live):
             "truncated": len(workspaces) > SNAPSHOT_LIMIT,
         }
 
-    def read(self, ids: set[str]) -> list[Json]:
-        return workspaces_json(with_related(access.visible(self.actor)).filter(pk__in=ids), self.actor)
-
     async def workspace_changed(self, message: Json) -> None:
         if self.changed is not None:
-            self.changed.add(message["id"])
+            self.changed.add(UUID(message["id"]))
         self.wake()
 
     async def resync(self, message: Json) -> None:
@@ -249,7 +251,7 @@ class OneWorkspace(Live):
     async def connect(self) -> None:
         after = query(self.scope).get("after", "")
         self.after = int(after) if after.isdecimal() and len(after) < 10 else 0
-        self.told: Json | None = None
+        self.told = ""
         await super().connect()
 
     @property
@@ -263,22 +265,18 @@ class OneWorkspace(Live):
 
     async def tell(self) -> None:
         while True:
-            workspace, events = await database_sync_to_async(self.read)()
-            for event in events:
-                await self.send_json({"type": "event", "event": event})
-                self.after = event["id"]
+            found = await reading_together.story((self.actor, self.workspace_id, self.after))
+            if isinstance(found, NotThere):
+                raise found
+            workspace, events = found
+            for number, frame in events:
+                await self.send(frame)
+                self.after = number
             if len(events) < EVENTS_AT_ONCE:
                 break
         if workspace != self.told:
-            await self.send_json({"type": "workspace", "workspace": workspace})
+            await self.send(workspace)
             self.told = workspace
-
-    def read(self) -> tuple[Json, list[Json]]:
-        """The row first: a client never hears of a state whose events it has not been told."""
-        workspace = access.get(self.actor, self.workspace_id)
-        described = workspace_json(workspace, self.actor)
-        events = Event.objects.filter(workspace=workspace, number__gt=self.after).order_by("number")
-        return described, [event_json(event) for event in events[:EVENTS_AT_ONCE]]
 
 
 class WorkspaceLog(Live):

@@ -5,7 +5,7 @@ What opens a workspace (the Jupyter link, the SSH endpoint, its environment) is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -45,12 +45,19 @@ def workspace_json(workspace: Workspace, actor: Actor) -> Json:
 def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]:
     """Many at once, with as many queries as for one. The rows come from `with_related`."""
     workspaces = list(workspaces)
+    describe = describing(workspaces)
+    return [describe(workspace, actor) for workspace in workspaces]
+
+
+def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], Json]:
+    """The JSON of any of these for anybody, without further queries."""
     queues = queues_of(workspace.run for workspace in workspaces if workspace.run)
     jump = known_jump()
-    return [
-        _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None, jump)
-        for workspace in workspaces
-    ]
+
+    def describe(workspace: Workspace, actor: Actor) -> Json:
+        return _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None, jump)
+
+    return describe
 
 
 def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jump: Jump | None) -> Json:

@@ -20,7 +20,7 @@ from accounts.signals import access_changed
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
-from workspaces import consumers, logs
+from workspaces import consumers, logs, reading_together
 from workspaces.live import changing
 from workspaces.models import Event, Phase, Workspace
 from workspaces.story import tell
@@ -181,7 +181,8 @@ async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(
 
 
 async def test_more_events_than_one_batch_come_in_order(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumers, "EVENTS_AT_ONCE", 3)
+    for module in (consumers, reading_together):
+        monkeypatch.setattr(module, "EVENTS_AT_ONCE", 3)
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(one(workspace), cast.bob) as communicator:
         heard = await communicator.hear_until(lambda frame: frame["type"] == "workspace")
@@ -216,13 +217,13 @@ async def test_many_changes_while_the_client_is_slow_are_told_once(
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     may_send = asyncio.Event()
     may_send.set()
-    send_json = consumers.WorkspaceList.send_json
+    send = consumers.WorkspaceList.send
 
-    async def slowly(self: Any, content: Any) -> None:
+    async def slowly(self: Any, *frames: Any, **others: Any) -> None:
         await may_send.wait()
-        await send_json(self, content)
+        await send(self, *frames, **others)
 
-    monkeypatch.setattr(consumers.WorkspaceList, "send_json", slowly)
+    monkeypatch.setattr(consumers.WorkspaceList, "send", slowly)
     async with socket(HOME, cast.bob) as communicator:
         await communicator.hear()
         may_send.clear()
