@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from tests.proof.life.faults import Faults
 from tests.proof.life.observer import Observer
 from tests.proof.life.office import Office
 from tests.proof.life.people import NO_ANSWER, Person
-from tests.proof.life.records import Heard, Records, Share, Workspace
+from tests.proof.life.records import Records, Share, Workspace
 from tests.proof.life.rows import QUOTAS, Rows
 from tests.proof.life.sockets import Sockets
 
@@ -197,11 +197,11 @@ class Day:
         """Faults end; everything comes to where it was to come, or says what is in its way."""
         self.faults.end()
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
-        until("all is at rest", lambda: not self.moving(), CALM_SECONDS, 1)
+        until_none("all is at rest", self.moving)
 
-    def moving(self) -> list[Workspace]:
+    def moving(self) -> list[str]:
         return [
-            row
+            described(row)
             for row in self.world.rows.workspaces().values()
             if row.deleted_at is None
             and (row.dirty_since or row.ending or (row.phase in MOVING and not row.troubles))
@@ -215,23 +215,24 @@ class Day:
                 path = f"workspaces/{row.id}/"
                 status, answer = admin("DELETE", path) if number % 2 else admin("POST", f"{path}stop/")
                 assert status in (200, 202), answer
-        until("all is stopped", lambda: not self.running(), CALM_SECONDS, 1)
+        until_none("all is stopped", self.running)
+        until_none("sockets have heard all", self.behind)
 
     def running(self) -> list[str]:
         return [
-            f"{row.id}: {row.phase} {row.message_code} {row.ending}"
+            described(row)
             for row in self.world.rows.workspaces().values()
             if row.deleted_at is None
             and (row.dirty_since or row.ending or row.phase not in ("stopped", "failed"))
         ]
 
-    def sockets_heard_all(self) -> list[Heard]:
+    def behind(self) -> list[str]:
         """Who stayed and has not heard the last line yet."""
-        rows = self.world.rows.workspaces()
+        last = {row.id: row.last_event for row in self.world.rows.workspaces().values()}
         return [
-            heard
+            f"{heard.who} at {heard.workspace}: {len(heard.events)} of {last[heard.workspace]}"
             for heard in self.sockets.heard
-            if heard.stayed and heard.refused is None and len(heard.events) < rows[heard.workspace].last_event
+            if heard.stayed and heard.refused is None and len(heard.events) < last[heard.workspace]
         ]
 
     def records(self) -> Records:
@@ -259,3 +260,19 @@ class Day:
             f"{r.sent:%H:%M:%S.%f} {r.who} {r.verb} {r.workspace} {r.body} -> {r.status}" for r in asked
         ]
         return "\n".join(lines)
+
+
+def described(row: Workspace) -> str:
+    return (
+        f"{row.id}: {row.phase} {row.message_code}, wanted {row.desired}, ending {row.ending or 'not'}, "
+        f"marked since {row.dirty_since}"
+    )
+
+
+def until_none(what: str, look: Callable[[], list[str]]) -> None:
+    """Until nobody is left of whom `look` tells; says who still is when that takes too long."""
+    deadline = time.monotonic() + CALM_SECONDS
+    while left := look():
+        if time.monotonic() > deadline:
+            raise AssertionError("\n".join([f"{what}: not within {CALM_SECONDS} s, but for", *left]))
+        time.sleep(0.5)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stack import until
 from tests.proof import invariants
 from tests.proof.life.day import Day, world_in
 from tests.proof.life.reckoning import reckon, unfulfilled
@@ -32,7 +31,6 @@ def test_after_a_wild_day_every_wish_and_every_second_is_accounted_for(
             day.calm_down()
             wrong = list(unfulfilled(day.records()))
             day.end_everything()
-            until("all sockets heard all", lambda: not day.sockets_heard_all(), 60)
             records = day.records()
             wrong += reckon(records) + invariants.check(world.stack)
         finally:
