@@ -160,8 +160,8 @@ class StateFilter(admin.SimpleListFilter):
         yield from others
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Finding]) -> QuerySet[Finding]:
-        if "/change/" in request.path:
-            return rows
+        if request.method == "POST":
+            return rows  # an action on rows that were chosen, in whatever state
         if self.value() == "accepted":
             return rows.filter(accepted_at__isnull=False, resolved_at__isnull=True)
         if self.value() == "over":
@@ -238,9 +238,9 @@ class FindingPage(ReadOnlyPage[Finding]):
         return words.whose(finding)
 
     @admin.display(description=gettext_lazy("what differs"))
-    def differs(self, finding: Finding) -> SafeString:
+    def differs(self, finding: Finding) -> SafeString | str:
         lines = words.what_differs(finding)
-        return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or format_html("–")
+        return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or "–"
 
     @admin.display(description=gettext_lazy("finding"))
     def told(self, finding: Finding) -> str:

@@ -68,7 +68,7 @@ def is_changed_by(row: Finding, one: Found, now: datetime) -> bool:
         row.data, row.digest = data_of(one), digest
         row.accepted_at = row.accepted_by = None
         is_changed = True
-    if row.confirmed_at is None and now - row.first_seen_at >= LASTS:
+    if row.confirmed_at is None and abs(now - row.first_seen_at) >= LASTS:
         row.confirmed_at = now
         is_changed = True
     return is_changed

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
+from monitoring.models import Finding, What
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
 from quotas.map_queries import why_of_others
@@ -47,7 +48,7 @@ class Wait:
 
 
 def overview() -> dict[str, Any]:
-    items = [*unreachable(), *lost(), *over_quota(), *failed(), *mail(), *unexplained()]
+    items = [*unreachable(), *lost(), *over_quota(), *drifted(), *failed(), *mail(), *unexplained()]
     return {
         "items": sorted(items, key=lambda item: item.level != "bad"),
         "waits": longest_waits(),
@@ -118,6 +119,20 @@ def failed() -> list[Item]:
             reverse("admin:workspaces_workspace_changelist") + "?phase__exact=failed",
         )
     ]
+
+
+def drifted() -> list[Item]:
+    """What was kept of deleted workspaces is kept on purpose: the page of drift shows it, nobody needs to hurry."""
+    count = Finding.objects.open().exclude(what=What.KEPT).count()
+    if not count:
+        return []
+    text = ngettext(
+        "%(count)d object in the clusters is not as Berth's rows say.",
+        "%(count)d objects in the clusters are not as Berth's rows say.",
+        count,
+    )
+    hint = _("Somebody changed, removed or left something there. Look at each; nothing is mended by itself.")
+    return [Item("warn", text % {"count": count}, hint, reverse("admin:monitoring_finding_changelist"))]
 
 
 def mail() -> list[Item]:

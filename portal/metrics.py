@@ -27,6 +27,7 @@ import clusters.measures
 import workspaces.measures
 from accounts.notices.models import Notice
 from clusters.models import UnknownCause, Watcher
+from monitoring.models import Finding, What
 from portal.health import parts_that_matter
 from quotas.models import Claim
 from vitals.figures import INFINITE, Counter, Histogram
@@ -62,6 +63,7 @@ class Rows(Collector):
         yield self._watchers()
         yield self._mails()
         yield from self._tasks()
+        yield self._drift()
         unexplained = UnknownCause.objects.aggregate(total=Sum("count"))["total"] or 0
         yield GaugeMetricFamily(
             "berth_unexplained_messages", "Messages of clusters that no rule explains.", value=unexplained
@@ -113,6 +115,15 @@ class Rows(Collector):
         return count, GaugeMetricFamily(
             "berth_tasks_oldest_seconds", "How long the first task has waited for a worker.", value=oldest
         )
+
+    def _drift(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(
+            "berth_drift_findings", "Where a cluster and the rows do not agree.", labels=["what"]
+        )
+        counted = dict(Finding.objects.open().order_by().values_list("what").annotate(Count("pk")))
+        for what in What.values:
+            family.add_metric([what], counted.get(what, 0))
+        return family
 
     def _watchers(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(

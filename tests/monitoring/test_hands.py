@@ -74,6 +74,7 @@ def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_
     assert told(workspace).count("drift_recreated") == 4
 
 
+@pytest.mark.slow
 def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
