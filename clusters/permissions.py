@@ -34,7 +34,7 @@ NEEDS = (
     Need("Node", ("get", *_FOLLOWED)),
     Need("Event", _FOLLOWED),
     Need("StorageClass", ("get", "list")),
-    Need("Pod", (*_FOLLOWED, *_APPLIED, "delete")),  # created in dry runs alone
+    Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),  # created in dry runs alone
     Need("Pod", ("get",), subresource="log"),
     # Workspaces.
     Need("StatefulSet", ("get", *_FOLLOWED, *_APPLIED, "delete")),
