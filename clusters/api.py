@@ -142,6 +142,12 @@ class Api:
             longest_line_bytes=LONGEST_LOG_LINE_BYTES,
         )
 
+    def ask_for_little(self, *, within_seconds: float) -> None:
+        """The smallest request that its store must answer."""
+        self._transport.request(
+            "GET", KINDS["Node"].path(None), query={"limit": 1}, read_timeout_seconds=within_seconds
+        )
+
     def version(self) -> str:
         """As in "v1.36.2"."""
         return str(self._transport.request("GET", "/version").get("gitVersion", ""))

@@ -9,6 +9,8 @@ from __future__ import annotations
 class ClusterError(Exception):
     """Either of the two below."""
 
+    retry_after_seconds: float | None = None
+
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message

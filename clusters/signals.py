@@ -13,5 +13,8 @@ capacity_changed = Signal()
 # Listed anew after a gap: whoever was missed must be looked at again. Arguments: cluster (Cluster).
 relisted = Signal()
 
+# It went away, or answers again: its row says which. Arguments: cluster (Cluster).
+reachability_changed = Signal()
+
 # Every five seconds while this process leads the watch: for periodic passes of the rooms above. No arguments.
 tick = Signal()

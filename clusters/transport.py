@@ -50,12 +50,13 @@ class Transport:
         accept: str | None = None,
         repeatable: bool = True,
         quotes_secrets: bool = False,
+        read_timeout_seconds: float = READ_TIMEOUT_SECONDS,
     ) -> Json:
         """The answer's JSON. `quotes_secrets`: a refusal may repeat what was sent; withhold its text."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 response = self._send(
-                    method, path, query, body, content_type, READ_TIMEOUT_SECONDS, accept=accept
+                    method, path, query, body, content_type, read_timeout_seconds, accept=accept
                 )
                 content = response.data
             except urllib3.exceptions.ProtocolError as error:

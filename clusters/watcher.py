@@ -18,10 +18,11 @@ from django.utils import timezone
 from clusters import measures, signals
 from clusters.announcements import Announcements, tell
 from clusters.connections import api_for
-from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable
+from clusters.errors import ClusterError, ClusterRefused
 from clusters.inventory import NodeTable, UsageTable
 from clusters.labels import INSTANCE, instance_selector
 from clusters.models import Cluster, Watcher
+from clusters.reachability import Probe
 from clusters.transport import Json, Lines, Objects
 from clusters.watching import Changed, Follower, Listed, Lost, Step
 
@@ -193,7 +194,7 @@ class ClusterWatch:
         self.cluster = cluster
         self._announcements = announcements
         self._lock = threading.Lock()
-        self._reachable: bool | None = None
+        self._probe = Probe(cluster, announcements)
         ours = instance_selector()
         source = LateApi(cluster)
         self._threads = [
@@ -206,10 +207,11 @@ class ClusterWatch:
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:
-        for thread in self._threads:
+        for thread in (self._probe, *self._threads):
             thread.start()
 
     def stop(self) -> None:
+        self._probe.stopped.set()
         for thread in self._threads:
             thread.follower.stop()
 
@@ -222,29 +224,13 @@ class ClusterWatch:
         """Told once all kinds were listed, and then after every gap of one."""
         if self._done_with(kind):
             self._announcements.add(signals.relisted, self.cluster)
-        if kind == "Node":
-            self._reached(None)
 
     def lost(self, kind: str, error: ClusterError) -> None:
-        """The nodes' watch judges for the cluster; one kind that is refused is no outage."""
+        """A kind that is refused is not waited for."""
         if isinstance(error, ClusterRefused):
             self._done_with(kind)
-        if kind == "Node":
-            self._reached(error if isinstance(error, ClusterUnavailable) else None)
 
     def _done_with(self, kind: str) -> bool:
         with self._lock:
             self._unlisted.discard(kind)
             return not self._unlisted
-
-    def _reached(self, error: ClusterUnavailable | None) -> None:
-        """Written once when it goes away, and once when it comes back."""
-        reachable = error is None
-        if reachable == self._reachable:
-            return
-        rows = Cluster.objects.filter(pk=self.cluster.pk, unreachable_since__isnull=not reachable)
-        if error is None:
-            rows.update(unreachable_since=None, unreachable_reason="")
-        else:
-            rows.update(unreachable_since=timezone.now(), unreachable_reason=error.message[:1000])
-        self._reachable = reachable

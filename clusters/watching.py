@@ -94,10 +94,11 @@ class Backoff:
     failures: int = 0
     jitter: Callable[[], float] = field(default=random.random, repr=False)
 
-    def next_seconds(self) -> float:
+    def next_seconds(self, *, at_least_seconds: float = 0.0) -> float:
+        """`at_least_seconds`: what the server asked for; one that asks for an hour is asked again before."""
         seconds: float = min(self.longest_seconds, self.shortest_seconds * 2 ** min(self.failures, 16))
         self.failures += 1
-        return seconds * (0.5 + self.jitter() / 2)
+        return max(seconds * (0.5 + self.jitter() / 2), min(at_least_seconds, self.longest_seconds))
 
     def reset(self) -> None:
         self.failures = 0
@@ -130,6 +131,7 @@ class Follower:
     def infinite(self) -> Iterator[Step]:
         """So simple that it is assumed to be right."""
         while not self.stopped.is_set():
+            asked_for_seconds = 0.0
             try:
                 yield from self.continuous()
             except Expired:
@@ -137,7 +139,8 @@ class Follower:
             except ClusterError as error:
                 if not self.stopped.is_set():
                     yield Lost(error)
-            self.stopped.wait(self.backoff.next_seconds())
+                asked_for_seconds = error.retry_after_seconds or 0.0
+            self.stopped.wait(self.backoff.next_seconds(at_least_seconds=asked_for_seconds))
 
     def continuous(self) -> Iterator[Step]:
         """List once, then watch from there, one request after the other."""

@@ -13,7 +13,7 @@ class WorkspacesConfig(AppConfig):
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.models import Cluster
-        from clusters.signals import object_changed, relisted, tick
+        from clusters.signals import object_changed, reachability_changed, relisted, tick
         from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
 
         from . import measures, notices, receivers, runs
@@ -26,6 +26,7 @@ class WorkspacesConfig(AppConfig):
         name_holders.connect(receivers.on_name_holders)
         object_changed.connect(receivers.on_object_changed)
         relisted.connect(receivers.on_relisted)
+        reachability_changed.connect(receivers.on_reachability_changed)
         tick.connect(receivers.on_tick)
         ssh_keys_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_ssh_keys_changed)

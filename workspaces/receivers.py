@@ -7,6 +7,7 @@ import time
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q
 
 from accounts.live import publish
@@ -14,7 +15,7 @@ from clusters import labels
 from clusters.models import Cluster
 
 from . import lifetime, tasks
-from .models import Workspace
+from .models import Phase, Workspace
 from .observe import tells_trouble
 
 # Events carry no labels of ours; the name of what they are about carries the id.
@@ -47,6 +48,17 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
     live = Q(desired="running") | ~Q(ending="")
     rows = Workspace.objects.filter(live, pool__cluster=cluster, deleted_at__isnull=True)
     tasks.mark(rows.values_list("pk", flat=True))
+
+
+def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
+    """What the pages of its workspaces say is another now."""
+    rows = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
+    with transaction.atomic():
+        for tenant in rows.values_list("tenant", flat=True).distinct().order_by():
+            publish(f"tenant.{tenant}", {"type": "resync"})
+        publish("staff", {"type": "resync"})
+        for pk in rows.exclude(phase__in=(Phase.STOPPED, Phase.FAILED)).values_list("pk", flat=True):
+            publish(f"workspace.{pk}", {"type": "resync"})
 
 
 def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:

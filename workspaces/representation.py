@@ -80,7 +80,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jum
         "priority": workspace.priority,
         "desired": workspace.desired,
         "phase": workspace.phase,
-        "message": story.sentence(workspace.message_code, workspace.message_data),
+        "message": message(workspace),
         "queue": queue_json(queue) if queue else None,
         "progress": {
             "step": workspace.step,
@@ -104,6 +104,14 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jum
         "idle": {"since": None, "stops_at": None, "busy_by": []},
         "last_event": workspace.last_event,
     }
+
+
+def message(workspace: Workspace) -> str:
+    """What is being done, or is in the way; what was last seen counts no more while its cluster does not answer."""
+    at_rest = workspace.deleted_at or workspace.phase in (Phase.STOPPED, Phase.FAILED)
+    if workspace.pool.cluster.unreachable_since and not at_rest:
+        return story.sentence("cluster_unavailable", {})
+    return story.sentence(workspace.message_code, workspace.message_data)
 
 
 def event_json(event: Event) -> Json:

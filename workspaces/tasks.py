@@ -41,7 +41,7 @@ def mark(ids: Iterable[UUID], *, warned: Iterable[UUID] = ()) -> None:
 
 def _locked(which: Q) -> QuerySet[Workspace]:
     """Before anything is decided, for a look may be settling; in one order, or two who mark many would deadlock."""
-    return Workspace.objects.select_for_update().filter(which).order_by("pk")
+    return Workspace.objects.select_for_update(of=("self",)).filter(which).order_by("pk")
 
 
 def _enqueue(ids: list[UUID]) -> None:
@@ -62,12 +62,16 @@ def reconcile(workspace_id: str) -> None:
 
 
 def periodic_pass(tick: int) -> None:
-    """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions."""
+    """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions.
+
+    Who is in a cluster that does not answer is looked at once it does.
+    """
     with transaction.atomic():
-        marked = Q(dirty_since__isnull=False)
+        marked = Q(dirty_since__isnull=False, pool__cluster__unreachable_since__isnull=True)
         lost = _locked(marked & ~about("dirty_since", timezone.now(), LOST_AFTER))
         _enqueue(list(lost.values_list("pk", flat=True)))
-    rows = Workspace.objects.filter(Q(phase__in=IN_TRANSITION) | ~Q(ending=""), dirty_since__isnull=True)
+    quiet = Q(dirty_since__isnull=True, pool__cluster__unreachable_since__isnull=True)
+    rows = Workspace.objects.filter(quiet, Q(phase__in=IN_TRANSITION) | ~Q(ending=""))
     mark(
         pk
         for pk, troubles, ending in rows.values_list("pk", "troubles", "ending")

@@ -1,0 +1,61 @@
+"""While a cluster does not answer: nobody calls it, everybody is told, and all goes on when it is back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from clusters.models import Cluster
+from tests.workspaces.play import Play
+from workspaces import lifecycle, tasks
+from workspaces.models import Workspace
+from workspaces.representation import message
+
+pytestmark = [pytest.mark.django_db]
+
+
+def goes_away() -> None:
+    Cluster.objects.update(unreachable_since=timezone.now(), unreachable_reason="no answer in time")
+
+
+def comes_back() -> None:
+    Cluster.objects.update(unreachable_since=None, unreachable_reason="")
+
+
+def test_nobody_calls_it_and_the_wish_stays(play: Play) -> None:
+    play.until_phase("ready")
+    goes_away()
+    play.fail_calls(AssertionError("it was called"))
+    lifecycle.stop(play.cast.alice, play.row)
+    play.look()
+    assert (play.row.phase, play.row.message_code) == ("stopping", "cluster_unavailable")
+    play.answer_calls()
+    comes_back()
+    play.until_phase("stopped")
+
+
+def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[str] = []
+    monkeypatch.setattr(tasks, "async_task", lambda name, key, **_: queued.append(key))
+    goes_away()
+    Workspace.objects.update(dirty_since=timezone.now() - timedelta(hours=1), dirty_marks=1)
+    tasks.periodic_pass(0)
+    assert queued == []
+    comes_back()
+    tasks.periodic_pass(0)
+    assert queued == [str(play.id)]
+
+
+def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
+    play.until_phase("ready")
+    goes_away()
+    assert message(play.row) == "The cluster does not answer at the moment."
+    comes_back()
+    lifecycle.stop(play.cast.alice, play.row)
+    play.until_phase("stopped")
+    goes_away()
+    assert message(play.row).startswith("Stopped.")
