@@ -2,10 +2,10 @@
 
 from django.dispatch import Signal
 
-# An object that carries our labels (or an event about one) was added, modified or deleted.
-# Arguments: cluster (Cluster), kind (str, as "Pod"), change ("ADDED" | "MODIFIED" | "DELETED"), body (dict,
-# raw JSON; of what vanished during a gap only kind, metadata and the last phase are known).
-object_changed = Signal()
+# Objects that carry our labels (or events about such) were added, modified or deleted.
+# Arguments: cluster (Cluster), changes (list of watching.Changed, one for each object; of what vanished during a gap
+# only kind, metadata and the last phase are known).
+objects_changed = Signal()
 
 # Nodes, or what pods take of them, changed: somebody who waits may fit now. Arguments: cluster (Cluster).
 capacity_changed = Signal()

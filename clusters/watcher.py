@@ -16,7 +16,8 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from django.utils import timezone
 
 from clusters import measures, signals
-from clusters.announcements import Announcements, tell
+from clusters.announcements import Announcements
+from clusters.changes import Changes
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.inventory import NodeTable, UsageTable
@@ -46,19 +47,18 @@ class Handler(Protocol):
 class Ours:
     """Objects of this installation: tell the rooms above."""
 
-    def __init__(self, cluster: Cluster, kind: str) -> None:
-        self.cluster = cluster
-        self.kind = kind
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
 
     def listed(self, step: Listed) -> None:
         for body in step.deleted:
-            self.forward("DELETED", body)
+            self.forward(Changed("DELETED", body))
 
     def changed(self, step: Changed) -> None:
-        self.forward(step.change, step.body)
+        self.forward(step)
 
-    def forward(self, change: str, body: Json) -> None:
-        tell(signals.object_changed, cluster=self.cluster, kind=self.kind, change=change, body=body)
+    def forward(self, step: Changed) -> None:
+        self._changes.add(step)
 
 
 class Events(Ours):
@@ -69,7 +69,7 @@ class Events(Ours):
 
     def changed(self, step: Changed) -> None:
         if step.change != "DELETED" and matters(step.body):
-            self.forward(step.change, step.body)
+            self.forward(step)
 
 
 class Nodes:
@@ -97,8 +97,11 @@ class Nodes:
 class Pods(Ours):
     """All pods: rows of what they take; and ours are told."""
 
-    def __init__(self, cluster: Cluster, announcements: Announcements, installation: str) -> None:
-        super().__init__(cluster, "Pod")
+    def __init__(
+        self, cluster: Cluster, announcements: Announcements, changes: Changes, installation: str
+    ) -> None:
+        super().__init__(changes)
+        self._cluster = cluster
         self._announcements = announcements
         self._installation = installation
         self._table = UsageTable(cluster, installation)
@@ -112,13 +115,13 @@ class Pods(Ours):
         self._tell(differs=self._table.remove(step.body) if deleted else self._table.put(step.body))
         super().changed(step)
 
-    def forward(self, change: str, body: Json) -> None:
-        if (body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation:
-            super().forward(change, body)
+    def forward(self, step: Changed) -> None:
+        if (step.body["metadata"].get("labels") or {}).get(INSTANCE) == self._installation:
+            super().forward(step)
 
     def _tell(self, *, differs: bool) -> None:
         if differs:
-            self._announcements.add(signals.capacity_changed, self.cluster)
+            self._announcements.add(signals.capacity_changed, self._cluster)
 
 
 def matters(event: Json) -> bool:
@@ -197,27 +200,30 @@ class ClusterWatch:
         self._probe = Probe(cluster, announcements)
         ours = instance_selector()
         source = LateApi(cluster)
+        self._changes = Changes(cluster)
+        pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
         self._threads = [
             KindThread(self, Follower(source, "Node"), Nodes(cluster, announcements)),
-            KindThread(self, Follower(source, "Pod"), Pods(cluster, announcements, ours[INSTANCE])),
-            KindThread(self, Follower(source, "Event", remembers=False), Events(cluster, "Event")),
+            KindThread(self, Follower(source, "Pod"), pods),
+            KindThread(self, Follower(source, "Event", remembers=False), Events(self._changes)),
         ]
         for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
-            self._threads.append(KindThread(self, Follower(source, kind, ours), Ours(cluster, kind)))
+            self._threads.append(KindThread(self, Follower(source, kind, ours), Ours(self._changes)))
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:
-        for thread in (self._probe, *self._threads):
+        for thread in (self._probe, self._changes, *self._threads):
             thread.start()
 
     def stop(self) -> None:
         self._probe.stopped.set()
         for thread in self._threads:
             thread.follower.stop()
+        self._changes.stop()
 
     def join(self, deadline: float) -> None:
         """Wait until they end, until then at most; a thread in the middle of a request ends with the process."""
-        for thread in self._threads:
+        for thread in (*self._threads, self._changes):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:

@@ -13,7 +13,7 @@ class WorkspacesConfig(AppConfig):
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.models import Cluster
-        from clusters.signals import object_changed, reachability_changed, relisted, tick
+        from clusters.signals import objects_changed, reachability_changed, relisted, tick
         from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
 
         from . import measures, notices, receivers, runs
@@ -24,7 +24,7 @@ class WorkspacesConfig(AppConfig):
         claim_released.connect(runs.on_released)
         claim_to_stop.connect(runs.on_to_stop)
         name_holders.connect(receivers.on_name_holders)
-        object_changed.connect(receivers.on_object_changed)
+        objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)
         reachability_changed.connect(receivers.on_reachability_changed)
         tick.connect(receivers.on_tick)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from django.db.models import Q
 from accounts.live import publish
 from clusters import labels
 from clusters.models import Cluster
+from clusters.watching import Changed
 
 from . import lifetime, tasks
 from .models import Phase, Workspace
@@ -22,13 +24,16 @@ from .observe import tells_trouble
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 
 
-def on_object_changed(*, body: dict[str, Any], **_: object) -> None:
-    """Something of a workspace changed in the cluster. Of events only those of troubles: the others say nothing new."""
-    is_event = body.get("kind") == "Event"
-    if is_event and not tells_trouble(body):
-        return
-    if (workspace_id := workspace_of(body)) is not None:
-        tasks.mark([workspace_id], warned=[workspace_id] if is_event else [])
+def on_objects_changed(*, changes: Sequence[Changed], **_: object) -> None:
+    """Something of workspaces changed in the cluster. Of events only those of troubles say more than the objects do."""
+    events, others = [], []
+    for body in (step.body for step in changes):
+        if body.get("kind") != "Event":
+            others.append(body)
+        elif tells_trouble(body):
+            events.append(body)
+    warned = {pk for body in events if (pk := workspace_of(body)) is not None}
+    tasks.mark(warned.union(pk for body in others if (pk := workspace_of(body)) is not None), warned=warned)
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:
@@ -47,7 +52,8 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
     """After a gap in the watch: whoever has, or had better not have, objects in the cluster."""
     live = Q(desired="running") | ~Q(ending="")
     rows = Workspace.objects.filter(live, pool__cluster=cluster, deleted_at__isnull=True)
-    tasks.mark(rows.values_list("pk", flat=True))
+    ids = list(rows.values_list("pk", flat=True))
+    tasks.mark(ids, warned=ids)  # what the cluster told in the gap is not known
 
 
 def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:

@@ -1,7 +1,8 @@
 """Bring one workspace's objects in the cluster to what its row wants, and its row to what the cluster shows.
 
 Level-triggered and idempotent: it may run twice, come late, or be killed anywhere. One at a time per workspace;
-whoever finds it busy leaves it alone, for the busy one goes round until no mark is left.
+whoever finds it busy leaves it alone. What is marked again while it is looked at goes to the end of the queue: the
+busier the workers are, the more changes one look answers.
 """
 
 from __future__ import annotations
@@ -30,24 +31,26 @@ log = logging.getLogger(__name__)
 
 
 def reconcile(workspace_id: UUID) -> None:
-    """Look at the workspace until no mark is left that came after the look began."""
+    """Look at the workspace once; again, behind all others, if a mark came after the look began."""
     with alone(workspace_id) as mine:
         if not mine:
             return
-        while (marks := pending_marks(workspace_id)) is not None:
-            try:
-                with measures.one_look():
-                    look(workspace_id)
-            except ClusterUnavailable as error:
-                log.warning("workspace %s: the cluster is away: %s", workspace_id, error.message)
-                note_unavailable(workspace_id)
-                return  # the mark stays: the periodic pass tries again
-            except ClusterRefused as refusal:
-                log.warning("workspace %s: the cluster refused: %s", workspace_id, refusal.message)
-                note_refused(workspace_id, refusal)
-                return
-            settle(workspace_id, marks)
-    if pending_marks(workspace_id) is not None:  # marked between the last look and the end of the lock
+        marks = pending_marks(workspace_id)
+        if marks is None:
+            return
+        try:
+            with measures.one_look():
+                look(workspace_id)
+        except ClusterUnavailable as error:
+            log.warning("workspace %s: the cluster is away: %s", workspace_id, error.message)
+            note_unavailable(workspace_id)
+            return  # the mark stays: the periodic pass tries again
+        except ClusterRefused as refusal:
+            log.warning("workspace %s: the cluster refused: %s", workspace_id, refusal.message)
+            note_refused(workspace_id, refusal)
+            return
+        settle(workspace_id, marks)
+    if pending_marks(workspace_id) is not None:
         tasks.reenqueue(workspace_id)
 
 

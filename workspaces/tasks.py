@@ -1,7 +1,7 @@
 """django-q2's way in, a few lines each; and how a workspace is marked to be looked at again.
 
-A mark outlives every crash: it is cleared only by a reconcile that began after it, and the periodic pass
-enqueues whoever stays marked for long.
+A mark outlives every crash: it is cleared only by a reconcile that began after it. A worker that begins enqueues what
+the one before it may have died with, and the periodic pass whoever stays marked for long.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ TICK_SECONDS = 5
 # A quiet transition is looked at every so many ticks, spread over them by id; one in trouble or ending at each.
 TICKS_BETWEEN_LOOKS = 6
 LOST_AFTER = timedelta(seconds=15)
+# More than all workers together take from the queue at once.
+IN_HAND_AT_MOST = 100
 IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 
 
@@ -31,8 +33,10 @@ def mark(ids: Iterable[UUID], *, warned: Iterable[UUID] = ()) -> None:
 
     `warned`: those among them of whose trouble the cluster told.
     """
+    if not (ids := list(ids)):
+        return
     with transaction.atomic():
-        marked = dict(_locked(Q(pk__in=list(ids))).values_list("pk", "dirty_since"))
+        marked = dict(_locked(Q(pk__in=ids)).values_list("pk", "dirty_since"))
         Workspace.objects.filter(pk__in=marked).update(
             dirty_marks=F("dirty_marks") + 1, warned=Q(warned=True) | Q(pk__in=list(warned))
         )
@@ -46,6 +50,10 @@ def _locked(which: Q) -> QuerySet[Workspace]:
 
 def _enqueue(ids: list[UUID]) -> None:
     Workspace.objects.filter(pk__in=ids).update(dirty_since=timezone.now())
+    _enqueue_looks(ids)
+
+
+def _enqueue_looks(ids: Iterable[UUID]) -> None:
     for workspace_id in ids:
         async_task("workspaces.tasks.reconcile", str(workspace_id), group="reconcile")
 
@@ -53,6 +61,15 @@ def _enqueue(ids: list[UUID]) -> None:
 def reenqueue(workspace_id: UUID) -> None:
     """Have a marked one looked at again, soon."""
     _enqueue([workspace_id])
+
+
+def on_worker_began(**_: object) -> None:
+    """Tasks are taken in the order of the marks, so those that died with a worker are of the oldest marks.
+
+    One that still waits in the queue is looked at once all the same: the second finds its mark answered.
+    """
+    marked = Workspace.objects.filter(dirty_since__isnull=False).order_by("dirty_since", "pk")
+    _enqueue_looks(marked.values_list("pk", flat=True)[:IN_HAND_AT_MOST])
 
 
 def reconcile(workspace_id: str) -> None:

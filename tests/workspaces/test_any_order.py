@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 
 from accounts.errors import Refusal
 from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.watching import Changed
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import make_cast
@@ -107,7 +108,7 @@ class AnyOrder(RuleBasedStateMachine):
     def watched(self, body: Any) -> None:
         """What the watcher does with every change, while it is there."""
         if self.watching:
-            receivers.on_object_changed(body=body)
+            receivers.on_objects_changed(changes=[Changed("MODIFIED", body)])
 
     def work(self) -> None:
         """What a worker does with the task that a mark enqueued."""
