@@ -55,7 +55,7 @@ for name, tenant, role in {people!r}:
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """
-PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, OFFICE_PAUSES_SECONDS = 0.8, 2.0, 4.0
+PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, OFFICE_PAUSES_SECONDS = 0.8, 3.0, 4.0
 CALM_SECONDS = 120
 MOVING = ("starting", "stopping", "deleting")
 
@@ -114,9 +114,13 @@ class Day:
         for name, tenant, manages in LAUNCHING:
             self.people.append(self._person(name, tenant, manages))
         self.people.append(self._person("dave", "demo", False, may_launch=False))
-        self.faults = Faults(
-            self.world.stack, self.world.kube, tuple(NODE_UNITS), Random(f"{self.seed} faults"), self.told
-        )
+        # Two at once: one fault meets what another has left.
+        self.faults = [
+            Faults(
+                self.world.stack, self.world.kube, tuple(NODE_UNITS), Random(f"{self.seed} {name}"), self.told
+            )
+            for name in ("a fault", "another fault")
+        ]
 
     def _person(self, name: str, tenant: str, manages: bool, may_launch: bool = True) -> Person:
         dice = Random(f"{self.seed} {name}")
@@ -131,7 +135,10 @@ class Day:
             threading.Thread(target=person.live, args=(ends_at, PERSON_PAUSES_SECONDS))
             for person in self.people
         ]
-        threads.append(threading.Thread(target=self.faults.happen, args=(ends_at, FAULT_PAUSES_SECONDS)))
+        threads += [
+            threading.Thread(target=faults.happen, args=(ends_at, FAULT_PAUSES_SECONDS))
+            for faults in self.faults
+        ]
         threads.append(threading.Thread(target=self.administer, args=(ends_at,)))
         for thread in threads:
             thread.start()
@@ -195,7 +202,7 @@ class Day:
 
     def calm_down(self) -> None:
         """Faults end; everything comes to where it was to come, or says what is in its way."""
-        self.faults.end()
+        self.world.stack.end_faults()
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
         until_none("all is at rest", self.moving)
 

@@ -69,10 +69,6 @@ class Faults:
                 kind()
             time.sleep(self.dice.expovariate(1 / pause_seconds))
 
-    def end(self) -> None:
-        status, answer = self.kube.call("DELETE", "/_faults")
-        assert status == 200, answer
-
     # --- processes
 
     def kill(self) -> None:
@@ -95,10 +91,9 @@ class Faults:
     def strike(self, lasting: float, **spec: Any) -> None:
         """On for so long."""
         self.told.append(f"{spec} for {lasting:.1f} s")
-        status, made = self.kube.call("POST", "/_faults", spec)
-        assert status < 300, made
+        number = self.stack.fault(**spec)
         time.sleep(lasting)
-        self.kube.call("DELETE", f"/_faults/{made['id']}")
+        self.stack.end_faults(number)
 
     def fail_calls(self) -> None:
         self.strike(self.dice.uniform(1, 5), match=BERTH, **self.dice.choice(CALLS))
@@ -112,7 +107,6 @@ class Faults:
     def spoil_image(self) -> None:
         error = self.dice.choice(["not-found", "unauthorized", "rate-limit", "timeout"])
         self.strike(self.dice.uniform(1, 4), image=IMAGE, error=error, seconds=0.2)
-        self.kube.call("POST", "/_faults", {"image": IMAGE})
 
     # --- by hand
 
