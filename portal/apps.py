@@ -7,16 +7,21 @@ class PortalConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        """What the rooms' lowest needs of one above it."""
+        """What rooms need of one above them."""
         from django_q.signals import post_spawn
 
         from accounts import sessions
         from accounts.notices import outbox
         from clusters.signals import tick
+        from portal import task_broker
+        from quotas import passes
         from vitals.pulse import beat_beside
+        from workspaces import tasks
 
         tick.connect(outbox.on_tick)
         tick.connect(sessions.forget_expired)
+        task_broker.began.connect(passes.on_worker_began)
+        task_broker.began.connect(tasks.on_worker_began)
         post_spawn.connect(lambda **_: beat_beside("worker"), weak=False)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from django.db import OperationalError, close_old_connections, connections
 from django.db.models.functions import Now
+from django.dispatch import Signal
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 
@@ -18,6 +19,8 @@ from portal.channel_layer import connection_parameters
 from vitals.pulse import beat_beside
 
 NOTIFY_CHANNEL = "berth_tasks"
+# The queue begins to be served; who served it before may have died with tasks in hand. No arguments.
+began = Signal()
 # A lock that lasts longer than any was set before the clock was set back.
 TAKE = """
 UPDATE django_q_ormq SET lock = statement_timestamp() + %(lock)s WHERE id = (
@@ -33,7 +36,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     """Enqueue notifies inside the caller's transaction; dequeue waits for that, at most the polling interval."""
 
     _connection: psycopg.Connection[Any] | None = None
-    _beats = False
+    _has_begun = False
 
     def enqueue(self, task: Any) -> Any:
         queued = self.get_connection().create(key=self.list_key, payload=task, lock=Now())
@@ -42,11 +45,12 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         return queued.pk
 
     def dequeue(self) -> Any:
-        if not self._beats:
-            beat_beside("queue")
-            self._beats = True
         try:
             connection = self._listen()
+            if not self._has_begun:
+                began.send(sender=NotifyBroker)
+                beat_beside("queue")
+                self._has_begun = True
             taken = self._take()
             if taken is None:
                 for _ in connection.notifies(timeout=Conf.POLL, stop_after=1):

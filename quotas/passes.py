@@ -57,6 +57,12 @@ def on_tick(**_: Any) -> None:
     _enqueue_for(Claim.objects.all())
 
 
+def on_worker_began(**_: Any) -> None:
+    """The worker before it may have died with a pass in hand, which its mark would keep away for ten seconds."""
+    Pool.objects.filter(pass_queued_at__isnull=False).update(pass_queued_at=None)
+    _enqueue_for(Claim.objects.all())
+
+
 def _enqueue_for(claims: QuerySet[Claim]) -> None:
     """A pass for every pool in which one of these waits."""
     waiting = claims.filter(state=Claim.State.WAITING)

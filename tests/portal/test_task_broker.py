@@ -9,6 +9,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from portal import task_broker
 from portal.task_broker import NotifyBroker
 from tests.workspaces.test_marks import elsewhere
 
@@ -41,6 +42,19 @@ def test_a_task_that_was_taken_before_the_clock_was_set_back_is_not_locked_for_a
     key = broker.enqueue("a task")
     OrmQ.objects.update(lock=timezone.now() + HOUR)
     assert broker._take() == [(key, "a task")]
+
+
+def test_whoever_begins_to_serve_the_queue_says_so_once(
+    broker: NotifyBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_broker, "beat_beside", lambda name: None)
+    told: list[object] = []
+    task_broker.began.connect(listener := lambda sender, **_: told.append(sender))
+    broker.enqueue("first")
+    broker.enqueue("second")
+    assert [broker.dequeue()[0][1], broker.dequeue()[0][1]] == ["first", "second"]
+    task_broker.began.disconnect(listener)
+    assert told == [NotifyBroker]
 
 
 def test_tasks_are_taken_in_order_and_each_by_one(broker: NotifyBroker) -> None:

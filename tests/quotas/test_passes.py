@@ -65,6 +65,18 @@ def test_what_comes_during_a_pass_wants_another(stage: Stage, enqueued: list[str
     assert enqueued == ["a100", "a100"]
 
 
+def test_a_worker_that_begins_wants_the_pass_that_the_last_one_died_with(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    stage.another_pool("idle")
+    stage.request()
+    enqueued.clear()
+    passes.on_tick()
+    assert enqueued == []
+    passes.on_worker_began()
+    assert enqueued == ["a100"]
+
+
 def test_a_release_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_waits(
     stage: Stage, enqueued: list[str]
 ) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
+from django_q.models import OrmQ
 
+from portal.task_broker import began
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from workspaces import reconcile as reconciling
@@ -61,6 +63,14 @@ def test_a_mark_that_nobody_answers_is_queued_again_even_if_the_clock_was_set_ba
     Workspace.objects.update(dirty_since=marked_at, dirty_marks=1)
     tasks.periodic_pass(0)
     assert (Workspace.objects.get().dirty_since != marked_at) is again
+
+
+def test_a_worker_that_begins_looks_at_once_at_what_the_last_one_died_with(cast: Cast) -> None:
+    marked = make_workspace(cast, cast.alice, name="marked")
+    make_workspace(cast, cast.alice, name="quiet")
+    Workspace.objects.filter(pk=marked.pk).update(dirty_since=timezone.now(), dirty_marks=1)
+    began.send(sender=None)
+    assert [queued.task["args"] for queued in OrmQ.objects.all()] == [(str(marked.pk),)]
 
 
 def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: Cast) -> None:
