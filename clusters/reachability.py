@@ -40,6 +40,7 @@ class Probe(threading.Thread):
     def run(self) -> None:
         pause_seconds = 0.0
         while not self.stopped.wait(pause_seconds):
+            close_old_connections()
             pause_seconds = self.step()
         connection.close()
 
@@ -47,7 +48,6 @@ class Probe(threading.Thread):
         """Ask once, write what differs; how long to wait before it is asked again."""
         error = self._failure()
         try:
-            close_old_connections()
             self._write(error)
         except (DatabaseError, InterfaceError):
             logger.warning("%s: the database is away", self.name)
