@@ -153,7 +153,8 @@ def web_command(port: int) -> tuple[str, ...]:
     """Nothing stands before it: who it is that connects is not to be read from headers that anybody may send."""
     options = ("--host", ports.LOOPBACK, "--port", str(port), "--timeout-graceful-shutdown", "1")
     quiet = ("--no-access-log", "--no-proxy-headers")
-    return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet)
+    sockets = ("--ws", "portal.sockets:Sockets", "--ws-per-message-deflate", "false")
+    return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet, *sockets)
 
 
 def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...]:
