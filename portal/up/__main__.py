@@ -137,11 +137,12 @@ def well(address: str) -> set[str]:
 
 
 def watch(supervisor: Supervisor, state: State) -> None:
-    """Stay in the foreground, and say when a part ended and was started again: of each, once in a while."""
+    """Stay in the foreground; no part is given up. Say when one was started again: of each, once in a while."""
     pids = {name: info["pid"] for name, info in supervisor.states().items()}
     quiet_until = dict.fromkeys(pids, 0.0)
     while True:
         time.sleep(1)
+        supervisor.start_given_up()
         for name, info in supervisor.states().items():
             if info["pid"] and info["pid"] != pids[name]:
                 pids[name] = info["pid"]

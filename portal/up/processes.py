@@ -12,6 +12,7 @@ import sys
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
@@ -64,7 +65,7 @@ environment={",".join(f'{name}="{escape(value)}"' for name, value in variables.i
 priority={priority}
 autostart=false
 autorestart=true
-startretries=20
+startretries=3
 stopsignal={program.stop_signal}
 stopwaitsecs={program.stop_seconds}
 killasgroup=true
@@ -150,6 +151,13 @@ class Supervisor:
 
     def start(self, name: str) -> None:
         self._call("startProcess", f"{self._programs[name].group}:{name}", False)
+
+    def start_given_up(self) -> None:
+        """Supervisor pauses longer from try to try and then gives up; a database may be away for longer than that."""
+        for name, info in self.states().items():
+            if info["statename"] == "FATAL":
+                with suppress(xmlrpc.client.Fault):  # it ended again at once
+                    self.start(name)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
         """Wait for the evidence that a part serves; refuse with its last words when it ended at once, twice.

@@ -125,6 +125,23 @@ def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp
         running.wait_for("one", serves.exists, 10)
 
 
+@pytest.mark.slow
+def test_a_part_that_failed_to_start_many_times_starts_when_what_it_needs_is_back(
+    state: State, tmp_path: Path
+) -> None:
+    needed, serves = tmp_path / "needed", tmp_path / "serves"
+    words = f"test -e {needed} && touch {serves} && exec sleep 60"
+    failing = Program("one", "one", ("sh", "-c", words), {})
+    environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
+    with Supervisor(state, tmp_path, [failing], environ) as running:
+        running.wait_until_up()
+        running.start("one")
+        eventually(lambda: running.statename("one") == "FATAL", 60)
+        needed.touch()
+        running.start_given_up()
+        eventually(serves.exists)
+
+
 def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:
     command = ("/a b/python", "-c", "print('50% \"done\"')")
     text = configuration(State(tmp_path), tmp_path, [Program("web", "portal", command, {"KEY": "100%"})])
