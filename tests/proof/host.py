@@ -1,0 +1,188 @@
+"""The machine below a running Berth: its database, its parts, its disk; and what people hear of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from portal.up import leftovers
+from tests.e2e.stack import Client, Stack, until
+
+Json = dict[str, Any]
+TENANT = "host"
+ENOUGH_SECONDS = 120
+SENTENCE = "The database could not take this right now."
+HINT = "Nothing was changed. Try again in a few seconds."
+
+
+@dataclass
+class Person:
+    """Somebody who asks again when told to, and remembers what they were told meanwhile."""
+
+    api: Client
+    told: set[str] = field(default_factory=set)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer, once it is one. Whatever else is said must be the sentence of a database that is away."""
+        key = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
+        deadline = time.monotonic() + ENOUGH_SECONDS
+        while True:
+            status, answer = self.api(method, path, body, key)
+            if status < 300:
+                return answer
+            assert status == 503, (method, path, status, answer)
+            assert (answer["error"]["message"], answer["error"]["hint"]) == (SENTENCE, HINT)
+            self.told.add(answer["error"]["message"])
+            assert time.monotonic() < deadline, f"{method} {path} is still refused"
+            time.sleep(0.3)
+
+    def launch(self, name: str) -> str:
+        body = {"tenant": TENANT, "name": name, "image": "jupyter", "flavor": "a100-1"}
+        return str(self.ask("POST", "workspaces/", body)["id"])
+
+    def launch_many(self, prefix: str, count: int) -> list[Future[str]]:
+        with ThreadPoolExecutor(count) as pool:
+            return [pool.submit(self.launch, f"{prefix}-{number}") for number in range(count)]
+
+    def phase(self, workspace: str) -> str:
+        return str(self.ask("GET", f"workspaces/{workspace}/")["phase"])
+
+    def sees(self, workspace: str, *phases: str) -> None:
+        """Waits until it is in one of these."""
+        until(f"it is {phases}", lambda: self.phase(workspace) in phases, ENOUGH_SECONDS, 0.3)
+
+    def sees_ready(self, workspaces: list[str]) -> None:
+        for workspace in workspaces:
+            self.sees(workspace, "ready")
+
+    def delete(self, workspaces: list[str]) -> None:
+        for workspace in workspaces:
+            self.ask("DELETE", f"workspaces/{workspace}/?delete_disk=true")
+        until("all is deleted", lambda: not self.ask("GET", f"workspaces/?tenant={TENANT}")["results"], 60)
+
+
+# --- parts
+
+
+def signal_part(stack: Stack, part: str, number: signal.Signals) -> None:
+    """To every process of it; its own supervisor sees nothing of a stop."""
+    for found in leftovers.marked(stack.folder, part):
+        with suppress(ProcessLookupError):
+            os.kill(found.pid, number)
+
+
+@contextmanager
+def stopped(stack: Stack, part: str) -> Iterator[None]:
+    """A part that hangs: alive, and silent."""
+    signal_part(stack, part, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_part(stack, part, signal.SIGCONT)
+
+
+# --- the database
+
+
+def end_database(stack: Stack, how: signal.Signals) -> None:
+    """SIGINT: “fast”, SIGQUIT: “immediate”, SIGKILL: as by the kernel. Supervisor starts it again."""
+    if how == signal.SIGKILL:
+        stack.kill("postgres")
+    else:
+        os.kill(stack.pid("postgres"), how)
+
+
+def end_connections(stack: Stack, query: str) -> int:
+    """End the server's side of those whose last statement begins so; how many there were."""
+    ended = stack.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND usename = current_user AND query LIKE %s",
+        f"{query}%",
+    )
+    return len(ended)
+
+
+@contextmanager
+def every_connection_taken(stack: Stack) -> Iterator[int]:
+    """By others, until there is not one more; Berth's own are ended again and again and find none."""
+    with ExitStack() as taken:
+        count = 0
+        try:
+            while True:
+                taken.enter_context(stack.database())
+                count += 1
+                if count == 5:
+                    end_connections(stack, "")  # from now on it is a race, which we go on running
+        except psycopg.OperationalError as full:
+            assert "too many" in str(full) or "remaining connection slots" in str(full), full
+        yield count
+
+
+# --- what open pages hear
+
+
+class Listener(threading.Thread):
+    """A page's socket of one workspace: reconnects as a page does, from the last event that it has."""
+
+    def __init__(self, stack: Stack, api: Client, workspace: str) -> None:
+        super().__init__(daemon=True)
+        self._stack, self._api, self.workspace = stack, api, workspace
+        self.numbers: list[int] = []
+        self.phase = ""
+        self.connections = 0
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopped.is_set():
+            with suppress(ConnectionClosed, OSError):
+                self._listen()
+
+    def _listen(self) -> None:
+        status, ticket = self._api("POST", "ws-tickets/")
+        if status >= 300:
+            time.sleep(0.3)
+            return
+        after = self.numbers[-1] if self.numbers else 0
+        path = f"/ws/workspaces/{self.workspace}/?after={after}&token={ticket['ticket']}"
+        with connect(self._stack.address.replace("http", "ws") + path) as socket:
+            self.connections += 1
+            while not self.stopped.is_set():
+                with suppress(TimeoutError):
+                    self._take(json.loads(socket.recv(timeout=0.5)))
+
+    def ends_with(self, last_event: int, phase: str) -> bool:
+        return self.numbers == list(range(1, last_event + 1)) and self.phase == phase
+
+    def _take(self, message: Json) -> None:
+        if message["type"] == "event":
+            self.numbers.append(message["event"]["id"])
+        elif message["type"] == "workspace":
+            self.phase = message["workspace"]["phase"]
+
+
+@contextmanager
+def listening(stack: Stack, person: Person, workspaces: list[str], each: int) -> Iterator[list[Listener]]:
+    listeners = [Listener(stack, person.api, one) for one in workspaces for _ in range(each)]
+    for listener in listeners:
+        listener.start()
+    until("all listen", lambda: all(listener.connections for listener in listeners), 60)
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.stopped.set()
+        for listener in listeners:
+            listener.join(10)
