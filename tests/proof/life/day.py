@@ -7,9 +7,9 @@ and faults, and not always in the same order.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,10 +20,10 @@ from tests.e2e.stack import PASSWORD, Client, Stack, until
 from tests.kube import Kube
 from tests.proof.life.faults import Faults
 from tests.proof.life.observer import Observer
-from tests.proof.life.office import Office
-from tests.proof.life.people import NO_ANSWER, Person
-from tests.proof.life.records import Records, Share, Workspace
-from tests.proof.life.rows import QUOTAS, Rows
+from tests.proof.life.office import Admin
+from tests.proof.life.people import Person
+from tests.proof.life.records import Records, Workspace
+from tests.proof.life.rows import Rows
 from tests.proof.life.sockets import Sockets
 
 NODE_UNITS = {"gpu-1": 4, "gpu-2": 4, "shared": 4}
@@ -55,7 +55,7 @@ for name, tenant, role in {people!r}:
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """
-PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, OFFICE_PAUSES_SECONDS = 0.8, 3.0, 4.0
+PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, ADMIN_PAUSES_SECONDS = 0.8, 3.0, 4.0
 CALM_SECONDS = 120
 MOVING = ("starting", "stopping", "deleting")
 
@@ -106,7 +106,6 @@ class Day:
     seed: int
     seconds: float
     people: list[Person] = field(default_factory=list)
-    shares: list[Share] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -121,6 +120,13 @@ class Day:
             )
             for name in ("a fault", "another fault")
         ]
+        self.admin = Admin(
+            self.world.stack.address,
+            PASSWORD,
+            self.world.rows.quotas(),
+            Random(f"{self.seed} admin"),
+            self.told,
+        )
 
     def _person(self, name: str, tenant: str, manages: bool, may_launch: bool = True) -> Person:
         dice = Random(f"{self.seed} {name}")
@@ -131,72 +137,12 @@ class Day:
         """Everybody at once, for so long."""
         self.sockets.start()
         ends_at = time.monotonic() + self.seconds
-        threads = [
-            threading.Thread(target=person.live, args=(ends_at, PERSON_PAUSES_SECONDS))
-            for person in self.people
-        ]
-        threads += [
-            threading.Thread(target=faults.happen, args=(ends_at, FAULT_PAUSES_SECONDS))
-            for faults in self.faults
-        ]
-        threads.append(threading.Thread(target=self.administer, args=(ends_at,)))
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def administer(self, until_then: float) -> None:
-        """Shares and pools, on the admin's pages; in the end all is as it was."""
-        dice = Random(f"{self.seed} office")
-        quotas = self.world.stack.rows(QUOTAS)
-        start = self.world.began
-        for quota in quotas:
-            units = quota["nominal_gpus"] * quota["units_per_gpu"]
-            self.shares.append(
-                Share(tenant=quota["tenant"], pool=quota["pool"], units=units, sent=start, answered=start)
-            )
-        office: Office | None = None
-        while time.monotonic() < until_then:
-            try:
-                office = office or Office(self.world.stack.address, "admin", PASSWORD)
-                self.administer_once(office, dice, quotas)
-            except NO_ANSWER:
-                office = None
-            time.sleep(dice.expovariate(1 / OFFICE_PAUSES_SECONDS))
-        office = until("the admin is signed in", self.signed_in, CALM_SECONDS, 0.5)
-        assert office is not None
-        for pool in {quota["pool_id"] for quota in quotas}:
-            office.set_open(pool, is_open=True)
-
-    def signed_in(self) -> Office | None:
-        try:
-            return Office(self.world.stack.address, "admin", PASSWORD)
-        except NO_ANSWER:
-            return None
-
-    def administer_once(self, office: Office, dice: Random, quotas: list[dict[str, object]]) -> None:
-        quota = dice.choice(quotas)
-        if dice.random() < 0.4:
-            is_open = dice.random() < 0.6
-            self.told.append(f"pool {quota['pool']} {'into' if is_open else 'out of'} use")
-            office.set_open(str(quota["pool_id"]), is_open=is_open)
-            return
-        gpus = dice.randint(1, 6)
-        sent = datetime.now(UTC)
-        self.told.append(f"{quota['tenant']} may use {gpus} GPUs of {quota['pool']}")
-        try:
-            office.set_share(str(quota["id"]), str(quota["tenant_id"]), str(quota["pool_id"]), gpus)
-        finally:  # without an answer it may be so all the same
-            units = gpus * int(str(quota["units_per_gpu"]))
-            self.shares.append(
-                Share(
-                    tenant=str(quota["tenant"]),
-                    pool=str(quota["pool"]),
-                    units=units,
-                    sent=sent,
-                    answered=datetime.now(UTC),
-                )
-            )
+        with ThreadPoolExecutor(max_workers=32) as everybody:
+            lives = [everybody.submit(person.live, ends_at, PERSON_PAUSES_SECONDS) for person in self.people]
+            lives += [everybody.submit(fault.happen, ends_at, FAULT_PAUSES_SECONDS) for fault in self.faults]
+            lives.append(everybody.submit(self.admin.live, ends_at, ADMIN_PAUSES_SECONDS))
+        for life in lives:
+            life.result()
 
     # --- quiet
 
@@ -204,6 +150,7 @@ class Day:
         """Faults end; everything comes to where it was to come, or says what is in its way."""
         self.world.stack.end_faults()
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
+        self.admin.open_all()
         until_none("all is at rest", self.moving)
 
     def moving(self) -> list[str]:
@@ -253,10 +200,12 @@ class Day:
             pods=list(self.world.observer.pods.values()),
             lived=self.world.observer.lived,
             heard=self.sockets.heard,
-            shares=self.shares,
+            shares=self.admin.shares,
             pool_units=POOL_UNITS,
             node_units=NODE_UNITS,
             left=self.world.observer.left(),
+            ssh_keys=rows.ssh_keys(),
+            let_in=self.world.observer.let_in(),
         )
 
     def story(self) -> str:

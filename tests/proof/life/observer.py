@@ -5,6 +5,7 @@ Faults of a day strike Berth's calls and watches alone, so that this record has 
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import threading
@@ -63,6 +64,15 @@ class Observer:
             for body in self.kube.get(path, labelSelector=OURS)["items"]
             if WORKSPACE in (labels := body["metadata"].get("labels") or {})
         ]
+
+    def let_in(self) -> dict[str, set[str]]:
+        """The SSH keys in each workspace's Secret."""
+        return {
+            labels[WORKSPACE]: set(base64.b64decode(keys).decode().splitlines())
+            for body in self.kube.get(LEFT["Secret"], labelSelector=OURS)["items"]
+            if WORKSPACE in (labels := body["metadata"].get("labels") or {})
+            and (keys := (body.get("data") or {}).get("authorized_keys")) is not None
+        }
 
     # --- one kind, followed
 

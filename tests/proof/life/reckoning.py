@@ -150,6 +150,14 @@ def unfulfilled(found: Records) -> Iterator[str]:
             yield f"lost: {last.who} wished {last.action} of {workspace.id}, which is to be {workspace.desired}"
 
 
+def wrong_keys(found: Records) -> Iterator[str]:
+    """At rest each workspace that runs lets in the keys that its person has: none less, and none that was removed."""
+    for workspace in found.workspaces.values():
+        wanted, there = found.ssh_keys.get(workspace.owner, set()), found.let_in.get(workspace.id, set())
+        if workspace.phase == "ready" and workspace.deleted_at is None and there != wanted:
+            yield f"lost: {workspace.id} lets {len(there)} keys in, {workspace.owner} has {len(wanted)} others"
+
+
 def verb_of(line: Audited) -> str:
     room, _, verb = line.action.partition(".")
     return verb if room == "workspace" else ""
@@ -228,12 +236,9 @@ def over_share(claims: Iterable[Claim], shares: Sequence[Share]) -> Iterator[str
 
 def most_at(at: datetime, given: Sequence[Share]) -> int:
     """The largest share that may have been in force then."""
-    possible = [
-        share.units
-        for share, following in zip(given, [*given[1:], None], strict=True)
-        if share.sent <= at and (following is None or following.answered + LONGEST_PASS > at)
-    ]
-    return max(possible, default=0)
+    over = [i for i, share in enumerate(given) if share.answered and share.answered + LONGEST_PASS <= at]
+    certain = over[-1] if over else 0
+    return max((share.units for share in given[certain:] if share.sent <= at), default=0)
 
 
 def peaks(moments: Iterable[tuple[datetime | None, datetime | None, int]]) -> Iterator[tuple[datetime, int]]:

@@ -85,14 +85,30 @@ class Audited:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quota:
+    """A tenant's share of a pool as a row, where a day begins."""
+
+    id: str
+    tenant: str
+    tenant_id: str
+    pool: str
+    pool_id: str
+    nominal_gpus: int
+    units_per_gpu: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Share:
-    """What an admin gave a tenant of a pool. It held at some moment after `sent`; at the latest from `answered` on."""
+    """What an admin gave a tenant of a pool: from some moment after `sent` on, at the latest from `answered`.
+
+    Where no answer came, perhaps never.
+    """
 
     tenant: str
     pool: str
     units: int
     sent: datetime
-    answered: datetime
+    answered: datetime | None
 
 
 @dataclass
@@ -150,3 +166,5 @@ class Records:
     pool_units: Mapping[str, int]
     node_units: Mapping[str, int]
     left: Sequence[tuple[str, str, str]]  # what the cluster has now: (kind, workspace, name)
+    ssh_keys: Mapping[str, set[str]]  # of each person
+    let_in: Mapping[str, set[str]]  # whose keys each workspace's Secret holds

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.e2e.stack import Stack
-from tests.proof.life.records import Audited, Claim, Event, Workspace
+from tests.proof.life.records import Audited, Claim, Event, Quota, Workspace
 
 WORKSPACES = """
     SELECT w.id::text, t.slug AS tenant, u.username AS owner, w.name, w.desired, w.phase, w.message_code, w.ending,
@@ -26,6 +26,9 @@ CLAIMS = """
 AUDIT = """
     SELECT at, actor_name AS who, action, target_id AS target, data
     FROM accounts_auditentry WHERE outcome = 'done' ORDER BY id
+"""
+SSH_KEYS = """
+    SELECT u.username AS who, k.public_key AS key FROM accounts_sshkey k JOIN accounts_user u ON u.id = k.user_id
 """
 QUOTAS = """
     SELECT q.id::text, t.slug AS tenant, p.slug AS pool, t.id::text AS tenant_id, p.id::text AS pool_id,
@@ -53,3 +56,12 @@ class Rows:
 
     def audit(self) -> list[Audited]:
         return [Audited(**row) for row in self.stack.rows(AUDIT)]
+
+    def ssh_keys(self) -> dict[str, set[str]]:
+        found = defaultdict[str, set[str]](set)
+        for row in self.stack.rows(SSH_KEYS):
+            found[row["who"]].add(row["key"])
+        return dict(found)
+
+    def quotas(self) -> list[Quota]:
+        return [Quota(**row) for row in self.stack.rows(QUOTAS)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.proof.life.reckoning import reckon, unfulfilled
+from tests.proof.life.reckoning import reckon, unfulfilled, wrong_keys
 from tests.proof.life.records import (
     Asked,
     Audited,
@@ -92,6 +92,8 @@ def good_day() -> Records:
         pool_units={"a100": 1},
         node_units={"gpu-1": 1},
         left=[("PersistentVolumeClaim", "w", "ws-w-home")],
+        ssh_keys={"alice": {"key"}},
+        let_in={"w": {"key"}},
     )  # fmt: skip
 
 
@@ -233,6 +235,13 @@ def test_it_finds(name: str) -> None:
 def test_it_finds_a_wish_that_is_forgotten() -> None:
     assert list(unfulfilled(row(desired="running")(good_day())))
     assert list(unfulfilled(replace(good_day(), audit=[])))
+
+
+@pytest.mark.parametrize("keys", [set(), {"key", "removed"}])
+def test_it_finds_keys_that_are_not_their_persons(keys: set[str]) -> None:
+    ready = row(phase="ready")(good_day())
+    assert list(wrong_keys(ready)) == []
+    assert list(wrong_keys(replace(ready, let_in={"w": keys})))
 
 
 def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
