@@ -108,7 +108,16 @@ TEMPLATES: list[dict[str, Any]] = [
 # --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
 # inherit one (it corrupts the protocol), and keep one connection each instead.
 DATABASES: dict[str, Any] = {"default": env.db_url("DATABASE_URL")}
-DATABASES["default"].setdefault("OPTIONS", {})
+# A machine that loses its power says no goodbye: what its sessions hold (rows, the lock of a look) is free after some
+# twenty seconds and not after TCP's two hours, and as soon everybody else notices that the database's machine is gone.
+DATABASES["default"]["OPTIONS"] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "options": "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3",
+    **DATABASES["default"].get("OPTIONS", {}),
+}
 if ROLE in ("web", "ssh-jump"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 12, "timeout": 10}
 else:
