@@ -6,13 +6,14 @@ What is in transition is no finding (its reconcile is at work), and neither is w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from clusters.labels import TENANT, WORKSPACE
+from workspaces.receivers import OBJECT_NAME
 
 from .models import What
 from .ownership import Difference, differences
@@ -24,8 +25,9 @@ FENCES = {
     "ServiceAccount": "workspace",
     "LimitRange": "berth",
     "NetworkPolicy": "berth",
-    "ResourceQuota": "berth",  # where its tenant has GPUs there
+    "ResourceQuota": "berth",
 }
+NOT_EVERYWHERE = "ResourceQuota"  # a backstop, made at the first launch after a tenant was given GPUs
 OF_A_RUN = ("StatefulSet", "Service", "Secret", "ConfigMap", "Pod")
 KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_A_RUN)
 
@@ -113,12 +115,9 @@ def thing_of(body: Object) -> Thing:
 
 
 def drift(
-    rows: Mapping[UUID, Row],
-    namespaces: Mapping[str, str],
-    with_gpus: Collection[str],
-    things: Iterable[Thing],
+    rows: Mapping[UUID, Row], namespaces: Mapping[str, str], things: Iterable[Thing]
 ) -> Iterator[Found]:
-    """`namespaces`: of all tenants, with their slugs; `with_gpus`: those whose tenant has GPUs in this cluster."""
+    """`namespaces`: of all tenants, with their slugs."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -128,7 +127,7 @@ def drift(
         if thing.goes:
             continue
         if thing.key.kind == "Namespace" and thing.key.name in namespaces:
-            fences |= fences_of(thing.key.name, has_gpus=thing.key.name in with_gpus)
+            fences |= fences_of(thing.key.name)
         found = judge(thing, rows, namespaces)
         if found is None:
             continue
@@ -143,25 +142,36 @@ def drift(
         yield Found(What.MISSING, key, tenant=namespaces[key.namespace])
 
 
-def fences_of(namespace: str, *, has_gpus: bool) -> set[Key]:
-    return {
-        Key(kind, namespace, name) for kind, name in FENCES.items() if has_gpus or kind != "ResourceQuota"
-    }
+def fences_of(namespace: str) -> set[Key]:
+    return {Key(kind, namespace, name) for kind, name in FENCES.items() if kind != NOT_EVERYWHERE}
 
 
 def judge(thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str]) -> Found | None:
-    """One object by itself."""
-    key, known = thing.key, uuid_of(thing.workspace)
+    """One object by itself. Where its name is what a row wants it is that row's, whatever its label says by now."""
+    key, labelled = thing.key, uuid_of(thing.workspace)
+    known = named_in(key.name) or labelled
     row = rows.get(known) if known else None
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
     if row is not None and row.state == State.MOVES:
         return None
-    of_a_workspace = row is not None and row.may_have(key)
-    if not (of_a_workspace if thing.workspace else is_of_a_tenant(key, namespaces)):
+    if row is not None and row.may_have(key):
+        changed = thing.differences if labelled == row.id else with_label(thing.differences)
+    elif not thing.workspace and is_of_a_tenant(key, namespaces):
+        changed = thing.differences
+    else:
         return Found(What.UNWANTED, key, thing.uid, known, tenant)
-    if thing.differences:
-        return Found(What.CHANGED, key, thing.uid, known, tenant, thing.differences)
-    return None
+    return Found(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
+
+
+def named_in(name: str) -> UUID | None:
+    found = OBJECT_NAME.match(name)
+    return UUID(found[1]) if found else None
+
+
+def with_label(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
+    """The label that says whose it is was taken away, if nobody set another."""
+    label = ("f:metadata", "f:labels", f"f:{WORKSPACE}")
+    return found if any(one.fields == label for one in found) else (*found, Difference(label))
 
 
 def is_of_a_tenant(key: Key, namespaces: Mapping[str, str]) -> bool:

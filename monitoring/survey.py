@@ -4,7 +4,7 @@ of nobody, which somebody deleted and whose end was seen, are let go: no row is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,6 @@ from accounts.models import Tenant
 from clusters.api import Api
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster
-from quotas.models import Quota
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.observe import end_proven
 from workspaces.proof import let_go
@@ -37,8 +36,9 @@ def survey(cluster: Cluster, api: Api) -> Seen:
     rows = rows_of(cluster)
     seen = Seen(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
-    found = drift(rows, namespaces(), with_gpus(cluster), things(api, seen, held))
-    seen.found = told_of_the_deleted(list(found))
+    found = list(drift(rows, namespaces(), things(api, seen, held)))
+    seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
+    seen.found = told_of_the_deleted([one for one in found if one.workspace not in seen.moving])
     let_go_of_nobodys(held, api)
     return seen
 
@@ -62,6 +62,12 @@ def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
     }
 
 
+def moved(cluster: Cluster, rows: Mapping[UUID, Row], ids: set[UUID]) -> set[UUID]:
+    """Workspaces whose rows became others while the objects were read: launched, stopped, deleted meanwhile."""
+    now = rows_of(cluster, *ids) if ids else {}
+    return {one for one in ids if now.get(one) != rows.get(one)}
+
+
 def state_in(phase: Phase, desired: Desired) -> State:
     if phase == Phase.READY and desired == Desired.RUNNING:
         return State.RUNS
@@ -70,12 +76,6 @@ def state_in(phase: Phase, desired: Desired) -> State:
 
 def namespaces() -> dict[str, str]:
     return {tenant.namespace: tenant.slug for tenant in Tenant.objects.only("slug")}
-
-
-def with_gpus(cluster: Cluster) -> set[str]:
-    quotas = Quota.objects.filter(pool__cluster=cluster).exclude(pool__resource_name="")
-    slugs = quotas.order_by().values_list("tenant__slug", flat=True).distinct()
-    return {Tenant(slug=slug).namespace for slug in slugs}
 
 
 def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:

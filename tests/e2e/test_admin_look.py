@@ -10,12 +10,13 @@ from playwright.sync_api import Browser, Page, ViewportSize
 
 from accounts.models import AuditEntry
 from clusters.models import Cluster, UnknownCause
+from monitoring.models import Finding, Look
 from quotas.models import Claim, Quota, TenantLimit
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.workspaces.made import make_workspace
-from workspaces.models import Phase
+from workspaces.models import Phase, Workspace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
@@ -44,12 +45,41 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     entry = AuditEntry.objects.create(
         action="quota.change", target_kind="quota", target_id=str(quota.pk), tenant=cast.demo, data=data
     )
+    Look.objects.create(cluster=cast.cluster, ended_at=timezone.now(), objects_seen=412)
+    finding = drifted(cast, running)
     return {
+        "monitoring/finding": finding.pk,
         "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
         "quotas/tenantlimit": limit.pk, "quotas/claim": running.run, "workspaces/image": cast.image.pk,
         "workspaces/workspace": running.pk,
     }  # fmt: skip
+
+
+def drifted(cast: Cast, running: Workspace) -> Finding:
+    """A long name, a long field, and a kept volume."""
+    now = timezone.now()
+    image = {
+        "path": "spec.template.spec.containers[name=workspace].image", "by": "kubectl-edit",
+        "at": "2026-01-01T00:00:00Z", "value": "registry.example.org/team/of/somebody/image:2",
+    }  # fmt: skip
+    given = {"cluster": cast.cluster, "namespace": cast.demo.namespace, "workspace": running, "uid": "uid"}
+    times = {"first_seen_at": now, "confirmed_at": now}
+    Finding.objects.create(
+        what="kept", kind="PersistentVolumeClaim", name=f"{running.object_name}-home", **given, **times
+    )
+    return Finding.objects.create(
+        what="changed", kind="StatefulSet", name=running.object_name, data={"fields": [image, image]},
+        **given, **times,
+    )  # fmt: skip
+
+
+def preview_of_deleted_data(page: Page) -> None:
+    page.goto("/admin/monitoring/finding/")
+    page.locator("tr", has_text="PersistentVolumeClaim").locator("input.action-select").check()
+    page.get_by_label("Action:").select_option("delete_data")
+    page.get_by_role("button", name="Go").click()
+    page.get_by_role("heading", name="Delete from the cluster, with the data").wait_for()
 
 
 def preview_of_a_deactivation(page: Page) -> None:
@@ -75,7 +105,7 @@ def test_of_a_cluster(page: Page) -> None:
 
 
 test_of_a_cluster.__test__ = False  # type: ignore[attr-defined]
-STEPS = (preview_of_a_deactivation, lowering_of_a_limit, test_of_a_cluster)
+STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit, test_of_a_cluster)
 
 
 @pytest.mark.slow
@@ -89,6 +119,7 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
         "",
         "quotas/quota/",
         "quotas/claim/",
+        "monitoring/finding/",
         "accounts/user/add/",
         *(f"{name}/{pk}/change/" for name, pk in rows.items()),
         f"quotas/quota/{rows['quotas/quota']}/history/",

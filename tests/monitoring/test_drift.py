@@ -44,7 +44,7 @@ def found(
     state: State, *bodies: dict[str, Any], volumes: frozenset[str] = frozenset()
 ) -> set[tuple[str, str, str]]:
     rows = {ID: Row(ID, NAMESPACE, state, volumes)}
-    findings = drift(rows, {NAMESPACE: "demo"}, {NAMESPACE}, map(thing_of, bodies))
+    findings = drift(rows, {NAMESPACE: "demo"}, map(thing_of, bodies))
     return {(str(one.what), one.key.kind, one.key.name) for one in findings}
 
 
@@ -107,15 +107,27 @@ def test_a_copy_beside_what_is_wanted_is_unwanted() -> None:
 
 def test_a_tenants_fences_are_wanted_where_its_namespace_is() -> None:
     namespace = body("Namespace", NAMESPACE, "")
-    assert found(State.RESTS, namespace) == {("missing", kind, name) for kind, name in FENCES.items()}
+    everywhere = set(FENCES.items()) - {("ResourceQuota", "berth")}
+    assert found(State.RESTS, namespace) == {("missing", kind, name) for kind, name in everywhere}
     assert found(State.RESTS) == set()
-    without_gpus = drift({}, {NAMESPACE: "demo"}, set(), [thing_of(namespace)])
-    assert "ResourceQuota" not in {one.key.kind for one in without_gpus}
+
+
+def test_what_lost_the_label_of_its_workspace_is_changed_and_never_unwanted() -> None:
+    run = of_a_run()
+    for label in ("", str(uuid4())):
+        unlabelled = body("Secret", f"ws-{ID}", label)
+        bodies = [unlabelled if one["kind"] == "Secret" else one for one in run]
+        assert found(State.RUNS, *bodies) == {("changed", "Secret", f"ws-{ID}")}
+    rows = {ID: Row(ID, NAMESPACE, State.RUNS)}
+    (one,) = (
+        each for each in drift(rows, {}, [thing_of(body("Secret", f"ws-{ID}", ""))]) if each.differences
+    )
+    assert [difference.path for difference in one.differences] == ["metadata.labels.berth.dev/workspace"]
 
 
 def test_a_finding_says_of_whose_tenant_and_workspace_it_is() -> None:
     rows = {ID: Row(ID, NAMESPACE, State.RUNS)}
-    findings = list(drift(rows, {NAMESPACE: "demo"}, set(), [thing_of(one) for one in of_a_run()[1:]]))
+    findings = list(drift(rows, {NAMESPACE: "demo"}, [thing_of(one) for one in of_a_run()[1:]]))
     assert [(one.what, one.key, one.workspace, one.tenant) for one in findings] == [
         (What.MISSING, Key("StatefulSet", NAMESPACE, f"ws-{ID}"), ID, "demo")
     ]
