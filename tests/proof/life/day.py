@@ -55,7 +55,7 @@ for name, tenant, role in {people!r}:
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """
-PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, ADMIN_PAUSES_SECONDS = 0.8, 3.0, 4.0
+PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, ADMIN_PAUSES_SECONDS = 0.5, 3.0, 4.0
 CALM_SECONDS = 120
 MOVING = ("starting", "stopping", "deleting")
 
