@@ -25,6 +25,7 @@ PHASES = (
     + 3 * [Phase.WAITING]
     + [Phase.STARTING, Phase.FAILED, Phase.DELETING]
 )
+FAILURE = {"code": "unknown", "data": {"raw": "Back-off pulling image"}, "at": "2026-01-01T00:00:00Z"}
 HOLDS = {Phase.READY, Phase.STARTING, Phase.DELETING}
 
 
@@ -66,7 +67,7 @@ def _workspace(cast: Cast, tenant: Tenant, owner: User, number: int) -> Workspac
         step=Step.READY if ready else Step.IMAGE, step_since=now, message_code="ready" if ready else "",
         node=f"node-{number % 500}" if phase in HOLDS else "", host="127.0.1.5" if ready else "",
         jupyter_port=8888 if ready else None, ssh_port=22 if ready else None, dirty_marks=number,
-        failure={"code": "unknown", "data": {"raw": "x"}, "at": "2026-01-01T00:00:00Z"} if phase == Phase.FAILED else None,
+        failure=FAILURE if phase == Phase.FAILED else None,
     )  # fmt: skip
 
 

@@ -1,0 +1,107 @@
+"""CPU of each part of a trial that nobody uses (played pods): with nothing, and with 50 ready workspaces"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+
+from tests.bench import Figure
+from tests.bench.parts import cpu_seconds, memory_mib
+from tests.e2e.stack import Stack, until
+
+RUNS = 3
+SECONDS = 20
+SETTLING_SECONDS = 12
+READY = 50
+PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
+NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
+STATEMENTS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+
+
+def measure() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        (folder / "nodes.yaml").write_text(NODES)
+        stack = Stack(
+            folder / "state",
+            BERTH_DEVCLUSTER_PODS="played",
+            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
+        )
+        stack.start()
+        try:
+            yield from _idle(stack, "with nothing")
+            _launch(stack)
+            yield from _idle(stack, f"with {READY} ready workspaces")
+            for part, pids in _parts(stack).items():
+                yield Figure(f"memory of {part}", sum(map(memory_mib, pids)), f"MiB in {len(pids)} processes")
+        finally:
+            stack.stop()
+
+
+def _idle(stack: Stack, what: str) -> Iterator[Figure]:
+    time.sleep(SETTLING_SECONDS)
+    for run in range(1, RUNS + 1):
+        pids = _parts(stack)
+        before, transactions, began = _spent(pids), _transactions(stack), time.monotonic()
+        time.sleep(SECONDS)
+        took = time.monotonic() - began
+        transactions = _transactions(stack) - transactions
+        spent = {part: seconds - before[part] for part, seconds in _spent(pids).items()}
+        for part, seconds in spent.items():
+            yield Figure(f"{what}, run {run}: {part}", seconds / took * 100, "% of a core")
+        yield Figure(f"{what}, run {run}: transactions", transactions / took * 60, "a minute")
+
+
+def _parts(stack: Stack) -> dict[str, list[int]]:
+    """The processes of each part, and what `make up` itself takes with its supervisor."""
+    assert stack.process is not None
+    parts = {part: _with_children(stack.pid(part)) for part in PARTS}
+    return parts | {"supervisor and make up": [stack.process.pid, stack.pid("supervisor")]}
+
+
+def _with_children(pid: int) -> list[int]:
+    """PostgreSQL's, too, which say in their environment no more whose they are."""
+    children = [
+        int(child)
+        for path in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in path.read_text().split()
+    ]
+    return [pid, *(one for child in children for one in _with_children(child))]
+
+
+def _spent(pids: dict[str, list[int]]) -> dict[str, float]:
+    return {part: sum(map(cpu_seconds, of_part)) for part, of_part in pids.items()}
+
+
+def _transactions(stack: Stack) -> int:
+    folder = stack.folder / "run" / "postgres"
+    with psycopg.connect(host=str(folder), user="berth", dbname="berth") as connection:
+        row = connection.execute(STATEMENTS).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def _launch(stack: Stack) -> None:
+    api = stack.client(stack.token("alice", "read", "workspaces"))
+
+    def launch(number: int) -> None:
+        size = {"pool": "cpu", "cpu": 1, "memory_mib": 1024}
+        status, answer = api(
+            "POST", "workspaces/", {"tenant": "demo", "name": f"run-{number}", "image": "jupyter", **size}
+        )
+        assert status == 201, answer
+
+    with ThreadPoolExecutor(8) as people:
+        list(people.map(launch, range(READY)))
+    until(
+        "all are ready",
+        lambda: len(api.everything("workspaces/?phase=ready&limit=500")) == READY,
+        150,
+        pause=0.5,
+    )

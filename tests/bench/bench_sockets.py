@@ -1,0 +1,230 @@
+"""A change in the cluster until the browsers' sockets told it, a third of the sockets abandoned half-open"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http.client import HTTPSConnection
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.bench import Figure
+from tests.bench.browsers import Browser
+from tests.bench.parts import cpu_seconds, memory_mib, spread
+from tests.e2e.stack import Stack, until
+from tests.kube import PATCHES, Kube
+
+WORKSPACE = "berth.dev/workspace"
+SIZES = (500, 2000)
+RUNS = 3
+CHANGES = 20
+TENANTS = 20
+WORKSPACES = 2  # of each tenant
+SOCKETS_OF_EACH = 4  # the list, the tenant's workspaces, the notices
+OPENED_AT_ONCE = 20
+# Berth pings every 20 s and waits as long for an answer; then they are gone.
+ENDED_WITHIN_SECONDS = 50
+NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
+SEED = f"""
+import json
+from accounts.models import Membership, Role, Tenant, User
+from accounts.access import Actor
+from tests.bench.crowd import session_of
+from workspaces.launch import LaunchSpec, launch
+from workspaces.sizing import SizeAsked
+found = []
+for t in range({TENANTS}):
+    tenant = Tenant.objects.create(slug=f"team-{{t}}", name=f"Team {{t}}")
+    people = User.objects.bulk_create(
+        User(username=f"person-{{t}}-{{n}}", email=f"p{{t}}.{{n}}@example.org")
+        for n in range({max(SIZES) // SOCKETS_OF_EACH // TENANTS})
+    )
+    Membership.objects.bulk_create(Membership(tenant=tenant, user=user, role=Role.MEMBER) for user in people)
+    made = [
+        launch(
+            Actor(people[n]),
+            LaunchSpec(
+                tenant=tenant.slug, name=f"run-{{n}}", image="jupyter",
+                size=SizeAsked(pool="cpu", cpu_millicores=1000, memory_mib=1024),
+            ),
+        )
+        for n in range({WORKSPACES})
+    ]
+    found.append([[str(workspace.pk) for workspace in made], [session_of(user) for user in people]])
+print(json.dumps(found))
+"""
+
+
+def measure() -> Iterator[Figure]:
+    with ExitStack() as until_done:
+        folder = Path(
+            until_done.enter_context(
+                tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True)
+            )
+        )
+        folder.chmod(0o711)
+        (folder / "nodes.yaml").write_text(NODES)
+        stack = Stack(
+            folder / "stack",
+            BERTH_DEVCLUSTER_PODS="played",
+            BERTH_DEVCLUSTER_NODES=str(folder / "nodes.yaml"),
+        )
+        stack.start()
+        until_done.callback(stack.stop)
+        teams = [Team(*team) for team in json.loads(stack.manage("shell", "-c", SEED).splitlines()[-1])]
+        api = stack.client(stack.token("admin", "read"))
+        until(
+            "all are ready",
+            lambda: len(api.everything("workspaces/?phase=ready&limit=500")) == TENANTS * WORKSPACES,
+            120,
+            pause=0.5,
+        )
+        for size in SIZES:
+            yield from asyncio.run(_with(stack, teams, size))
+
+
+@dataclass(frozen=True)
+class Team:
+    workspaces: list[str]
+    sessions: list[str]
+
+    def paths(self) -> list[str]:
+        return ["/ws/workspaces/", *(f"/ws/workspaces/{pk}/" for pk in self.workspaces), "/ws/notices/"]
+
+
+class Restarts:
+    """Containers that their node starts anew: each is a change that every page of the workspace shows."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        kube = Kube(kubeconfig)
+        found = kube.get("/api/v1/pods", labelSelector=WORKSPACE)["items"]
+        self._pods = {pod["metadata"]["labels"][WORKSPACE]: pod for pod in found}
+        self._numbers = count(1 + max(_status(pod)["restartCount"] for pod in found))
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        self._connection = HTTPSConnection(urlsplit(kube.url).netloc, context=trusting)
+        self._headers = {"Authorization": f"Bearer {kube.token}", "Content-Type": PATCHES["merge"]}
+
+    def restart(self, workspace: str) -> None:
+        metadata = self._pods[workspace]["metadata"]
+        status = _status(self._pods[workspace]) | {"restartCount": next(self._numbers)}
+        self._connection.request(
+            "PATCH",
+            f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status",
+            json.dumps({"status": {"containerStatuses": [status]}}),
+            self._headers,
+        )
+        answer = self._connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+
+
+def _status(pod: Any) -> dict[str, Any]:
+    found: dict[str, Any] = pod["status"]["containerStatuses"][0]
+    return found
+
+
+async def _with(stack: Stack, teams: Sequence[Team], size: int) -> list[Figure]:
+    web = stack.pid("web")
+    memory, files, spent, began = memory_mib(web), _open_files(web), cpu_seconds(web), time.monotonic()
+    browsers = await _open(stack, teams, size)
+    figures = [
+        Figure(f"{size} sockets: until all are open", time.monotonic() - began, "s"),
+        Figure(f"{size} sockets: CPU of web for each", (cpu_seconds(web) - spent) / size * 1000, "ms"),
+        Figure(f"{size} sockets: memory of web", memory_mib(web), f"MiB ({memory:.0f} before)"),
+    ]
+    abandoned, live = browsers[::3], [browser for n, browser in enumerate(browsers) if n % 3]
+    left_at = time.monotonic()
+    for n, browser in enumerate(abandoned):
+        browser.vanish() if n % 4 == 0 else browser.abandon()
+    restarts, changes = Restarts(stack.folder / "kubeconfig"), list[list[float]]()
+    for run in range(1, RUNS + 1):
+        spent = cpu_seconds(web)
+        changing = [(teams[n % len(teams)], run % WORKSPACES) for n in range(CHANGES)]
+        changes = [await _change(restarts, live, team, team.workspaces[which]) for team, which in changing]
+        spent, title = cpu_seconds(web) - spent, f"{size} sockets, run {run}"
+        figures += [
+            Figure(f"{title}: to the first socket, median", median(map(min, changes)) * 1000, "ms"),
+            *spread(f"{title}: to every socket", [lag for lags in changes for lag in lags]),
+            Figure(f"{title}: CPU of web for each change", spent / CHANGES * 1000, "ms"),
+        ]
+    kept = await _until_ended(web, files, len(live), left_at)
+    figures += [
+        Figure(f"{size} sockets: each change went to", sum(map(len, changes)) / CHANGES, "sockets"),
+        Figure(f"{size} sockets: {len(abandoned)} abandoned ones were kept for", kept, "s"),
+        Figure(f"{size} sockets: memory of web then", memory_mib(web), "MiB"),
+    ]
+    for browser in browsers:
+        browser.close()
+    return figures
+
+
+async def _open(stack: Stack, teams: Sequence[Team], size: int) -> list[Browser]:
+    wanted = [
+        (path, session)
+        for number in range(size // SOCKETS_OF_EACH // len(teams) + 1)
+        for team in teams
+        if number < len(team.sessions)
+        for session in (team.sessions[number],)
+        for path in team.paths()
+    ][:size]
+    waiting, browsers = iter(enumerate(wanted)), list[Browser]()
+
+    async def work() -> None:
+        for number, (path, session) in waiting:
+            browser = Browser(path, stack.address, session)
+            await browser.open("127.0.0.1", stack.port, reads_little=number % 2 == 0)
+            await asyncio.wait_for(browser.heard.wait(), 60)
+            browsers.append(browser)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(OPENED_AT_ONCE):
+            group.create_task(work())
+    return browsers
+
+
+async def _change(restarts: Restarts, live: Sequence[Browser], team: Team, workspace: str) -> list[float]:
+    """A workspace changes: how long until each socket that shows it was told."""
+    for browser in live:
+        browser.forget()
+    showing = [
+        browser
+        for browser in live
+        if browser.path == f"/ws/workspaces/{workspace}/"
+        or (browser.path == "/ws/workspaces/" and browser.session in team.sessions)
+    ]
+    lags: dict[Browser, float] = {}
+    began = time.monotonic()
+    await asyncio.to_thread(restarts.restart, workspace)
+    while len(lags) < len(showing):
+        assert time.monotonic() - began < 30, f"{len(lags)} of {len(showing)} sockets were told"
+        await asyncio.sleep(0.05)
+        for browser in showing:
+            for at, message in browser.messages():
+                if message["type"] == "event" or message.get("workspace", {}).get("id") == workspace:
+                    lags.setdefault(browser, at - began)
+    await asyncio.sleep(0.1)
+    return list(lags.values())
+
+
+async def _until_ended(web: int, before: int, live: int, left_at: float) -> float:
+    """How long the abandoned ones were kept."""
+    while _open_files(web) - before > live + 4:
+        assert time.monotonic() - left_at < ENDED_WITHIN_SECONDS, (
+            f"{_open_files(web) - before - live} are kept"
+        )
+        await asyncio.sleep(0.5)
+    return time.monotonic() - left_at
+
+
+def _open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
