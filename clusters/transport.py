@@ -69,10 +69,12 @@ class Transport:
             if response.status < 300:
                 return self._decoded(content)
             pause = _retry_after(response.headers)
-            if response.status == 429 and attempt < ATTEMPTS and pause <= LONGEST_PAUSE_SECONDS:
-                time.sleep(pause)
-                continue
-            raise answer_as_error(response.status, content, pause, quotes_secrets=quotes_secrets)
+            failure = answer_as_error(response.status, content, pause, quotes_secrets=quotes_secrets)
+            undone = response.status == 429 or (response.status >= 500 and repeatable)
+            passing = undone and isinstance(failure, ClusterUnavailable) and pause <= LONGEST_PAUSE_SECONDS
+            if not passing or attempt == ATTEMPTS:
+                raise failure
+            time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
     def stream(

@@ -22,6 +22,7 @@ from .look import look_at_storage, look_closely, what_ails
 from .models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Workspace
 from .namespaces import NamespaceTrouble, ensure_tenant
 from .observe import (
+    DELETED,
     Object,
     Observation,
     Outcome,
@@ -299,11 +300,13 @@ def pod_vanished(workspace: Workspace) -> None:
 
 
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
-    """Its pod ended unasked: it starts again under a new run if it had been ready, else the start failed."""
+    """Its pod ended unasked: it starts again under a new run if it had been ready or a hand took it, else the start
+    failed.
+    """
     data: dict[str, Any] = {"reason": observation.ended}
     if (why := observation.end_told) is not None:
         tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
-    if row.ready_at is not None:
+    if row.ready_at is not None or observation.ended == DELETED:
         tell(row, "interrupted", level=Event.Level.WARNING, **data)
         if interruptions(row) > MOST_INTERRUPTIONS:
             fail(row, Diagnosis(code="interrupted_often", data=data, known=True), timezone.now())

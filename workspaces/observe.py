@@ -37,6 +37,7 @@ TROUBLE_REASONS = (
 )
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
+DELETED = "Deleted"
 
 
 class Outcome(Enum):
@@ -194,7 +195,7 @@ def end_proven(pod: Object) -> bool:
 def end_reason(pod: Object) -> str:
     status = pod.get("status", {})
     ended = container_status(pod).get("state", {}).get("terminated", {})
-    deleted = "Deleted" if pod["metadata"].get("deletionTimestamp") else ""
+    deleted = DELETED if pod["metadata"].get("deletionTimestamp") else ""
     return str(status.get("reason") or deleted or ended.get("reason") or status.get("phase"))
 
 

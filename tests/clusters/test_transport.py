@@ -66,6 +66,18 @@ def test_a_reset_json_patch_is_not_sent_twice(served: tuple[Stub, Api]) -> None:
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])
+def test_a_servers_hiccup_is_tried_again_where_that_is_harmless(served: tuple[Stub, Api], code: int) -> None:
+    stub, api = served
+    hiccup = status(code, "InternalError", "etcd is slow")
+    stub.answers = [hiccup, hiccup, listed(pod("a", "1"))]
+    assert len(api.list("Pod")) == 1
+    stub.answers = [hiccup, listed()]
+    with pytest.raises(ClusterUnavailable):
+        api.json_patch("Pod", "n", "p", [{"op": "add", "path": "/metadata/finalizers/-", "value": "x"}])
+    assert stub.methods[3:] == ["PATCH"]
+
+
+@pytest.mark.parametrize("code", [500, 502, 503, 504])
 def test_a_server_in_trouble_means_try_again_later(served: tuple[Stub, Api], code: int) -> None:
     stub, api = served
     stub.answers = [status(code, "InternalError", "etcd is slow")]

@@ -57,3 +57,12 @@ def test_a_start_script_that_is_deleted_before_it_ran_is_made_again(play: Play) 
     del play.api.objects["ConfigMap", script["namespace"], script["name"]]
     play.until_phase("ready")
     assert play.api.of("ConfigMap")
+
+
+@pytest.mark.parametrize(("kind", "propagation"), [("Pod", "Background"), ("StatefulSet", "Foreground")])
+def test_a_start_whose_pod_a_hand_deletes_begins_anew(play: Play, kind: str, propagation: str) -> None:
+    play.until(lambda row: row.step in ("started", "mounts"))
+    body = play.api.of(kind)[0]["metadata"]
+    play.api.delete(kind, body["namespace"], body["name"], propagation=propagation)
+    play.until_phase("ready")
+    assert (play.told("interrupted"), play.told("ended_before_ready")) == (1, 0)
