@@ -40,7 +40,7 @@ HOLDERS = UUID("00000000-0000-4000-8000-000000000000")
 Operation = tuple[str, dict[str, Any]]
 
 
-def of(name: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Operation]:
+def of(name: str, /, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Operation]:
     return st.tuples(st.just(name), st.fixed_dictionaries(arguments))
 
 
