@@ -20,7 +20,7 @@ from accounts.errors import NotThere
 
 from .access import is_own, require_there
 from .models import Event, Workspace
-from .representation import describing, event_json, with_related
+from .representation import describing, event_json, joined
 
 EVENTS_AT_ONCE = 500
 
@@ -74,7 +74,7 @@ def frames_of(rows: Iterable[Workspace]) -> Callable[[Workspace, Actor], str]:
 def _rows(
     ids: Iterable[UUID], actors: Collection[Actor]
 ) -> tuple[dict[UUID, Workspace], Callable[..., bool]]:
-    rows = {row.pk: row for row in with_related(Workspace.objects.filter(pk__in=set(ids)))}
+    rows = {row.pk: row for row in joined(Workspace.objects.filter(pk__in=set(ids)))}
     return rows, sight(actors, {row.tenant_id for row in rows.values()})
 
 

@@ -38,6 +38,11 @@ def with_related(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
     return rows.select_related("secret").prefetch_related(*SHARED)
 
 
+def joined(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    """The same of few that are known by their ids, in one query."""
+    return rows.select_related("secret", *SHARED)
+
+
 def workspace_json(workspace: Workspace, actor: Actor) -> Json:
     return workspaces_json([workspace], actor)[0]
 
