@@ -152,8 +152,8 @@ def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bo
     actor.require(Scope.ADMIN)
     if why_not:
         raise Conflict("drift_cannot", why_not)
-    api = api_for(finding.cluster)
     try:
+        api = api_for(finding.cluster)
         if not is_still_so(finding, api):
             raise no_longer()
         tenant = Tenant.objects.filter(slug=finding.tenant_slug).first()

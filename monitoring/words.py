@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from .drift import FENCES
@@ -26,12 +29,14 @@ def what_differs(finding: Finding) -> list[str]:
 
 
 def _field(path: str, by: str, at: str, value: str | None) -> str:
-    facts = {"path": path, "by": by, "at": at, "value": value}
+    moment = parse_datetime(at)
+    told = date_format(localtime(moment), "DATETIME_FORMAT") if moment else at
+    facts = {"path": path, "by": by, "at": told, "value": value}
     if not by:
         return _("%(path)s was taken away.") % facts
     if value is None:
-        return _("%(by)s set %(path)s at %(at)s.") % facts
-    return _("%(by)s set %(path)s to %(value)s at %(at)s.") % facts
+        return _("%(by)s set %(path)s on %(at)s.") % facts
+    return _("%(by)s set %(path)s to %(value)s on %(at)s.") % facts
 
 
 def whose(finding: Finding) -> str:

@@ -88,6 +88,13 @@ def test_data_is_deleted_only_after_a_tick(cast: Cast, client: Client) -> None:
     assert Finding.objects.open().count() == 1
 
 
+def test_a_cluster_that_does_not_answer_leaves_the_finding_and_says_why(cast: Cast, client: Client) -> None:
+    left = finding(cast, "unwanted")
+    page = preview(client, PAGE, "delete_object", left)
+    assert "The cluster did not do it: No connection to main" in text_of(confirm(client, PAGE, page))
+    assert Finding.objects.open().get() == left
+
+
 def test_a_person_who_is_no_admin_sees_none_of_it(cast: Cast) -> None:
     row = finding(cast, "unwanted")
     client = Client()
