@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -118,10 +118,30 @@ class Stack:
         assert found is not None, f"{part} does not run"
         return found.pid
 
+    def runs(self, part: str) -> bool:
+        return leftovers.recorded(self.folder / "processes", part) is not None
+
     def kill(self, part: str) -> None:
         """SIGKILL it and what it started; supervisor starts it again."""
-        for found in leftovers.marked(self.folder, part):
-            os.kill(found.pid, signal.SIGKILL)
+        self.about_to_kill(part)()
+
+    def about_to_kill(self, *parts: str) -> Callable[[], None]:
+        """What kills them all at once: to look for their processes takes longer than many a moment lasts."""
+        found = [process for part in parts for process in leftovers.marked(self.folder, part)]
+
+        def kill() -> None:
+            for process in found:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+        return kill
+
+    def kill_everything(self) -> None:
+        """As a power loss would: all that runs of this state directory, `make up` itself first."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.about_to_kill("supervisor", "web", "worker", "watcher", "ssh-jump", "cluster", "postgres")()
 
     def manage(self, *arguments: str) -> str:
         """What a management command prints."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ STEPS = (
 class World:
     """Rows and objects, read at about the same time."""
 
-    workspaces: list[Row]
+    workspaces: Sequence[Row]
     claims: Mapping[str, list[Row]]  # by workspace
     events: Mapping[str, list[Row]]  # by workspace, in order
     objects: Mapping[str, Objects]  # by workspace; "" for what names none
@@ -67,7 +67,7 @@ def check(stack: Stack, only: Collection[str] | None = None) -> list[str]:
 
 def read(stack: Stack) -> World:
     workspaces = stack.rows("SELECT * FROM workspaces_workspace ORDER BY created_at")
-    claims, events = defaultdict(list), defaultdict(list)
+    claims, events = defaultdict[str, list[Row]](list), defaultdict[str, list[Row]](list)
     for claim in stack.rows(
         "SELECT c.*, p.resource_name FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id"
         " WHERE holder_kind = 'workspace' ORDER BY c.created_at"
@@ -78,7 +78,7 @@ def read(stack: Stack) -> World:
     return World(workspaces, claims, events, objects_by_workspace(stack))
 
 
-def objects_by_workspace(stack: Stack) -> dict[str, Objects]:
+def objects_by_workspace(stack: Stack) -> Mapping[str, Objects]:
     installation = stack.rows("SELECT id FROM clusters_installation")[0]["id"]
     ours = {"app.kubernetes.io/managed-by": "berth", "berth.dev/instance": str(installation)}
     found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {kind: [] for kind in KINDS})
