@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from clusters.api import Api
@@ -10,6 +12,7 @@ from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.stage import finding, look, look_for_a_while, shown
 from tests.workspaces.test_path import api, drive, house, in_phase, launched, told
+from workspaces.manifests import FINALIZER
 from workspaces.models import Workspace
 
 __all__ = ["api", "house"]
@@ -25,7 +28,7 @@ def patch(api: Api, workspace: Workspace, kind: str, **operations: object) -> No
     by_hand(api, kind, workspace.tenant.namespace, workspace.object_name, body)
 
 
-def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[dict[str, object]]) -> None:
+def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[dict[str, Any]]) -> None:
     """Under another manager's name."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("clusters.api.MANAGER", "kubectl-edit")
@@ -84,3 +87,34 @@ def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, 
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/third:1"})
     assert look(house.cluster) == {("changed", "StatefulSet", workspace.object_name)}
     assert told(workspace)[-1] == "drift_accepted"
+
+
+@pytest.mark.slow
+def test_a_pod_gets_its_finalizer_back_and_for_anything_else_the_workspace_restarts(
+    house: Cast, api: Api
+) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    namespace, name = house.demo.namespace, f"{workspace.object_name}-0"
+    api.merge_patch("Pod", namespace, name, {"metadata": {"finalizers": None}})
+    assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
+    assert deeds.recreate(house.admin, finding("Pod"))
+    (pod,) = api.list("Pod", namespace=namespace)
+    assert pod["metadata"]["finalizers"] == [FINALIZER]
+    assert look_for_a_while(house.cluster) == set()
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "berth.local/jupyter:1-other"}]
+    by_hand(api, "Pod", namespace, name, image)
+    assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
+    first_run = workspace.run
+    assert deeds.recreate(house.admin, finding("Pod"))
+    drive(workspace, lambda row: row.phase == "ready" and row.run != first_run)
+    assert told(workspace).count("restart_by_admin") == 1
+
+
+@pytest.mark.slow
+def test_what_lost_our_label_gets_it_back(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    label = [{"op": "remove", "path": "/metadata/labels/berth.dev~1workspace"}]
+    by_hand(api, "Secret", house.demo.namespace, workspace.object_name, label)
+    assert look_for_a_while(house.cluster) == {("changed", "Secret", workspace.object_name)}
+    assert deeds.recreate(house.admin, finding("Secret"))
+    assert look_for_a_while(house.cluster) == set()
