@@ -22,7 +22,7 @@ from workspaces.models import Workspace
 from workspaces.representation import with_related, workspace_json, workspaces_json
 
 Frame = dict[str, Any]
-SECONDS = 30
+SECONDS = 20
 # Which web process answers: each has a channel layer of its own.
 LAYER: ContextVar[NotifyLayer] = ContextVar("layer")
 

@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from accounts.notices import inbox
+from portal import channel_layer
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import in_thread
 from tests.workspaces.streams import ListReader, NoticeReader, Reader, StoryReader, web_processes
-from workspaces import consumers
+from workspaces import consumers, reading_together
 from workspaces.live import announce, changing
 from workspaces.models import Workspace
 from workspaces.story import tell
@@ -167,7 +168,7 @@ def end_listening(which: int | None) -> None:
         cursor.execute("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN berth_live%' ORDER BY pid")
         pids = [pid for (pid,) in cursor.fetchall()]
         for pid in pids if which is None else pids[which : which + 1]:
-            cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])  # and waits until it is gone
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +182,8 @@ async def every_page_ends_alike(
 ) -> Counter[str]:
     ran: Counter[str] = Counter()
     layers = web_processes(WEB_PROCESSES, monkeypatch)
-    monkeypatch.setattr(consumers, "EVENTS_AT_ONCE", 7)
+    for module in (consumers, reading_together):
+        monkeypatch.setattr(module, "EVENTS_AT_ONCE", 7)
     loop = asyncio.get_running_loop()
 
     @settings(
@@ -215,6 +217,27 @@ async def every_page_ends_alike(
 
     await asyncio.to_thread(play)
     return ran
+
+
+async def test_a_page_hears_what_happened_while_its_live_connection_was_away(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel_layer, "SHORTEST_DELAY_SECONDS", 0.3)
+    (layer,) = web_processes(1, monkeypatch)
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    pages = [StoryReader(cast.bob, layer, workspace, TOLD_BEFORE), ListReader(cast.bob, layer)]
+    for page in pages:
+        await page.opens()
+        await page.until_as_it_is()
+
+    def happen_meanwhile() -> None:
+        end_listening(None)
+        happen(workspace, "stopping", 3)
+
+    await in_thread(happen_meanwhile)()
+    for page in pages:
+        await page.until_as_it_is()
+        await page.leaves()
 
 
 async def test_every_page_ends_with_the_same_story(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
