@@ -1,0 +1,122 @@
+"""What `invariants` says of a world that is whole, and of one in which a single thing is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.proof.invariants import KINDS, STEPS, World, about, about_all
+from tests.proof.moments import PARTS, Case, cases, groups
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+Facts = dict[str, Any]
+
+
+def body(kind: str, name: str, **more: Any) -> Facts:
+    return {"kind": kind, "metadata": {"name": name, "labels": {"berth.dev/run": "r"}}, **more}
+
+
+def whole() -> Facts:
+    """One that is ready, with one GPU."""
+    pod = body("Pod", "ws-w-0", spec={"containers": [{"resources": {"requests": {"gpu": "1"}}}]})
+    pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    objects = {kind: [body(kind, "ws-w")] for kind in KINDS}
+    workspace: Facts = {
+        "id": "w",
+        "name": "w",
+        "phase": "ready",
+        "desired": "running",
+        "ending": "",
+        "run": "r",
+    }
+    workspace |= {"message_code": "ready", "failure": None, "dirty_since": None, "deleted_at": None}
+    workspace |= {"disk_mib": 0, "delete_disk": False, "volumes": {"ws-w-home": "pv"}, "last_event": 10}
+    claim: Facts = {"id": "r", "state": "admitted", "units": 1, "resource_name": "gpu"}
+    claim |= {"end_unproven_since": None, "released_at": None}
+    return {
+        "workspace": workspace,
+        "claims": [claim],
+        "events": [
+            {"number": number, "run": "r", "step": step, "level": "info"}
+            for number, step in enumerate(STEPS, start=1)
+        ],
+        "objects": objects | {"Pod": [pod], "PersistentVolumeClaim": [body("", "ws-w-home")]},
+        "strangers": {kind: [] for kind in KINDS},
+    }
+
+
+def wrong(facts: Facts) -> list[str]:
+    objects = {"w": facts["objects"], "gone": facts["strangers"]}
+    world = World([facts["workspace"]], {"w": facts["claims"]}, {"w": facts["events"]}, objects)
+    return [*about(facts["workspace"], world), *about_all(world)]
+
+
+def test_nothing_is_said_of_what_is_whole() -> None:
+    assert wrong(whole()) == []
+
+
+def at_rest(facts: Facts) -> Facts:
+    """Stopped, with what is kept."""
+    facts["workspace"] |= {"phase": "stopped", "desired": "stopped"}
+    facts["claims"][0] |= {"state": "released", "released_at": AT}
+    facts["objects"] |= {kind: [] for kind in KINDS if kind != "PersistentVolumeClaim"}
+    return facts
+
+
+def test_nothing_is_said_of_one_that_was_stopped_and_keeps_its_files() -> None:
+    assert wrong(at_rest(whole())) == []
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda f: f["workspace"].update(phase="starting"), "no rest"),
+        (lambda f: f["workspace"].update(phase="failed", desired="stopped"), "failed without a code"),
+        (lambda f: f["workspace"].update(ending="stop"), "still being ended"),
+        (lambda f: f["workspace"].update(dirty_since=AT), "is not answered"),
+        (lambda f: f["workspace"].update(desired="stopped"), "is ready and wanted stopped"),
+        (lambda f: f["objects"]["Pod"].append(f["objects"]["Pod"][0]), "has 2 Pod, not 1"),
+        (lambda f: f["objects"]["Secret"].clear(), "has 0 Secret, not 1"),
+        (
+            lambda f: f["objects"]["Pod"][0]["metadata"]["labels"].update({"berth.dev/run": "o"}),
+            "is of run o",
+        ),
+        (lambda f: f["objects"]["Pod"][0]["status"].update(conditions=[]), "ready and its pod is not"),
+        (lambda f: f["objects"]["Service"][0]["metadata"].update(deletionTimestamp="t"), "being deleted"),
+        (lambda f: f["objects"]["PersistentVolumeClaim"].clear(), "lost what is kept"),
+        (lambda f: f["objects"]["PersistentVolumeClaim"].append(body("", "ws-w-x")), "of nobody: ws-w-x"),
+        (lambda f: f["claims"].append(f["claims"][0]), "live claims ['admitted', 'admitted']"),
+        (lambda f: f["claims"][0].update(state="released", released_at=AT), "live claims []"),
+        (lambda f: f["claims"][0].update(id="o"), "is not its run"),
+        (lambda f: f["claims"][0].update(units=2), "of 2 units, and its pods hold 1"),
+        (lambda f: f["claims"][0].update(end_unproven_since=AT), "in doubt"),
+        (lambda f: f["events"].pop(4), "its events are"),
+        (lambda f: f["events"][3].update(step="disk"), "told its steps as"),
+        (lambda f: f["strangers"]["Secret"].append(body("Secret", "ws-x")), "Secret ws-x belongs to no row"),
+        (
+            lambda f: (to_rest(f), f["objects"]["Pod"].append(whole()["objects"]["Pod"][0])),
+            "has 1 Pod, not 0",
+        ),
+        (
+            lambda f: at_rest(f)["workspace"].update(deleted_at=AT, desired="deleted", delete_disk=True),
+            "deleted with its files, and these are left",
+        ),
+    ],
+)
+def test_what_is_not_whole_is_said(break_it: Callable[[Facts], object], said: str) -> None:
+    break_it(facts := deepcopy(whole()))
+    assert any(said in sentence for sentence in wrong(facts)), wrong(facts)
+
+
+@pytest.mark.parametrize("killed", [("web",), ("worker",), ("watcher",), PARTS])
+def test_every_moment_is_in_one_group_and_no_group_needs_more_workers_than_there_are(killed: Any) -> None:
+    served = [case for group in groups(*killed) for case in group]
+    assert sorted(map(str, served)) == sorted(map(str, cases(*killed)))
+    for group in groups(*killed):
+        assert sum(case.takes_a_worker for case in group) <= 2
+        assert not any(case.is_trigger for case in group[:-1])
+    assert isinstance(served[0], Case)
