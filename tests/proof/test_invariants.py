@@ -98,7 +98,7 @@ def test_nothing_is_said_of_one_that_was_stopped_and_keeps_its_files() -> None:
         (lambda f: f["events"][3].update(step="disk"), "told its steps as"),
         (lambda f: f["strangers"]["Secret"].append(body("Secret", "ws-x")), "Secret ws-x belongs to no row"),
         (
-            lambda f: (to_rest(f), f["objects"]["Pod"].append(whole()["objects"]["Pod"][0])),
+            lambda f: at_rest(f)["objects"]["Pod"].append(whole()["objects"]["Pod"][0]),
             "has 1 Pod, not 0",
         ),
         (
