@@ -5,8 +5,8 @@ Applies are server-side with one field manager, forced: what Berth owns is set b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS
@@ -18,6 +18,9 @@ FOLLOW_TIMEOUT_SECONDS = 300.0
 # A list of metadata alone: a server that cannot answers 406, and never with whole objects in its place.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 LONGEST_LOG_LINE_BYTES = 64 * 2**10
+
+
+Kept = TypeVar("Kept")
 
 
 class Api:
@@ -45,7 +48,9 @@ class Api:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> Objects:
-        return self.list_with_version(kind, namespace=namespace, labels=labels, fields=fields)[0]
+        return self.list_with_version(
+            kind, namespace=namespace, labels=labels, fields=fields, keep=_all_of_it
+        )[0]
 
     def list_with_version(
         self,
@@ -54,10 +59,14 @@ class Api:
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
-    ) -> tuple[Objects, str]:
-        """All objects, page by page, and the resource version to watch from."""
+        keep: Callable[[Json], Kept],
+    ) -> tuple[list[Kept], str]:
+        """What to keep of each object, as its page comes, and the resource version to watch from.
+
+        Five thousand pods take 300 MiB as JSON; a page at most is held.
+        """
         query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
-        objects: Objects = []
+        kept: list[Kept] = []
         while True:
             try:
                 page = self._transport.request("GET", KINDS[kind].path(namespace), query=query)
@@ -65,17 +74,16 @@ class Api:
                 if refused.status != 410 or "continue" not in query:
                     raise
                 # The pages' snapshot was compacted away while we read: once more, in one piece.
-                objects, query = [], _selectors(labels, fields)
+                kept, query = [], _selectors(labels, fields)
                 continue
-            objects += page.get("items") or []
+            # Items of a list lack what single objects carry.
+            named = {"kind": kind, "apiVersion": KINDS[kind].api_version}
+            kept += [keep({**named, **body}) for body in page.get("items") or []]
             following = page["metadata"].get("continue")
             if not following:
                 break
             query["continue"] = following
-        for body in objects:  # items of a list lack what single objects carry
-            body.setdefault("kind", kind)
-            body.setdefault("apiVersion", KINDS[kind].api_version)
-        return objects, str(page["metadata"].get("resourceVersion", ""))
+        return kept, str(page["metadata"].get("resourceVersion", ""))
 
     def each(
         self,
@@ -230,6 +238,10 @@ class Api:
             if refused.status == 404:
                 return None
             raise
+
+
+def _all_of_it(body: Json) -> Json:
+    return body
 
 
 def _path_of(body: Json, name: str | None = None) -> str:

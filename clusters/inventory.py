@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 from uuid import UUID
 
@@ -113,6 +113,9 @@ def _run_of(pod_labels: Mapping[str, str], installation: str) -> UUID | None:
 
 # --- rows
 
+NODE_FIELDS = [field.name for field in fields(NodeValues)]
+USAGE_FIELDS = [field.name for field in fields(UsageValues)]
+
 
 class NodeTable:
     """The Node rows of one cluster. Each method answers whether something changed."""
@@ -121,15 +124,11 @@ class NodeTable:
         self._cluster = cluster
         self._rows: dict[str, NodeValues] = {}
 
-    def replace(self, bodies: Iterable[Json]) -> bool:
+    def replace(self, listed: Iterable[NodeValues]) -> bool:
         """Make the rows what was listed."""
-        wanted = {values.name: values for values in map(node_values, bodies)}
-        there = {
-            row.name: NodeValues(
-                row.name, row.labels, row.taints, row.allocatable, row.ready, row.unschedulable
-            )
-            for row in Node.objects.filter(cluster=self._cluster)
-        }
+        wanted = {values.name: values for values in listed}
+        rows = Node.objects.filter(cluster=self._cluster)
+        there = {row[0]: NodeValues(*row) for row in rows.values_list(*NODE_FIELDS).iterator()}
         self._write([values for name, values in wanted.items() if there.get(name) != values])
         gone = there.keys() - wanted.keys()
         Node.objects.filter(cluster=self._cluster, name__in=gone).delete()
@@ -166,14 +165,14 @@ class UsageTable:
         self._installation = installation
         self._rows: dict[str, UsageValues] = {}
 
-    def replace(self, bodies: Iterable[Json]) -> bool:
+    def values(self, body: Json) -> UsageValues | None:
+        return usage_values(body, self._installation)
+
+    def replace(self, listed: Iterable[UsageValues | None]) -> bool:
         """Make the rows what was listed."""
-        found = (usage_values(body, self._installation) for body in bodies)
-        wanted = {values.uid: values for values in found if values is not None}
-        there = {
-            row.uid: UsageValues(row.uid, row.namespace, row.name, row.node, row.run, row.requests)
-            for row in PodUsage.objects.filter(cluster=self._cluster)
-        }
+        wanted = {values.uid: values for values in listed if values is not None}
+        rows = PodUsage.objects.filter(cluster=self._cluster)
+        there = {row[0]: UsageValues(*row) for row in rows.values_list(*USAGE_FIELDS).iterator()}
         self._write([values for uid, values in wanted.items() if there.get(uid) != values])
         gone = there.keys() - wanted.keys()
         PodUsage.objects.filter(cluster=self._cluster, uid__in=gone).delete()
@@ -181,7 +180,7 @@ class UsageTable:
         return wanted != there
 
     def put(self, body: Json) -> bool:
-        values = usage_values(body, self._installation)
+        values = self.values(body)
         if values is None:
             return self.remove(body)
         if self._rows.get(values.uid) == values:
@@ -201,6 +200,7 @@ class UsageTable:
     def _write(self, changed: list[UsageValues]) -> None:
         PodUsage.objects.bulk_create(
             [PodUsage(cluster=self._cluster, **asdict(values)) for values in changed],
+            batch_size=1000,
             update_conflicts=True,
             unique_fields=["cluster", "uid"],
             update_fields=["namespace", "name", "node", "run", "requests"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
@@ -20,12 +20,12 @@ from clusters.announcements import Announcements
 from clusters.changes import Changes
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
-from clusters.inventory import NodeTable, UsageTable
+from clusters.inventory import NodeTable, UsageTable, node_values
 from clusters.labels import INSTANCE, instance_selector
 from clusters.models import Cluster, Watcher
 from clusters.reachability import Probe
-from clusters.transport import Json, Lines, Objects
-from clusters.watching import Changed, Follower, Listed, Lost, Step
+from clusters.transport import Json, Lines
+from clusters.watching import Changed, Follower, Kept, Listed, Lost, Step
 
 logger = logging.getLogger(__name__)
 
@@ -78,16 +78,16 @@ class Nodes:
     def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
         self._cluster = cluster
         self._announcements = announcements
-        self._table = NodeTable(cluster)
+        self.table = NodeTable(cluster)
 
     def listed(self, step: Listed) -> None:
-        self._tell(differs=self._table.replace(step.objects))
+        self._tell(differs=self.table.replace(step.found))
         version = api_for(self._cluster).version()[:40]
         Cluster.objects.filter(pk=self._cluster.pk).exclude(version=version).update(version=version)
 
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
-        self._tell(differs=self._table.remove(step.body) if deleted else self._table.put(step.body))
+        self._tell(differs=self.table.remove(step.body) if deleted else self.table.put(step.body))
 
     def _tell(self, *, differs: bool) -> None:
         if differs:
@@ -104,15 +104,15 @@ class Pods(Ours):
         self._cluster = cluster
         self._announcements = announcements
         self._installation = installation
-        self._table = UsageTable(cluster, installation)
+        self.table = UsageTable(cluster, installation)
 
     def listed(self, step: Listed) -> None:
-        self._tell(differs=self._table.replace(step.objects))
+        self._tell(differs=self.table.replace(step.found))
         super().listed(step)
 
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
-        self._tell(differs=self._table.remove(step.body) if deleted else self._table.put(step.body))
+        self._tell(differs=self.table.remove(step.body) if deleted else self.table.put(step.body))
         super().changed(step)
 
     def forward(self, step: Changed) -> None:
@@ -137,8 +137,10 @@ class LateApi:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def list_with_version(self, kind: str, *, labels: Mapping[str, str] | None = None) -> tuple[Objects, str]:
-        return api_for(self._cluster).list_with_version(kind, labels=labels)
+    def list_with_version(
+        self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Kept]
+    ) -> tuple[list[Kept], str]:
+        return api_for(self._cluster).list_with_version(kind, labels=labels, keep=keep)
 
     def watch(self, kind: str, **options: Any) -> Lines:
         return api_for(self._cluster).watch(kind, **options)
@@ -203,8 +205,8 @@ class ClusterWatch:
         self._changes = Changes(cluster)
         pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
         self._threads = [
-            KindThread(self, Follower(source, "Node"), Nodes(cluster, announcements)),
-            KindThread(self, Follower(source, "Pod"), pods),
+            KindThread(self, Follower(source, "Node", digest=node_values), Nodes(cluster, announcements)),
+            KindThread(self, Follower(source, "Pod", digest=pods.table.values), pods),
             KindThread(self, Follower(source, "Event", remembers=False), Events(self._changes)),
         ]
         for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from clusters.errors import ClusterError, ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import Json, Lines, Objects
@@ -28,12 +28,15 @@ READ_TIMEOUT_SECONDS = 65.0
 SHORTEST_STREAM_SECONDS = 5.0
 
 
+Kept = TypeVar("Kept")
+
+
 class Source(Protocol):
     """What is asked of clusters.api.Api."""
 
     def list_with_version(
-        self, kind: str, *, labels: Mapping[str, str] | None = None
-    ) -> tuple[Objects, str]: ...
+        self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Kept]
+    ) -> tuple[list[Kept], str]: ...
 
     def watch(
         self,
@@ -51,9 +54,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Listed:
-    """All objects as they are; `deleted` are those known before that are gone: kind, metadata and last phase."""
+    """All objects as they are, as the follower's `digest` has them; `deleted` are those known before that are gone:
+    kind, metadata and last phase.
+    """
 
-    objects: Objects
+    found: list[Any]
     deleted: Objects
 
 
@@ -114,6 +119,7 @@ class Follower:
     source: Source
     kind: str
     labels: Mapping[str, str] | None = None
+    digest: Callable[[Json], Any] = lambda body: None  # what is kept of each that is listed
     remembers: bool = True  # to tell of deletions during a gap
     server_timeout_seconds: int = SERVER_TIMEOUT_SECONDS
     read_timeout_seconds: float = READ_TIMEOUT_SECONDS
@@ -144,8 +150,10 @@ class Follower:
 
     def continuous(self) -> Iterator[Step]:
         """List once, then watch from there, one request after the other."""
-        objects, version = self.source.list_with_version(self.kind, labels=self.labels)
-        yield Listed(objects, self._forget_all_but(objects))
+        kept, version = self.source.list_with_version(
+            self.kind, labels=self.labels, keep=lambda body: (self.digest(body), in_outline(body))
+        )
+        yield Listed([found for found, _ in kept], self._forget_all_but([outline for _, outline in kept]))
         while not self.stopped.is_set():
             started, heard = time.monotonic(), False
             try:
@@ -192,11 +200,11 @@ class Follower:
             self._known[body["metadata"]["uid"]] = in_outline(body)
         return Changed(event["type"], body)
 
-    def _forget_all_but(self, objects: Objects) -> Objects:
+    def _forget_all_but(self, outlines: Objects) -> Objects:
         """What was known and is not listed any more."""
         if not self.remembers:
             return []
-        listed = {body["metadata"]["uid"]: in_outline(body) for body in objects}
+        listed = {outline["metadata"]["uid"]: outline for outline in outlines}
         gone = [body for uid, body in self._known.items() if uid not in listed]
         self._known = listed
         return gone

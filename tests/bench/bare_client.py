@@ -64,7 +64,7 @@ class BareClient:
             self.api.apply(body)
 
     def watch(self, kind: str, heard: queue.Queue[tuple[str, str]]) -> Any:
-        version = self.api.list_with_version(kind, labels=LABELS)[1]
+        version = self.api.list_with_version(kind, labels=LABELS, keep=str)[1]
         lines = self.api.watch(
             kind, version=version, labels=LABELS, server_timeout_seconds=300, read_timeout_seconds=300
         )

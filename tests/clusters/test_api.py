@@ -97,7 +97,7 @@ def test_lists_go_on_page_by_page(api: Api, namespace: str, monkeypatch: pytest.
 
 
 def test_a_watch_begins_where_a_list_ended(api: Api, namespace: str) -> None:
-    __, version = api.list_with_version("ConfigMap")
+    __, version = api.list_with_version("ConfigMap", keep=str)
     api.apply(config_map(namespace, a="1"))
     lines = api.watch("ConfigMap", version=version, server_timeout_seconds=10, read_timeout_seconds=15)
     seen = next(line for line in lines if namespace in line)

@@ -153,13 +153,13 @@ class TestNodeTable:
     def test_a_list_makes_the_rows_what_was_listed(self, cluster: Cluster) -> None:
         Node.objects.create(cluster=cluster, name="gone")
         table = NodeTable(cluster)
-        assert table.replace([node_body("n1"), node_body("n2")]) is True
+        assert table.replace(map(node_values, [node_body("n1"), node_body("n2")])) is True
         assert sorted(Node.objects.values_list("name", flat=True)) == ["n1", "n2"]
-        assert NodeTable(cluster).replace([node_body("n1"), node_body("n2")]) is False
+        assert NodeTable(cluster).replace(map(node_values, [node_body("n1"), node_body("n2")])) is False
 
     def test_what_did_not_change_costs_no_query(self, cluster: Cluster) -> None:
         table = NodeTable(cluster)
-        table.replace([node_body()])
+        table.replace([node_values(node_body())])
         later = node_body()
         later["metadata"]["labels"]["nvidia.com/gfd.timestamp"] = "1790000060"
         with CaptureQueriesContext(
@@ -170,7 +170,7 @@ class TestNodeTable:
 
     def test_a_change_is_written(self, cluster: Cluster) -> None:
         table = NodeTable(cluster)
-        table.replace([node_body()])
+        table.replace([node_values(node_body())])
         assert table.put(node_body(ready="Unknown")) is True
         assert Node.objects.get().ready is False
         assert table.remove(node_body()) is True
@@ -188,7 +188,7 @@ class TestUsageTable:
     def test_a_list_makes_the_rows_what_was_listed(self, cluster: Cluster) -> None:
         PodUsage.objects.create(cluster=cluster, uid="gone", namespace="a", name="b", node="n1")
         table = UsageTable(cluster, INSTALLATION)
-        assert table.replace([pod_body("u1"), pod_body("u2", phase="Failed")]) is True
+        assert table.replace(map(table.values, [pod_body("u1"), pod_body("u2", phase="Failed")])) is True
         row = PodUsage.objects.get()
         assert (row.uid, row.node, row.requests["nvidia.com/gpu"]) == ("u1", "n1", 1)
 
@@ -206,6 +206,6 @@ class TestUsageTable:
     def test_hundreds_are_written_in_one_go(self, cluster: Cluster) -> None:
         table = UsageTable(cluster, INSTALLATION)
         with CaptureQueriesContext(connection) as queries:
-            table.replace([pod_body(f"u{number}") for number in range(300)])
+            table.replace(table.values(pod_body(f"u{number}")) for number in range(300))
         assert PodUsage.objects.count() == 300
         assert len(queries) <= 5

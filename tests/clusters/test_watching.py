@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clusters.api import Api
 from clusters.errors import ClusterUnavailable
+from clusters.transport import Json
 from clusters.watching import Alive, Backoff, Changed, Expired, Follower, Listed, Lost, Step, event_of
 from tests.clusters.stub import EXPIRED, Stub, events, garbage, listed, pod, reset, serving, status
 
@@ -25,7 +26,12 @@ def served() -> Iterator[tuple[Stub, Api]]:
 
 def follower(api: Api, **options: float) -> Follower:
     quick = Backoff(shortest_seconds=0.02, longest_seconds=0.1)
-    return Follower(api, "Pod", backoff=quick, read_timeout_seconds=options.get("read_timeout_seconds", 5))
+    wait = options.get("read_timeout_seconds", 5)
+    return Follower(api, "Pod", digest=uid_of, backoff=quick, read_timeout_seconds=wait)
+
+
+def uid_of(body: Json) -> str:
+    return str(body["metadata"]["uid"])
 
 
 def steps(follower: Follower, count: int) -> list[Step]:
@@ -38,7 +44,7 @@ def test_it_lists_and_then_watches_from_there(served: tuple[Stub, Api]) -> None:
     stub.watches = [events(("ADDED", pod("b", "11")), ("DELETED", pod("a", "12")), ends=False)]
     first, second, third = steps(follower(api), 3)
     assert isinstance(first, Listed)
-    assert [body["metadata"]["uid"] for body in first.objects] == ["a"]
+    assert first.found == ["a"]
     assert isinstance(second, Changed)
     assert isinstance(third, Changed)
     assert [second.change, third.change] == ["ADDED", "DELETED"]
