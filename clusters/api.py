@@ -21,6 +21,7 @@ LONGEST_LOG_LINE_BYTES = 64 * 2**10
 
 
 Kept = TypeVar("Kept")
+AllKept = list[Kept]
 
 
 class Api:
@@ -60,13 +61,13 @@ class Api:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
         keep: Callable[[Json], Kept],
-    ) -> tuple[list[Kept], str]:
+    ) -> tuple[AllKept[Kept], str]:
         """What to keep of each object, as its page comes, and the resource version to watch from.
 
         Five thousand pods take 300 MiB as JSON; a page at most is held.
         """
         query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
-        kept: list[Kept] = []
+        kept: AllKept[Kept] = []
         while True:
             try:
                 page = self._transport.request("GET", KINDS[kind].path(namespace), query=query)
