@@ -30,6 +30,8 @@ from .observe import (
     Trouble,
     accepted,
     end_proven,
+    going,
+    is_of,
     observe,
     rejected,
     run_of,
@@ -116,7 +118,9 @@ def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
 
 def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     """The StatefulSet first, so that all else can hang on it."""
-    there = seen.stateful_set or first_set(wanted, api)
+    there = seen.stateful_set or first_set(wanted, seen, api)
+    if there is None:
+        return seen
     metadata = there["metadata"]
     if metadata.get("deletionTimestamp"):
         return seen  # an apply would be answered and lost; its end will be seen
@@ -138,10 +142,12 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     return seen
 
 
-def first_set(wanted: Wanted, api: Api) -> Object:
-    """Without its pod; but one that a deleted set left behind is taken over, and runs on."""
-    if not wanted.workspace.pod_ended:
+def first_set(wanted: Wanted, seen: Seen, api: Api) -> Object | None:
+    """Without its pod. One that a deleted set left behind is taken over and runs on, or ends before there is a set."""
+    if any(is_of(str(wanted.run), pod) and not going(pod) for pod in seen.pods):
         return api.apply(manifests.stateful_set(wanted, replicas=1))
+    if seen.pods:
+        return None
     api.try_create(manifests.trial_pod(wanted))
     return api.apply(manifests.stateful_set(wanted, replicas=0))
 
@@ -170,7 +176,7 @@ def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Ob
 
 def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
     """A pod that an earlier run left behind goes, and says nothing about this run."""
-    mine = [pod for pod in seen.pods if pod["metadata"].get("labels", {}).get(RUN) == str(workspace.run)]
+    mine = [pod for pod in seen.pods if is_of(str(workspace.run), pod)]
     for pod in seen.pods:
         metadata = pod["metadata"]
         if pod not in mine and end_proven(pod):

@@ -186,6 +186,15 @@ def terminal(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
+def going(pod: Object) -> bool:
+    """It has ended, or was told to."""
+    return terminal(pod) or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def is_of(run: str, pod: Object) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(RUN) == run)
+
+
 def end_proven(pod: Object) -> bool:
     """No process of it is left: seen terminal, or taken back before any node had it."""
     unplaced = not pod["spec"].get("nodeName") and bool(pod["metadata"].get("deletionTimestamp"))

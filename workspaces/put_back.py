@@ -9,7 +9,7 @@ from clusters.api import Api
 from clusters.labels import RUN
 
 from .manifests import FINALIZER
-from .observe import Object, Seen, terminal
+from .observe import Object, Seen, going
 from .wanted import Wanted
 
 
@@ -30,7 +30,7 @@ def pod_back(seen: Seen, wanted: Wanted, api: Api) -> Seen:
         if pod["metadata"]["uid"] != running:
             return pod
         pod = labels_back(pod, {**wanted.labels, RUN: str(wanted.run)}, api)
-        if not (pod["metadata"].get("deletionTimestamp") or terminal(pod)):
+        if not going(pod):
             finalizer_back(pod, api)
         return pod
 

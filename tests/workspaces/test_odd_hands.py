@@ -59,7 +59,10 @@ def test_a_start_script_that_is_deleted_before_it_ran_is_made_again(play: Play) 
     assert play.api.of("ConfigMap")
 
 
-@pytest.mark.parametrize(("kind", "propagation"), [("Pod", "Background"), ("StatefulSet", "Foreground")])
+@pytest.mark.parametrize(
+    ("kind", "propagation"),
+    [("Pod", "Background"), ("StatefulSet", "Foreground"), ("StatefulSet", "Background")],
+)
 def test_a_start_whose_pod_a_hand_deletes_begins_anew(play: Play, kind: str, propagation: str) -> None:
     play.until(lambda row: row.step in ("started", "mounts"))
     body = play.api.of(kind)[0]["metadata"]
