@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from portal.up.people import PEOPLE
 from portal.up.plan import Plan
 
 
 def say(text: str) -> None:
-    """At once, also into a pipe."""
-    print(text, flush=True)
+    """At once, also into a pipe. Where that is a file on a full disk, nothing ends because of it."""
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ workers survive their master). So the next one ends them first, writes down who 
 stopped when supervisor itself is killed, and becomes the program.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -22,7 +23,8 @@ def main() -> None:
     assert separator == "--", "usage: python -m portal.up.child PART -- COMMAND…"
     state = State(Path(os.environ["BERTH_STATE_DIR"]))
     leftovers.end(leftovers.left(state.folder, state.records, [part]), signal.SIGKILL, 5)
-    leftovers.record(state.records, part)
+    with contextlib.suppress(OSError):  # a full disk; its environment says who it is, too
+        leftovers.record(state.records, part)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     os.execvp(command[0], command)  # noqa: S606  (no shell is what we want)
 

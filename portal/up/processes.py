@@ -109,7 +109,7 @@ class Supervisor:
         self._control.unlink(missing_ok=True)
         with log_file(self._state, SUPERVISOR).open("a") as log:
             self._process = subprocess.Popen(
-                as_part(SUPERVISOR, [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._conf)]),
+                as_part(SUPERVISOR, [sys.executable, "-m", "portal.up.supervising", "-c", str(self._conf)]),
                 cwd=REPOSITORY,
                 env=self._environ,
                 stdin=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ from portal.up.plan import Program
 from portal.up.processes import Supervisor, configuration, end_leftovers
 from portal.up.refusal import Refusal
 from portal.up.state import State
+from tests.small_disk import filled, small_disk
 
 # Says when it stops, and has a child that a SIGKILL of it would leave behind.
 PART = """
@@ -123,6 +124,23 @@ def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp
         running.wait_until_up()
         running.start("one")
         running.wait_for("one", serves.exists, 10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_parts_run_on_and_are_started_again_while_the_disk_is_full(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", mib=1) as disk:
+        state = State.make(disk / "state")
+        talks = Program("one", "one", ("sh", "-c", "while echo words; do sleep 0.01; done"), {})
+        ends = Program("two", "two", ("sh", "-c", "sleep 2"), {})
+        environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
+        with Supervisor(state, tmp_path, [talks, ends], environ) as running:
+            running.wait_until_up()
+            running.start("one")
+            running.start("two")
+            with filled(disk):
+                first = running.states()["two"]["pid"]
+                eventually(lambda: running.states()["two"]["pid"] not in (first, 0), 20)
+                assert running.statename("one") == "RUNNING"
 
 
 @pytest.mark.slow

@@ -1,0 +1,15 @@
+"""supervisord, but for one thing: a line that its log cannot take is dropped.
+
+By itself it writes such a failure to its stderr, which is on the same full disk, and dies of that: all parts with it.
+"""
+
+from supervisor import loggers, supervisord
+
+
+def main() -> None:
+    loggers.Handler.handleError = lambda _: None
+    supervisord.main()
+
+
+if __name__ == "__main__":
+    main()

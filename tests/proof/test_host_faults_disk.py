@@ -1,0 +1,73 @@
+"""The disk of the state directory is full: `make up` says so, nothing breaks, and it goes on when there is room."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.up.plan import REPOSITORY
+from tests.e2e.stack import Stack, until
+from tests.proof.faulty_world import world_in
+from tests.proof.host import SENTENCE, TENANT, Person
+from tests.proof.invariants import hold
+from tests.small_disk import filled, small_disk
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk"),
+]
+
+Found = Callable[[str, str], None]
+
+
+def test_make_up_says_that_the_disk_is_full(tmp_path: Path, found: Found) -> None:
+    tmp_path.chmod(0o711)
+    with small_disk(tmp_path / "disk", mib=6) as disk:
+        stack = Stack(disk / "state", BERTH_DEVCLUSTER_PODS="played")
+        up = subprocess.run(
+            [sys.executable, "-m", "portal.up"],
+            cwd=REPOSITORY,
+            env=stack.environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert up.returncode == 1
+    assert "Traceback" not in up.stderr
+    last = up.stderr.strip().splitlines()[-1]
+    assert "No space left on device" in up.stderr, up.stderr
+    found("disk full at make up", last[:80])
+
+
+def test_the_disk_fills_up_and_has_room_again(tmp_path: Path, found: Found) -> None:
+    tmp_path.chmod(0o711)
+    with small_disk(tmp_path / "disk", mib=400) as disk, world_in(disk, TENANT) as world:
+        stack = world.stack
+        alice = Person(stack.client(stack.token("alice", "read", "workspaces")))
+        before = [each.result() for each in alice.launch_many("before", 2)]
+        with filled(disk):
+            until("somebody hears why", lambda: told_why(alice), 60)
+            stack.kill("worker")
+            time.sleep(10)  # long enough for the database to fall over it
+        late = [each.result() for each in alice.launch_many("late", 2)]
+        alice.sees_ready([*before, *late])
+        alice.delete([each["id"] for each in alice.ask("GET", f"workspaces/?tenant={TENANT}")["results"]])
+        hold(stack, 60)
+    found("disk full while it runs", f"told: {SENTENCE} It goes on when there is room")
+
+
+def told_why(alice: Person) -> bool:
+    """Launches until the disk is too full for one more."""
+    body = {"tenant": TENANT, "name": secrets.token_hex(8), "image": "jupyter", "flavor": "a100-1"}
+    status, answer = alice.api("POST", "workspaces/", body)
+    assert status in (201, 503), answer
+    return status == 503 and answer["error"]["message"] == SENTENCE
