@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,9 @@ def insist(api: Client, method: str, path: str, body: Any = None) -> Any:
     while True:
         try:
             status, answer = api(method, path, body, headers)
-            if status < 400:
+            if status < 400 or (method == "DELETE" and status == 404):
                 return answer
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             status, answer = 0, error
         assert time.monotonic() < deadline, (status, answer)
         assert status in (0, 409, 429) or status >= 500, (status, answer)
