@@ -135,3 +135,16 @@ def queries_of(client: Client, path: str) -> int:
     with CaptureQueriesContext(connection) as captured:
         assert client.get(path).status_code == 200
     return len(captured)
+
+
+@pytest.mark.parametrize("path", ["/admin/workspaces/workspace/", "/admin/quotas/claim/"])
+def test_a_long_list_takes_as_many_queries_as_a_short_one(cast: Cast, admin: Client, path: str) -> None:
+    make_workspace(cast, cast.bob, Phase.WAITING, name="first")
+    admin.get(path)
+    with CaptureQueriesContext(connection) as of_one:
+        assert admin.get(path).content.count(b'name="_selected_action"') == 1
+    for number in range(30):
+        make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
+    with CaptureQueriesContext(connection) as of_many:
+        assert admin.get(path).content.count(b'name="_selected_action"') == 31
+    assert len(of_many) == len(of_one)
