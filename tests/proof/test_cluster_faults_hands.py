@@ -1,0 +1,251 @@
+"""Somebody with `kubectl` lays hands on what Berth made, and nodes come and go: each ends as its person wishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stack import until
+from tests.proof import invariants
+from tests.proof.faulty_world import BERTHS, Victim, World, world_in
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+Found = Callable[[str, str], None]
+CONFIRM = """
+from accounts.access import Actor
+from accounts.models import User
+from quotas import admission
+from quotas.models import Claim
+admission.confirm_end(Actor(User.objects.get(username="admin")), Claim.objects.get(pk="{run}"))
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder: Path = tmp_path_factory.mktemp("hands")
+    with world_in(folder, "hands", "nodes", "erased") as world:
+        yield world
+
+
+@pytest.fixture
+def mine(world: World, request: pytest.FixtureRequest) -> Iterator[Victim]:
+    """A ready workspace of alice's, gone afterwards."""
+    name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").strip("]")
+    victim = world.ready("alice", "hands", name.lower()[-40:].strip("-"))
+    yield victim
+    invariants.hold(world.stack, only=[victim.id])
+    victim.ask("DELETE", "?delete_disk=true")
+
+
+def confirm(victim: Victim) -> None:
+    """An admin says that the container is really off."""
+    victim.world.stack.manage("shell", "-c", CONFIRM.format(run=victim.run))
+
+
+# --- what runs on is left alone
+
+
+def test_a_deleted_service_comes_back_and_nothing_ends(mine: Victim, found: Found) -> None:
+    pod = mine.uid("Pod")
+    mine.delete("Service")
+    until("the Service is there again", lambda: mine.there("Service"))
+    until("its address is told", lambda: mine.now()["endpoints"]["ssh"])
+    assert (mine.uid("Pod"), mine.told("ready"), mine.now()["phase"]) == (pod, 1, "ready")
+    found("Service deleted by hand", "made again, the pod ran on")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "StatefulSet", "Service", "PersistentVolumeClaim"])
+def test_labels_that_were_taken_off_come_back(kind: str, mine: Victim, found: Found) -> None:
+    pod, ours = mine.uid("Pod"), mine.object(kind)["metadata"]["labels"]
+    mine.patch(kind, {"metadata": {"labels": None}})
+
+    def labelled() -> bool:
+        labels = mine.object(kind)["metadata"].get("labels") or {}
+        return bool(labels.items() >= {n: v for n, v in ours.items() if n.startswith("berth.dev/")}.items())
+
+    until("it is labelled again", labelled)
+    assert (mine.uid("Pod"), mine.told("interrupted"), mine.told("volume_deleted")) == (pod, 0, 0)
+    found(f"labels of the {kind} removed", "set again, the pod ran on")
+
+
+def test_a_set_deleted_with_its_pod_left_gets_its_pod_back(mine: Victim, found: Found) -> None:
+    pod, old = mine.uid("Pod"), mine.uid("StatefulSet")
+    mine.delete("StatefulSet", propagationPolicy="Orphan")
+    until("another set is there", lambda: mine.there("StatefulSet") and mine.uid("StatefulSet") != old)
+
+    def adopted() -> bool:
+        owners = mine.object("Pod")["metadata"].get("ownerReferences", [])
+        return [owner["uid"] for owner in owners] == [mine.uid("StatefulSet")]
+
+    until("it has taken the pod over", adopted)
+    until(
+        "the Service hangs on it",
+        lambda: mine.object("Service")["metadata"]["ownerReferences"][0]["uid"] == mine.uid("StatefulSet"),
+    )
+    assert (mine.uid("Pod"), mine.told("interrupted"), mine.now()["phase"]) == (pod, 0, "ready")
+    mine.wish("stop")
+    mine.becomes("stopped")
+    assert [mine.there(kind) for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")] == [None] * 4
+    found("StatefulSet deleted with --cascade=orphan", "a new one took the same pod over")
+
+
+def test_a_pod_without_its_finalizer_gets_it_back(mine: Victim, found: Found) -> None:
+    mine.patch("Pod", {"metadata": {"finalizers": None}})
+    until("it is there again", lambda: mine.object("Pod")["metadata"].get("finalizers"))
+    assert mine.now()["phase"] == "ready"
+    found("finalizer of the pod removed", "set again, the pod ran on")
+
+
+# --- what it cannot run without
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+def test_what_a_pod_mounts_is_made_again_for_a_start_and_for_the_next_run(
+    world: World, mine: Victim, kind: str, found: Found
+) -> None:
+    mine.delete(kind)
+    mine.wish("restart")
+    mine.is_back(2)
+    assert mine.there(kind)
+    found(f"{kind} deleted by hand", "made again for the next run")
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "Service", "StatefulSet"])
+def test_what_is_deleted_in_the_middle_of_a_start_is_made_again(
+    world: World, kind: str, found: Found
+) -> None:
+    with world.fault(image="*", seconds=4):
+        victim = world.launch("bob", "hands", f"start-without-{kind.lower()}")
+        until("its pod is there", lambda: victim.there("Pod"))
+        victim.delete(kind)
+    victim.becomes("ready")
+    assert victim.there(kind)
+    victim.ask("DELETE", "?delete_disk=true")
+    found(f"{kind} deleted in the middle of a start", "made again, and ready")
+
+
+# --- what ends a run
+
+
+def test_replicas_set_to_nothing(mine: Victim, found: Found) -> None:
+    mine.patch("StatefulSet", {"spec": {"replicas": 0}})
+    said = mine.hears("interrupted")
+    mine.is_back(2)
+    assert mine.object("StatefulSet")["spec"]["replicas"] == 1
+    found("StatefulSet scaled to 0", said)
+
+
+def test_another_image(mine: Victim, found: Found) -> None:
+    ours, pod = mine.object("Pod")["spec"]["containers"][0]["image"], mine.uid("Pod")
+    foreign = {"name": "workspace", "image": "berth.local/foreign:1"}
+    mine.patch("StatefulSet", {"spec": {"template": {"spec": {"containers": [foreign]}}}}, "strategic")
+    mine.delete("Service")  # something to look at
+    until("it was looked at", lambda: mine.there("Service"))
+    assert (mine.uid("Pod"), mine.told("interrupted")) == (pod, 0)
+    mine.wish("restart")
+    mine.is_back(2)
+    assert mine.object("Pod")["spec"]["containers"][0]["image"] == ours
+    found(
+        "image of the StatefulSet changed", "what runs goes on, the next run has the image that was asked for"
+    )
+
+
+def test_a_pod_forced_away_ends_only_once_its_end_was_seen(mine: Victim, found: Found) -> None:
+    mine.delete("Pod", gracePeriodSeconds=0)
+    said = mine.hears("interrupted")
+    mine.is_back(2)
+    assert mine.told("end_unproven") == 0
+    found("pod deleted with --force --grace-period=0", said)
+
+
+def test_a_pod_forced_away_without_its_finalizer_keeps_its_gpus_until_an_admin_says_so(
+    mine: Victim, found: Found
+) -> None:
+    with mine.world.fault(hold="before", match=BERTHS | {"verb": "patch", "resource": "pods"}):
+        mine.patch("Pod", {"metadata": {"finalizers": None}})
+        mine.delete("Pod", gracePeriodSeconds=0)
+    said = mine.hears("end_unproven")
+    mine.says("vanished")
+    confirm(mine)
+    mine.is_back(2)
+    found("finalizer removed and pod forced away", said)
+
+
+def test_an_evicted_pod(mine: Victim, found: Found) -> None:
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": f"ws-{mine.id}-0"}}
+    status, answer = mine.world.kube.call("POST", f"{mine.path('Pod')}/eviction", body)
+    assert status == 201, answer
+    said = mine.hears("interrupted")
+    mine.is_back(2)
+    found("pod evicted", said)
+
+
+# --- storage
+
+
+def test_a_home_deleted_while_it_runs_is_told_at_once_and_mounted_again_by_the_next_start(
+    mine: Victim, found: Found
+) -> None:
+    volume = mine.object("PersistentVolumeClaim")["spec"]["volumeName"]
+    mine.delete("PersistentVolumeClaim")
+    said = mine.hears("volume_deleted")
+    mine.says("Somebody deleted its storage")
+    mine.wish("restart")
+    mine.is_back(2)
+    assert mine.object("PersistentVolumeClaim")["spec"]["volumeName"] == volume
+    assert "deleted" not in mine.now()["message"]
+    found("PVC of a running workspace deleted", said)
+
+
+# --- nodes and namespaces
+
+
+def test_a_node_that_is_lost_and_comes_back(world: World, found: Found) -> None:
+    victim = world.ready("alice", "nodes", "lost-and-back")
+    pod = victim.uid("Pod")
+    with world.fault(node=victim.now()["node"], state="unreachable"):
+        said = victim.hears("node_lost")
+        victim.says("node does not answer")
+    victim.hears("node_back")
+    assert "does not answer" not in victim.now()["message"]
+    assert (victim.uid("Pod"), victim.told("ready"), victim.now()["phase"]) == (pod, 1, "ready")
+    victim.ask("DELETE", "?delete_disk=true")
+    found("node lost and back", said)
+
+
+def test_a_node_that_is_lost_for_good(world: World, found: Found) -> None:
+    """Its person stops and starts it; nothing runs twice, and units come back once the node is known to be off."""
+    victim = world.ready("bob", "nodes", "lost-for-good")
+    node = victim.now()["node"]
+    with world.fault(node=node, state="off"):
+        said = victim.hears("node_lost")
+        victim.wish("stop")
+        victim.becomes("stopping")
+        world.kube.call("DELETE", f"/api/v1/nodes/{node}")
+        victim.becomes("stopped")
+        victim.wish("start")
+        victim.is_back(2)
+        assert victim.now()["node"] != node
+    victim.ask("DELETE", "?delete_disk=true")
+    found("node lost for good", said)
+
+
+def test_a_namespace_deleted_while_workspaces_run_and_start(world: World, found: Found) -> None:
+    running = [world.ready(person, "erased", "runs") for person in ("alice", "bob")]
+    homes = [victim.object("PersistentVolumeClaim")["spec"]["volumeName"] for victim in running]
+    with world.fault(image="*", seconds=4):
+        starting = world.launch("alice", "erased", "starts")
+        until("its pod is there", lambda: starting.there("Pod"))
+        status, answer = world.kube.call("DELETE", "/api/v1/namespaces/berth-erased")
+        assert status < 300, answer
+        said = running[0].hears("interrupted")
+    for victim, home in zip(running, homes, strict=True):
+        victim.is_back(2)
+        assert victim.object("PersistentVolumeClaim")["spec"]["volumeName"] == home
+    starting.becomes("ready")
+    for victim in (*running, starting):
+        victim.ask("DELETE", "?delete_disk=true")
+    found("namespace deleted by hand", said)
