@@ -1,5 +1,6 @@
 """The story of `make up`, in order. Run by `make up` with exec, so that Ctrl-C reaches it."""
 
+import errno
 import json
 import os
 import signal
@@ -38,6 +39,13 @@ def main() -> int:
             up(state, sockets)
     except Refusal as refusal:
         print(f"make up: {refusal}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(
+            f"make up: The disk of {state_dir()} is full. Make room there, then start again.", file=sys.stderr
+        )
         return 1
     return 0
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,14 @@ pytestmark = [
 Found = Callable[[str, str], None]
 
 
-def test_make_up_says_that_the_disk_is_full(tmp_path: Path, found: Found) -> None:
+@pytest.mark.parametrize(
+    ("is_full", "words"), [(False, "No space left on device"), (True, "is full. Make room there")]
+)
+def test_make_up_says_that_the_disk_is_full(tmp_path: Path, found: Found, is_full: bool, words: str) -> None:
     tmp_path.chmod(0o711)
-    with small_disk(tmp_path / "disk", mib=6) as disk:
-        stack = Stack(disk / "state", BERTH_DEVCLUSTER_PODS="played")
+    with small_disk(tmp_path / "disk", mib=6) as disk, filled(disk) if is_full else nullcontext():
+        stack = Stack(tmp_path / "state", BERTH_DEVCLUSTER_PODS="played")
+        stack.environ["BERTH_STATE_DIR"] = str(disk)
         up = subprocess.run(
             [sys.executable, "-m", "portal.up"],
             cwd=REPOSITORY,
@@ -43,9 +48,8 @@ def test_make_up_says_that_the_disk_is_full(tmp_path: Path, found: Found) -> Non
         )
     assert up.returncode == 1
     assert "Traceback" not in up.stderr
-    last = up.stderr.strip().splitlines()[-1]
-    assert "No space left on device" in up.stderr, up.stderr
-    found("disk full at make up", last[:80])
+    assert words in up.stderr, up.stderr
+    found(f"disk {'full' if is_full else 'too small'} at make up", f"it says: {words}")
 
 
 def test_the_disk_fills_up_and_has_room_again(tmp_path: Path, found: Found) -> None:
