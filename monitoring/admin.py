@@ -10,8 +10,10 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
@@ -177,7 +179,7 @@ class FindingPage(ReadOnlyPage[Finding]):
         "Where a cluster and the rows of Berth do not agree, and nobody is mending it. Every cluster is looked at "
         "every five minutes; nothing is removed or changed by itself."
     )
-    list_display = ("object", "what", "whose", "differs", "cluster", "first_seen_at")
+    list_display = ("object", "what", "whose", "in_short", "cluster", "first_seen_at")
     list_filter = (StateFilter, "what", "kind", "cluster")
     search_fields = ("name", "namespace", "tenant_slug", "=workspace_uuid", "workspace__name")
     date_hierarchy = "first_seen_at"
@@ -192,6 +194,17 @@ class FindingPage(ReadOnlyPage[Finding]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Finding]:
         rows: QuerySet[Finding] = super().get_queryset(request)
         return rows.select_related("cluster", "workspace__owner", "workspace__tenant", "accepted_by")
+
+    def get_fields(self, request: HttpRequest, obj: Finding | None = None) -> Any:
+        """What says nothing of this one is left out."""
+        idle = {
+            "differs": obj and not obj.data.get("fields"),
+            "by_hand": obj and not words.advice(obj),
+            "accepted": obj and not obj.accepted_at,
+            "resolved_at": obj and not obj.resolved_at,
+            "uid": obj and not obj.uid,
+        }
+        return [name for name in self.fields if not idle.get(name)]
 
     def public_address(self, obj: Finding) -> str:
         alive = obj.workspace is not None and obj.workspace.deleted_at is None
@@ -242,6 +255,10 @@ class FindingPage(ReadOnlyPage[Finding]):
         lines = words.what_differs(finding)
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or "–"
 
+    @admin.display(description=gettext_lazy("what differs"))
+    def in_short(self, finding: Finding) -> str:
+        return words.in_short(finding)
+
     @admin.display(description=gettext_lazy("finding"))
     def told(self, finding: Finding) -> str:
         return words.sentence(finding)
@@ -251,12 +268,12 @@ class FindingPage(ReadOnlyPage[Finding]):
         return format_html("<code>{}</code>", command) if (command := words.advice(finding)) else "–"
 
     @admin.display(description=gettext_lazy("last seen"))
-    def last_seen(self, finding: Finding) -> Any:
+    def last_seen(self, finding: Finding) -> str:
         """What is open was there at the last look."""
-        if finding.resolved_at:
-            return finding.last_seen_at
-        return Look.objects.filter(cluster=finding.cluster_id).values_list("ended_at", flat=True).first()
+        looks = Look.objects.filter(cluster=finding.cluster_id).values_list("ended_at", flat=True)
+        seen_at = finding.last_seen_at if finding.resolved_at else looks.first()
+        return date_format(localtime(seen_at), "DATETIME_FORMAT") if seen_at else "–"
 
-    @admin.display(description=gettext_lazy("accepted"))
+    @admin.display(description=gettext_lazy("accepted by"))
     def accepted(self, finding: Finding) -> str:
-        return str(finding.accepted_by or "–") if finding.accepted_at else "–"
+        return str(finding.accepted_by or "–")

@@ -73,8 +73,8 @@ class Finding(models.Model):
     objects = FindingQuerySet.as_manager()
 
     class Meta:
-        verbose_name = _("drift")
-        verbose_name_plural = _("drift")
+        verbose_name = _("drift finding")
+        verbose_name_plural = _("drift findings")
         ordering: ClassVar = ["-first_seen_at", "id"]
         indexes: ClassVar = [models.Index(fields=["resolved_at", "confirmed_at"], name="finding_open")]
         constraints: ClassVar = [

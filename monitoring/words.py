@@ -28,6 +28,24 @@ def what_differs(finding: Finding) -> list[str]:
     return [_field(**field) for field in finding.data.get("fields", [])]
 
 
+def in_short(finding: Finding) -> str:
+    """The names of the fields and who set them, for a list: image (kubectl-edit)."""
+    told = {
+        f"{last(field['path'])} ({field['by']})" if field["by"] else last(field["path"])
+        for field in finding.data.get("fields", [])
+    }
+    return ", ".join(sorted(told)) or "–"
+
+
+def last(path: str) -> str:
+    """Of a path; labels have dots of their own."""
+    return (
+        path.removeprefix("metadata.labels.")
+        if path.startswith("metadata.labels.")
+        else path.rpartition(".")[2]
+    )
+
+
 def _field(path: str, by: str, at: str, value: str | None) -> str:
     moment = parse_datetime(at)
     told = date_format(localtime(moment), "DATETIME_FORMAT") if moment else at

@@ -116,8 +116,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "drift",
-                "verbose_name_plural": "drift",
+                "verbose_name": "drift finding",
+                "verbose_name_plural": "drift findings",
                 "ordering": ["-first_seen_at", "id"],
                 "indexes": [models.Index(fields=["resolved_at", "confirmed_at"], name="finding_open")],
                 "constraints": [

@@ -50,7 +50,7 @@ def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, cli
     finding(cast, "unwanted", name="new-one", confirmed_at=None)
     Look.objects.create(cluster=cast.cluster, ended_at=now, error="Cannot reach it")
     text = text_of(client.get(PAGE))
-    assert "unwanted-secret" in text and "kubectl-scale set spec.replicas to 3" in text
+    assert "unwanted-secret" in text and "replicas (kubectl-scale)" in text
     assert "The last look at Main came to no end: Cannot reach it" in text
     assert not any(name in text for name in ("accepted-one", "over-one", "new-one"))
     for state, name in (("accepted", "accepted-one"), ("over", "over-one"), ("new", "new-one")):
@@ -130,6 +130,7 @@ def test_the_page_of_one_finding_tells_it_in_words_with_its_history(cast: Cast, 
     row = finding(cast, "changed", "Service", workspace=workspace, data={"fields": [FIELD]})
     text = text_of(client.get(f"{PAGE}{row.pk}/change/"))
     assert "Somebody changed Service berth-demo/changed-service." in text
+    assert "kubectl-scale set spec.replicas to 3 on " in text
     assert "Recreate as it should be" in text and "Delete, keep data" not in text
     assert client.get(f"{PAGE}{row.pk}/history/").status_code == 200
     Workspace.objects.filter(pk=workspace.pk).update(deleted_at=timezone.now())

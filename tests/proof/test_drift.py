@@ -114,14 +114,14 @@ def test_hands_on_the_cluster(berth: Stack, found: Callable[[str, str], None]) -
             ("unwanted", "ConfigMap", "left-over"), ("changed", "StatefulSet", name), ("changed", "Service", name),
             ("changed", "Secret", name), ("missing", "ConfigMap", name), ("missing", "NetworkPolicy", "berth"),
         }  # fmt: skip
-        expect(page.get_by_text("kubectl-edit set spec.template.spec.containers")).to_be_visible()
+        expect(page.get_by_text("image (kubectl-edit)")).to_be_visible()
 
         decide(page, "left-over", "delete_object", "Delete, keep data")
         for kind in ("Secret", "ConfigMap", "NetworkPolicy", "Service"):
             decide(page, f"{kind} berth-demo", "recreate", "Recreate")
         decide(page, "StatefulSet berth-demo", "accept", "Accept it as it is")
         look(berth, page)
-        expect(page.get_by_text("0 drift")).to_be_visible()
+        expect(page.get_by_text("0 drift findings")).to_be_visible()
 
     assert pod_of(berth) == pod
     assert api.get("ConfigMap", "berth-demo", name) is not None
