@@ -78,7 +78,7 @@ def _rows(
     return rows, sight(actors, {row.tenant_id for row in rows.values()})
 
 
-def _read_changed(asked: Sequence[tuple[Actor, set[UUID]]]) -> list[list[str]]:
+def read_changed(asked: Sequence[tuple[Actor, set[UUID]]]) -> list[list[str]]:
     rows, sees = _rows((pk for _, ids in asked for pk in ids), [actor for actor, _ in asked])
     frame = frames_of(rows.values())
     return [
@@ -87,13 +87,14 @@ def _read_changed(asked: Sequence[tuple[Actor, set[UUID]]]) -> list[list[str]]:
     ]
 
 
-def _read_story(
+def read_story(
     asked: Sequence[tuple[Actor, UUID, int]],
 ) -> list[tuple[str, list[tuple[int, str]]] | NotThere]:
     """Of each its workspace, and its next events. The row first: nobody hears of a state before its events."""
     rows, sees = _rows((pk for _, pk, _ in asked), [actor for actor, _, _ in asked])
     frame = frames_of(rows.values())
-    events = {(pk, after): _events(pk, after) for _, pk, after in asked if pk in rows}
+    wanted = {(pk, after) for _, pk, after in asked if pk in rows}
+    events = {key: _events(*key) for key in wanted}
     found: list[tuple[str, list[tuple[int, str]]] | NotThere] = []
     for actor, pk, after in asked:
         row = rows.get(pk)
@@ -115,6 +116,6 @@ def _events(workspace_id: UUID, after: int) -> list[tuple[int, str]]:
 
 
 # Of workspaces that changed, those that the actor may see.
-changed = Together(_read_changed)
+changed = Together(read_changed)
 # One workspace and its events after a number; NotThere is an answer too.
-story = Together(_read_story)
+story = Together(read_story)
