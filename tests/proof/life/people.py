@@ -167,6 +167,8 @@ class Person:
             with_files = self.dice.random() < 0.5
             path = f"workspaces/{workspace}/?delete_disk={str(with_files).lower()}"
             self.ask("delete", "DELETE", path, workspace=workspace, meant={"delete_disk": with_files})
+            if self.dice.random() < 0.8:  # some are remembered, and asked for what cannot be any more
+                self.mine.remove(workspace)
 
     def rename(self) -> None:
         if workspace := self._one_of_mine():

@@ -13,7 +13,7 @@ from tests.proof.life.day import Day, world_in
 from tests.proof.life.reckoning import reckon, unfulfilled, wrong_keys
 
 SEEDS = [int(seed) for seed in os.environ.get("BERTH_LIFE_SEEDS", "1 2 3").split()]
-SECONDS = float(os.environ.get("BERTH_LIFE_SECONDS", "45"))
+SECONDS = float(os.environ.get("BERTH_LIFE_SECONDS", "60"))
 QUIET_SECONDS = 400
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(SECONDS + QUIET_SECONDS)]
