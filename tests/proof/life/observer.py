@@ -150,7 +150,8 @@ def see_pod(pods: dict[str, PodLife], body: Json) -> None:
             seen_first=datetime.now(UTC),
         ),
     )
-    pod.node = body["spec"].get("nodeName") or pod.node
+    if node := body["spec"].get("nodeName"):
+        pod.node, pod.seen_placed = node, pod.seen_placed or datetime.now(UTC)
     for container in status.get("containerStatuses") or ():
         if ended := (container.get("state", {}).get("terminated") or {}).get("finishedAt"):
             pod.finished = moment(ended)

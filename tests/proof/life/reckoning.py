@@ -207,9 +207,7 @@ def given_twice(claims: Iterable[Claim], pool_units: Mapping[str, int]) -> Itera
 def placed_twice(pods: Iterable[PodLife], node_units: Mapping[str, int]) -> Iterator[str]:
     """The same of each node, by the pods that were on it."""
     for node, most in node_units.items():
-        moments = [
-            (pod.seen_first, pod.seen_last, pod.units) for pod in pods if pod.node == node and pod.seen_first
-        ]
+        moments = [(pod.seen_placed, pod.seen_last, pod.units) for pod in pods if pod.node == node]
         for at, used in peaks(moments):
             if used > most:
                 yield f"double: at {at} the pods on {node} had {used} units of {most}"

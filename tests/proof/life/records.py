@@ -123,6 +123,7 @@ class PodLife:
     node: str = ""
     finished: datetime | None = None  # when its container ended, if its node said so
     seen_first: datetime | None = None  # on the observer's clock
+    seen_placed: datetime | None = None  # on its node
     seen_last: datetime | None = None  # ended or gone
 
 

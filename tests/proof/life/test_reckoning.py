@@ -81,7 +81,7 @@ def good_day() -> Records:
             Audited(at=at(10.1), who="alice", action="workspace.stop", target="w"),
         ],
         pods=[
-            PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), seen_first=at(1.6), seen_last=at(11.4)),
+            PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), seen_first=at(1.6), seen_placed=at(1.8), seen_last=at(11.4)),
         ],
         lived=[
             Lived(kind="StatefulSet", workspace="w", part="", uid="s", began=1, ended=3),
@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
         more_claims(holder="v", tenant="second", admitted_at=at(11.9)), "pool a100 had given 2 units of 1",
     ),
     "a unit placed twice": (
-        more_pods(workspace="v", seen_first=at(11.3)), "the pods on gpu-1 had 2 units of 1",
+        more_pods(workspace="v", seen_placed=at(11.3)), "the pods on gpu-1 had 2 units of 1",
     ),
     "more than a tenant's share": (
         lambda day: more_claims(holder="v", admitted_at=at(5))(replace(day, pool_units={"a100": 9})),
