@@ -81,7 +81,7 @@ def good_day() -> Records:
             Audited(at=at(10.1), who="alice", action="workspace.stop", target="w"),
         ],
         pods=[
-            PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), seen_first=at(1.6), seen_placed=at(1.8), seen_last=at(11.4)),
+            PodLife("p", "w", "r", 1, at(1), "gpu-1", at(11), at(1.6), seen_placed=at(1.8), seen_last=at(11.4)),
         ],
         lived=[
             Lived(kind="StatefulSet", workspace="w", part="", uid="s", began=1, ended=3),
