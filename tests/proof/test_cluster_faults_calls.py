@@ -1,0 +1,254 @@
+"""The cluster's API fails, stalls, goes away and comes back, while people launch, stop, restart and delete.
+
+Faults of calls strike one tenant's namespace each, side by side; those of watches and of the whole cluster everybody.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from portal.up import leftovers
+from tests.e2e.driver import Portal, browser
+from tests.e2e.stack import until
+from tests.proof import invariants
+from tests.proof.faulty_world import BERTHS, Victim, World, world_in
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+Found = Callable[[str, str], None]
+AWAY = "The cluster does not answer at the moment"
+AWAY_SECONDS = 60
+LONG = 300
+
+# What strikes every call of Berth's in one tenant's namespace, for as long as its people work there.
+TROUBLED: dict[str, dict[str, Any]] = {
+    "10% of calls answer 500": {"status": 500, "share": 0.1},
+    "a third is throttled for a second": {"status": 429, "retry_after": 1, "share": 0.33},
+    "some are throttled for an hour": {"status": 429, "retry_after": 3600, "times": 5},
+    "a fifth is reset before it is done": {"reset": "before", "share": 0.2},
+    "a fifth is reset in the middle of its answer": {"reset": "middle", "share": 0.2},
+    "a fifth is reset after it was done": {"reset": "after", "share": 0.2},
+}
+TENANTS = {case: f"calls-{number}" for number, case in enumerate(TROUBLED)}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder: Path = tmp_path_factory.mktemp("calls")
+    with world_in(folder, "everybody", "slow", *TENANTS.values()) as world:
+        yield world
+
+
+# --- calls
+
+
+def work_through(world: World, case: str) -> str:
+    """Four people of one tenant wish for something else each, under its fault; what they ended with."""
+    tenant = TENANTS[case]
+    stops, restarts, goes = (
+        world.ready(person, tenant, name)
+        for person, name in (("alice", "stops"), ("bob", "restarts"), ("alice", "goes"))
+    )
+    began = time.monotonic()
+    with world.fault(match=BERTHS | {"namespace": f"berth-{tenant}"}, **TROUBLED[case]):
+        starts = world.launch("bob", tenant, "starts")
+        stops.wish("stop")
+        restarts.wish("restart")
+        goes.ask("DELETE", "?delete_disk=true")
+        starts.becomes("ready", LONG)
+        stops.becomes("stopped", LONG)
+        restarts.is_back(2, LONG)
+        until("it is gone", lambda: goes.now()["deleted_at"], LONG)
+    seconds = time.monotonic() - began
+    invariants.hold(world.stack, 60, only=[victim.id for victim in (stops, restarts, goes, starts)])
+    assert not any("cluster does not answer" in victim.now()["message"] for victim in (starts, restarts))
+    for victim in (stops, restarts, starts):
+        victim.ask("DELETE", "?delete_disk=true")
+    return f"a launch, a stop, a restart and a deletion under it, {seconds:.0f} s"
+
+
+@pytest.fixture(scope="module")
+def outcomes(world: World) -> dict[str, Any]:
+    """All cases at the same time, each in its own namespace."""
+    with ThreadPoolExecutor(len(TROUBLED)) as pool:
+        return {case: pool.submit(work_through, world, case) for case in TROUBLED}
+
+
+@pytest.mark.parametrize("case", TROUBLED)
+def test_all_wishes_come_true_while(case: str, outcomes: dict[str, Any], found: Found) -> None:
+    found(case, outcomes[case].result())
+
+
+def test_five_seconds_for_every_call_keep_nobody_else_waiting(world: World, found: Found) -> None:
+    """A look at one is then a minute of a worker's time; the other workers go on with others."""
+    stops = world.ready("bob", "slow", "stops")
+    began = time.monotonic()
+    with world.fault(match=BERTHS | {"namespace": "berth-slow"}, latency_ms=5000):
+        starts = world.launch("alice", "slow", "starts")
+        stops.wish("stop")
+        other = world.ready("bob", "everybody", "bystander")
+        others_seconds = time.monotonic() - began
+        assert starts.now()["phase"] == "starting"
+        starts.becomes("ready", LONG)
+        stops.becomes("stopped", LONG)
+    seconds = time.monotonic() - began
+    invariants.hold(world.stack, 60, only=[victim.id for victim in (starts, stops, other)])
+    for victim in (starts, stops, other):
+        victim.ask("DELETE", "?delete_disk=true")
+    found(
+        "5 s latency",
+        f"a launch and a stop in {seconds:.0f} s; another tenant's launch in {others_seconds:.0f} s",
+    )
+
+
+# --- watches
+
+
+@contextmanager
+def watched(world: World) -> Iterator[list[Victim]]:
+    """Two that run, whose pods go away by somebody's hand; both are back in a second run, and whole."""
+    victims = [world.ready(person, "everybody", "watched") for person in ("alice", "bob")]
+    yield victims
+    for victim in victims:
+        victim.is_back(2)
+    invariants.hold(world.stack, 60, only=[victim.id for victim in victims])
+    for victim in victims:
+        victim.ask("DELETE", "?delete_disk=true")
+    for victim in victims:
+        until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("how", ["drop_watches", "reset_watches"])
+def test_what_happens_around_a_broken_watch_is_not_missed(how: str, world: World, found: Found) -> None:
+    with watched(world) as victims:
+        victims[0].delete("Pod", gracePeriodSeconds=0)
+        world.on(**{how: True})
+        victims[1].delete("Pod", gracePeriodSeconds=0)
+    found(how.replace("_", " "), "pods deleted around it were seen to end")
+
+
+def test_what_happened_before_history_was_forgotten_is_found_by_a_list(world: World, found: Found) -> None:
+    with watched(world) as victims, world.fault(silent_watches=True):
+        for victim in victims:
+            victim.delete("Pod", gracePeriodSeconds=0)
+        world.on(expire_watches=True)
+        world.on(reset_watches=True)
+    found("watches reset, history expired (410)", "all was listed anew")
+
+
+def test_launches_and_stops_do_not_need_a_watch_that_speaks(world: World, found: Found) -> None:
+    with world.fault(silent_watches=True):
+        victim = world.launch("bob", "everybody", "unwatched")
+        victim.becomes("ready")
+        victim.wish("stop")
+        victim.becomes("stopped")
+    invariants.hold(world.stack, 60, only=[victim.id])
+    victim.ask("DELETE", "?delete_disk=true")
+    found("watches silent", "a launch and a stop went through by the periodic pass")
+
+
+# --- the whole cluster
+
+
+def hung(world: World) -> Callable[[], None]:
+    """Its server takes connections and answers nothing. Gives what ends it."""
+    processes = list(leftovers.marked(world.stack.folder, "cluster"))
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+
+    def go_on() -> None:
+        for process in processes:
+            os.kill(process.pid, signal.SIGCONT)
+
+    return go_on
+
+
+def refusing(world: World) -> Callable[[], None]:
+    fault = world.on(status=503, match=BERTHS)
+    return lambda: world.off(fault)
+
+
+def throttling(world: World) -> Callable[[], None]:
+    fault = world.on(status=429, retry_after=3600, match=BERTHS)
+    return lambda: world.off(fault)
+
+
+@pytest.mark.parametrize(
+    ("how", "seconds"),
+    [(refusing, AWAY_SECONDS), (hung, 30), (throttling, 15)],
+    ids=["503 for 60 s", "hung for 30 s", "throttled for an hour, for 15 s"],
+)
+def test_an_outage_delays_and_loses_nothing(
+    how: Callable[[World], Callable[[], None]],
+    seconds: float,
+    world: World,
+    found: Found,
+    request: pytest.FixtureRequest,
+) -> None:
+    """The one that runs, the one that starts, stops, and is launched meanwhile: each says so, and none has to wait
+    for more than the cluster's return."""
+    runs = world.ready("alice", "everybody", "runs")
+    stops = world.ready("bob", "everybody", "stops")
+    pod = runs.uid("Pod")
+    began = time.monotonic()
+    end = how(world)
+    try:
+        starts = world.launch("alice", "everybody", "starts")
+        stops.wish("stop")
+        for victim in (runs, starts, stops):
+            victim.says(AWAY, 60)
+        with browser(world.stack.address, "away") as context:
+            Portal(context).sign_in("alice")
+            page = context.new_page()
+            page.goto(f"{world.stack.address}/workspaces/{runs.id}/")
+            expect(page.locator("main")).to_contain_text(AWAY)
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+            end()
+            back = time.monotonic()
+            expect(page.locator("main")).not_to_contain_text(AWAY, timeout=60_000)
+    finally:
+        end()
+    starts.becomes("ready")
+    stops.becomes("stopped")
+    took = time.monotonic() - back
+    assert not any(AWAY in victim.now()["message"] for victim in (runs, starts, stops))
+    assert (runs.uid("Pod"), runs.told("ready"), runs.told("interrupted")) == (pod, 1, 0)
+    invariants.hold(world.stack, 60)
+    for victim in (runs, starts, stops):
+        victim.ask("DELETE", "?delete_disk=true")
+    for victim in (runs, starts, stops):
+        until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
+    found(request.node.callspec.id, f"“{AWAY}”; all done {took:.0f} s after its return")
+
+
+def test_a_cluster_that_dies_and_is_started_anew(world: World, found: Found) -> None:
+    """Its pods are gone as after a power loss: who ran starts again, by itself."""
+    runs = world.ready("alice", "everybody", "dies-running")
+    starts = world.launch("bob", "everybody", "dies-starting")
+    world.stack.kill("cluster")
+    until("it answers again", lambda: reachable(world), 60)
+    world.kube.connect()
+    runs.hears("interrupted")
+    runs.is_back(2)
+    starts.becomes("ready")
+    invariants.hold(world.stack, 60)
+    for victim in (runs, starts):
+        victim.ask("DELETE", "?delete_disk=true")
+    found("the API server killed and started anew", "who ran there runs again, who started is ready")
+
+
+def reachable(world: World) -> bool:
+    try:
+        return world.kube.call("GET", "/readyz")[0] == 200
+    except OSError:
+        return False
