@@ -98,6 +98,28 @@ def test_passes_in_two_clusters_keep_a_tenants_limit(stage: Stage) -> None:
     assert sum(at_once(lambda number: admission.admit(pools[number].pk))) == 3
 
 
+def test_a_pass_waits_for_one_in_another_cluster_that_takes_of_the_same_limit(stage: Stage) -> None:
+    TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
+    far = Cluster.objects.create(slug="far", name="Far")
+    stage.node("gpu-far", cluster=far)
+    pool = stage.another_pool("far", cluster=far)
+    stage.quota(4, pool=pool)
+    stage.request()
+    stage.request(pool=pool)
+
+    def run_pass() -> None:
+        stage.admit(pool)
+        connection.close()
+
+    thread = threading.Thread(target=run_pass)
+    with transaction.atomic():
+        assert stage.admit() == 1
+        thread.start()
+        thread.join(0.3)
+    thread.join()
+    assert admitted_units() == 1
+
+
 def test_of_many_who_release_a_claim_one_does(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = stage.running()
     told: list[Any] = []
