@@ -11,14 +11,13 @@ from pathlib import Path
 import psycopg
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, memory_mib
+from tests.bench.parts import cpu_of, memory_mib, processes_of, spent
 from tests.e2e.stack import Stack, until
 
 RUNS = 3
 SECONDS = 20
 SETTLING_SECONDS = 12
 READY = 50
-PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
 NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
 STATEMENTS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
 
@@ -38,7 +37,7 @@ def measure() -> Iterator[Figure]:
             yield from _idle(stack, "with nothing")
             _launch(stack)
             yield from _idle(stack, f"with {READY} ready workspaces")
-            for part, pids in _parts(stack).items():
+            for part, pids in processes_of(stack).items():
                 yield Figure(f"memory of {part}", sum(map(memory_mib, pids)), f"MiB in {len(pids)} processes")
         finally:
             stack.stop()
@@ -47,36 +46,14 @@ def measure() -> Iterator[Figure]:
 def _idle(stack: Stack, what: str) -> Iterator[Figure]:
     time.sleep(SETTLING_SECONDS)
     for run in range(1, RUNS + 1):
-        pids = _parts(stack)
-        before, transactions, began = _spent(pids), _transactions(stack), time.monotonic()
+        pids = processes_of(stack)
+        before, transactions, began = cpu_of(pids), _transactions(stack), time.monotonic()
         time.sleep(SECONDS)
-        took = time.monotonic() - began
+        took, after = time.monotonic() - began, cpu_of(pids)
         transactions = _transactions(stack) - transactions
-        spent = {part: seconds - before[part] for part, seconds in _spent(pids).items()}
-        for part, seconds in spent.items():
+        for part, seconds in spent(before, after).items():
             yield Figure(f"{what}, run {run}: {part}", seconds / took * 100, "% of a core")
         yield Figure(f"{what}, run {run}: transactions", transactions / took * 60, "a minute")
-
-
-def _parts(stack: Stack) -> dict[str, list[int]]:
-    """The processes of each part, and what `make up` itself takes with its supervisor."""
-    assert stack.process is not None
-    parts = {part: _with_children(stack.pid(part)) for part in PARTS}
-    return parts | {"supervisor and make up": [stack.process.pid, stack.pid("supervisor")]}
-
-
-def _with_children(pid: int) -> list[int]:
-    """PostgreSQL's, too, which say in their environment no more whose they are."""
-    children = [
-        int(child)
-        for path in Path(f"/proc/{pid}/task").glob("*/children")
-        for child in path.read_text().split()
-    ]
-    return [pid, *(one for child in children for one in _with_children(child))]
-
-
-def _spent(pids: dict[str, list[int]]) -> dict[str, float]:
-    return {part: sum(map(cpu_seconds, of_part)) for part, of_part in pids.items()}
 
 
 def _transactions(stack: Stack) -> int:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tests.bench import Figure
 from tests.bench.browsers import Browser
-from tests.bench.parts import cpu_seconds, memory_mib, spread
+from tests.bench.parts import cpu_of, cpu_seconds, memory_mib, processes_of, spent, spread
 from tests.e2e.stack import Stack, until
 from tests.kube import PATCHES, Kube
 
@@ -135,27 +135,31 @@ def _status(pod: Any) -> dict[str, Any]:
 
 async def _with(stack: Stack, teams: Sequence[Team], size: int) -> list[Figure]:
     web = stack.pid("web")
-    memory, files, spent, began = memory_mib(web), _open_files(web), cpu_seconds(web), time.monotonic()
+    memory, files, cpu, began = memory_mib(web), _open_files(web), cpu_seconds(web), time.monotonic()
     browsers = await _open(stack, teams, size)
     figures = [
         Figure(f"{size} sockets: until all are open", time.monotonic() - began, "s"),
-        Figure(f"{size} sockets: CPU of web for each", (cpu_seconds(web) - spent) / size * 1000, "ms"),
+        Figure(f"{size} sockets: CPU of web for each", (cpu_seconds(web) - cpu) / size * 1000, "ms"),
         Figure(f"{size} sockets: memory of web", memory_mib(web), f"MiB ({memory:.0f} before)"),
     ]
     abandoned, live = browsers[::3], [browser for n, browser in enumerate(browsers) if n % 3]
     left_at = time.monotonic()
     for n, browser in enumerate(abandoned):
         browser.vanish() if n % 4 == 0 else browser.abandon()
+    processes = processes_of(stack)
     restarts, changes = Restarts(stack.folder / "kubeconfig"), list[list[float]]()
     for run in range(1, RUNS + 1):
-        spent = cpu_seconds(web)
+        before = cpu_of(processes)
         changing = [(teams[n % len(teams)], run % WORKSPACES) for n in range(CHANGES)]
         changes = [await _change(restarts, live, team, team.workspaces[which]) for team, which in changing]
-        spent, title = cpu_seconds(web) - spent, f"{size} sockets, run {run}"
+        title, after = f"{size} sockets, run {run}", cpu_of(processes)
         figures += [
             Figure(f"{title}: to the first socket, median", median(map(min, changes)) * 1000, "ms"),
             *spread(f"{title}: to every socket", [lag for lags in changes for lag in lags]),
-            Figure(f"{title}: CPU of web for each change", spent / CHANGES * 1000, "ms"),
+            *(
+                Figure(f"{title}: CPU of {part} for each change", seconds / CHANGES * 1000, "ms")
+                for part, seconds in spent(before, after).items()
+            ),
         ]
     kept = await _until_ended(web, files, len(live), left_at)
     figures += [

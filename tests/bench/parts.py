@@ -7,14 +7,16 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import quantiles
 
 from portal.up import plan
 from portal.up.postgres import Server
 from tests.bench import Figure
-from tests.e2e.stack import free_port, until
+from tests.e2e.stack import Stack, free_port, until
+
+PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
 
 
 def settings_for(folder: Path, database: str) -> dict[str, str]:
@@ -87,6 +89,38 @@ def memory_mib(pid: int, which: str = "VmRSS") -> float:
     """What it has now; VmHWM: what it had at most."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / 1024
+
+
+def processes_of(stack: Stack) -> dict[str, list[int]]:
+    """The processes of each part, and what `make up` itself takes with its supervisor."""
+    assert stack.process is not None
+    parts = {part: _with_children(stack.pid(part)) for part in PARTS}
+    return parts | {"supervisor and make up": [stack.process.pid, stack.pid("supervisor")]}
+
+
+def _with_children(pid: int) -> list[int]:
+    """PostgreSQL's, too, which say in their environment no more whose they are."""
+    children = [
+        int(child)
+        for path in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in path.read_text().split()
+    ]
+    return [pid, *(one for child in children for one in _with_children(child))]
+
+
+def cpu_of(pids: Mapping[str, Sequence[int]]) -> dict[str, dict[int, float]]:
+    """By part and process; what ended meanwhile, as PostgreSQL's cleaners do, is left out."""
+    found: dict[str, dict[int, float]] = {part: {} for part in pids}
+    for part, of_part in pids.items():
+        for pid in of_part:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found[part][pid] = cpu_seconds(pid)
+    return found
+
+
+def spent(before: dict[str, dict[int, float]], after: dict[str, dict[int, float]]) -> dict[str, float]:
+    """Seconds of CPU by part."""
+    return {part: sum(after[part][pid] - before[part][pid] for pid in after[part]) for part in after}
 
 
 def spread(what: str, seconds: Sequence[float]) -> list[Figure]:
