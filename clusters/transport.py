@@ -59,7 +59,7 @@ class Transport:
                     method, path, query, body, content_type, read_timeout_seconds, accept=accept
                 )
                 content = response.data
-            except urllib3.exceptions.ProtocolError as error:
+            except (urllib3.exceptions.ProtocolError, urllib3.exceptions.SSLError) as error:
                 if not repeatable or attempt == ATTEMPTS:
                     raise self._unavailable(error) from None
                 time.sleep(PAUSE_SECONDS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import urllib3
 
 from clusters.api import Api
 from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
-from clusters.transport import ATTEMPTS
+from clusters.transport import ATTEMPTS, Transport
 from tests.clusters.stub import Request, Stub, api_at, events, listed, pod, reset, serving, status, text
 
 SECRET = {
@@ -54,6 +56,22 @@ def test_endless_throttling_is_not_retried_for_ever(served: tuple[Stub, Api]) ->
 def test_a_reset_connection_is_tried_again_where_that_is_harmless(served: tuple[Stub, Api]) -> None:
     stub, api = served
     stub.answers = [reset, listed(pod("a", "1"))]
+    assert len(api.list("Pod")) == 1
+
+
+def test_so_is_one_that_is_reset_within_tls(
+    served: tuple[Stub, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub, api = served
+    stub.answers = [listed(pod("a", "1"))]
+    send, resets = Transport._send, [urllib3.exceptions.SSLError("EOF occurred in violation of protocol")]
+
+    def reset_once(*arguments: Any, **options: Any) -> Any:
+        if resets:
+            raise resets.pop()
+        return send(*arguments, **options)
+
+    monkeypatch.setattr(Transport, "_send", reset_once)
     assert len(api.list("Pod")) == 1
 
 
