@@ -1,5 +1,6 @@
 """Tell open pages that something changed: an id now, the truth in the row."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -9,8 +10,14 @@ from django.db import transaction
 
 def publish(group: str, message: dict[str, Any]) -> None:
     """Send to a group of websockets when the current transaction commits. At most once: readers re-read rows."""
+    publish_to_all([group], message)
+
+
+def publish_to_all(groups: Sequence[str], message: dict[str, Any]) -> None:
+    """The same to several groups at once."""
     layer = get_channel_layer()
     if hasattr(layer, "publish"):
-        layer.publish(group, message)  # transactional by PostgreSQL itself
+        layer.publish(groups, message)  # transactional by PostgreSQL itself
     elif layer is not None:
-        transaction.on_commit(lambda: async_to_sync(layer.group_send)(group, message))
+        for group in groups:
+            transaction.on_commit(lambda group=group: async_to_sync(layer.group_send)(group, message))  # type: ignore[misc]

@@ -12,6 +12,7 @@ import json
 import logging
 import secrets
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -48,16 +49,16 @@ class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
         self._joined: defaultdict[str, set[str]] = defaultdict(set)
         self._queues: dict[str, asyncio.Queue[dict[str, Any]]] = {}
 
-    def publish(self, group: str, message: dict[str, Any]) -> None:
+    def publish(self, groups: Iterable[str], message: dict[str, Any]) -> None:
         """Send from synchronous code: delivered when the caller's transaction commits, never on rollback."""
-        payload = json.dumps([group, message], separators=(",", ":"))
-        if len(payload.encode()) > LIMIT_BYTES:
+        payloads = [json.dumps([group, message], separators=(",", ":")) for group in groups]
+        if any(len(payload.encode()) > LIMIT_BYTES for payload in payloads):
             raise ValueError("too large for a notification: send an id and let the reader read the row")
         with connections["default"].cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload])
+            cursor.execute("SELECT pg_notify(%s, unnest(%s::text[]))", [NOTIFY_CHANNEL, payloads])
 
     async def group_send(self, group: str, message: dict[str, Any]) -> None:
-        await sync_to_async(self.publish)(group, message)
+        await sync_to_async(self.publish)([group], message)
 
     async def group_add(self, group: str, channel: str) -> None:
         if self._listener is None or self._listener.done():

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts.live import publish
+from accounts.live import publish_to_all
 
 from .models import Workspace
 
@@ -16,21 +16,20 @@ RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 
 def announce(workspace: Workspace) -> None:
     """Wake whoever shows it: its own page, its tenant's lists, the admins' lists."""
-    message = {"type": "workspace.changed", "id": str(workspace.pk)}
-    for group in (f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}", "staff"):
-        publish(group, message)
+    groups = [f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}", "staff"]
+    publish_to_all(groups, {"type": "workspace.changed", "id": str(workspace.pk)})
 
 
 @contextmanager
 def changing(workspace_id: UUID) -> Iterator[Workspace]:
-    """The row, locked; saved and announced at the end, in the same transaction, if it differs."""
+    """The row, locked; what differs at the end is saved and announced, in the same transaction."""
     with transaction.atomic():
-        rows = Workspace.objects.select_for_update(of=("self",)).select_related(*RELATED)
-        workspace = rows.get(pk=workspace_id)
+        workspace = Workspace.objects.select_for_update().get(pk=workspace_id)
         before = _values(workspace)
         yield workspace
-        if _values(workspace) != before:
-            workspace.save()
+        after = _values(workspace)
+        if changed := [name for name in after if after[name] != before[name]]:
+            workspace.save(update_fields=[*changed, "changed_at"])
             announce(workspace)
 
 

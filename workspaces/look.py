@@ -15,7 +15,7 @@ from clusters.api import Api
 from .models import Workspace
 from .observe import Object, Seen, condition
 
-USUAL = timedelta(seconds=3)  # for a step
+USUAL = timedelta(seconds=15)  # for a step; the periodic pass looks at all that take longer
 
 
 def labels_of(workspace: Workspace) -> dict[str, str]:
