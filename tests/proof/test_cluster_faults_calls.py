@@ -197,13 +197,13 @@ def test_an_outage_delays_and_loses_nothing(
 ) -> None:
     """The one that runs, the one that starts, stops, and is launched meanwhile: each says so, and none has to wait
     for more than the cluster's return."""
-    runs = world.ready("alice", "everybody", "runs")
-    stops = world.ready("bob", "everybody", "stops")
+    runs = world.ready("alice", "everybody", f"runs-{how.__name__}")
+    stops = world.ready("bob", "everybody", f"stops-{how.__name__}")
     pod = runs.uid("Pod")
     began = time.monotonic()
     end = how(world)
     try:
-        starts = world.launch("alice", "everybody", "starts")
+        starts = world.launch("alice", "everybody", f"starts-{how.__name__}")
         stops.wish("stop")
         for victim in (runs, starts, stops):
             victim.says(AWAY, 60)

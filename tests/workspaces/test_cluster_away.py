@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Cluster
@@ -14,6 +15,9 @@ from workspaces.models import Workspace
 from workspaces.representation import message
 
 pytestmark = [pytest.mark.django_db]
+
+
+AWAY = "The cluster does not answer at the moment."
 
 
 def goes_away() -> None:
@@ -53,9 +57,17 @@ def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
 def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
     play.until_phase("ready")
     goes_away()
-    assert message(play.row) == "The cluster does not answer at the moment."
+    assert message(play.row) == AWAY
     comes_back()
     lifecycle.stop(play.cast.alice, play.row)
     play.until_phase("stopped")
     goes_away()
     assert message(play.row).startswith("Stopped.")
+
+
+def test_the_page_of_one_that_runs_says_so_too(play: Play, client: Client) -> None:
+    play.until_phase("ready")
+    client.force_login(play.cast.alice.user)
+    assert AWAY not in client.get(f"/workspaces/{play.id}/").content.decode()
+    goes_away()
+    assert AWAY in client.get(f"/workspaces/{play.id}/").content.decode()
