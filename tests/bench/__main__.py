@@ -14,16 +14,19 @@ def names(wanted: Iterable[str]) -> list[str]:
     return [name for name in there if name in wanted] if wanted else there
 
 
-def table(title: str, figures: Iterable[Figure]) -> str:
-    rows = [f"| {figure.what} | {figure.value:.2f} {figure.unit} |" for figure in figures]
-    return "\n".join([f"### {title}", "", "| what | figure |", "| --- | --- |", *rows, ""])
+def show(title: str, figures: Iterable[Figure]) -> None:
+    """Row by row as they come: what was measured is not lost with what fails after it."""
+    print(f"### {title}\n\n| what | figure |\n| --- | --- |", flush=True)
+    for figure in figures:
+        print(f"| {figure.what} | {figure.value:.2f} {figure.unit} |", flush=True)
+    print(flush=True)
 
 
 def main() -> None:
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
     for name in names(sys.argv[1:]):
         module = importlib.import_module(f"tests.bench.bench_{name}")
-        print(table(str(module.__doc__).strip(), module.measure()), flush=True)
+        show(str(module.__doc__).strip(), module.measure())
 
 
 if __name__ == "__main__":
