@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.bench import Figure
-from tests.bench.parts import database, manage, serving, settings_for
+from tests.bench.parts import cpu_seconds, database, manage, serving, settings_for
 
 RUNS = 3
 TIMES = 30
@@ -72,12 +72,12 @@ def measure() -> Iterator[Figure]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
         folder.chmod(0o711)
         environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
-        _, port = stack.enter_context(serving(environ))
+        web, port = stack.enter_context(serving(environ))
         sessions = dict(
             zip(PEOPLE, manage(environ, "shell", "-c", SEED).split()[-len(PEOPLE) :], strict=True)
         )
         for who, asked in ASKED.items():
-            browser = Browser(port, sessions[who])
+            browser = Browser(web, port, sessions[who])
             for what, path in asked.items():
                 yield browser.ask_often(f"{who}: {what}", browser.deep() if path == "deep" else path)
 
@@ -85,7 +85,8 @@ def measure() -> Iterator[Figure]:
 class Browser:
     """One connection that stays open."""
 
-    def __init__(self, port: int, session: str) -> None:
+    def __init__(self, web: int, port: int, session: str) -> None:
+        self._web = web
         self._connection = HTTPConnection("127.0.0.1", port)
         self._headers = {"Cookie": f"berth_session={session}", "Accept-Encoding": "identity"}
 
@@ -107,10 +108,13 @@ class Browser:
     def ask_often(self, what: str, path: str) -> Figure:
         """The worst of the runs counts."""
         self.get(path)
+        cpu = cpu_seconds(self._web)
         runs = [sorted(self._ask(path) for _ in range(TIMES)) for _ in range(RUNS)]
         p95s = [quantiles(run, n=20)[18] for run in runs]
+        cpu = (cpu_seconds(self._web) - cpu) * 1000 / RUNS / TIMES
         said = ", ".join(f"{p95:.1f}" for p95 in p95s)
-        return Figure(f"{what}: p95", max(p95s), f"ms, the worst of {said}; p50 {median(runs[-1]):.1f}")
+        beside = f"p50 {median(runs[-1]):.1f}; CPU of web {cpu:.1f}"
+        return Figure(f"{what}: p95", max(p95s), f"ms, the worst of {said}; {beside}")
 
     def _ask(self, path: str) -> float:
         began = time.monotonic()

@@ -20,6 +20,7 @@ PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
 
 
 def settings_for(folder: Path, database: str) -> dict[str, str]:
+    (folder / "state" / "collected").mkdir(parents=True)
     return {
         "DATABASE_URL": database,
         "DJANGO_SETTINGS_MODULE": "portal.settings",
