@@ -33,6 +33,15 @@ from tests.proof.invariants import hold
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
+WRITTEN_BY_THE_CLOCK = (
+    ("django_q_ormq", "lock"),
+    ("workspaces_workspace", "dirty_since"),
+    ("workspaces_workspace", "step_since"),
+    ("quotas_pool", "pass_queued_at"),
+    ("quotas_claim", "created_at"),
+    ("vitals_process", "seen_at"),
+    ("clusters_watcher", "seen_at"),
+)
 LAST_EVENTS = "SELECT id, last_event FROM workspaces_workspace"
 Found = Callable[[str, str], None]
 
@@ -141,6 +150,23 @@ def test_the_workers_listening_is_cut_off(berth: Stack, alice: Person, found: Fo
     assert cuts >= 1
     assert not alice.told
     found("LISTEN of tasks killed", f"{cuts} times; 4 launches ready, nobody noticed")
+
+
+@pytest.mark.parametrize(
+    ("words", "shift"), [("back by 5 min", "5 min"), ("back by 1 h", "1 h"), ("forward by 1 h", "-1 h")]
+)
+def test_the_clock_is_set_in_the_midst_of_launches(
+    berth: Stack, alice: Person, found: Found, words: str, shift: str
+) -> None:
+    """What was written before stands as far in the future, or in the past, as the clock was set."""
+    with stopped(berth, "worker"):
+        launched = [each.result() for each in alice.launch_many("timed", 3)]
+        with berth.database(read_only=False) as database:
+            for table, column in WRITTEN_BY_THE_CLOCK:
+                database.execute(f"UPDATE {table} SET {column} = {column} + interval '{shift}'".encode())
+    alice.sees_ready(launched)
+    hold(berth, 60)
+    found(f"clock set {words}", "3 launches ready, none waited for the clock")
 
 
 @pytest.mark.parametrize("part", ["worker", "watcher", "ssh-jump"])
