@@ -24,6 +24,7 @@ from clusters.fleet import Fleet
 from clusters.labels import RUN, instance_selector
 from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
 from clusters.watcher import matters
+from tests.kube import Kube
 
 RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
 
@@ -199,6 +200,22 @@ def test_an_unreachable_cluster_says_so_and_stops_no_other(
         20,
     )
     assert Node.objects.filter(cluster=row).exists()
+
+
+@pytest.mark.slow
+def test_a_cluster_that_takes_calls_and_answers_none_is_away_though_its_watches_are_open(
+    cluster: Cluster, kubeconfig: str, fleet: Fleet
+) -> None:
+    kube = Kube(Path(kubeconfig))
+    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+    status, fault = kube.call("POST", "/_faults", {"hold": "before", "match": {"user_agent": "berth"}})
+    if status >= 300:
+        pytest.skip("a cluster without faults to switch on")
+    try:
+        eventually(lambda: Cluster.objects.filter(unreachable_since__isnull=False).exists(), 40)
+    finally:
+        kube.call("DELETE", f"/_faults/{fault['id']}")
+    eventually(lambda: Cluster.objects.filter(unreachable_since=None, unreachable_reason="").exists(), 20)
 
 
 @pytest.mark.slow
