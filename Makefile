@@ -106,7 +106,7 @@ lint: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 test-slow: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD) check-network check-browser
-	$(BIN)/pytest -m "slow and not screenshots"
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not screenshots"
 
 screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fonts
 	$(BIN)/pytest -m screenshots
