@@ -165,7 +165,7 @@ class Day:
         """What is still there is stopped, every other one deleted."""
         admin = self.world.client("admin")
         for number, row in enumerate(self.world.rows.workspaces().values()):
-            if row.deleted_at is None:
+            if row.desired != "deleted":  # one that a fault still delays goes by itself
                 path = f"workspaces/{row.id}/"
                 status, answer = admin("DELETE", path) if number % 2 else admin("POST", f"{path}stop/")
                 assert status in (200, 202), answer
