@@ -55,10 +55,12 @@ class Changes(threading.Thread):
             self._some.clear()
         try:
             tell(signals.objects_changed, cluster=self._cluster, changes=list(pending.values()))
+            return True
         except DATABASE_AWAY as error:
             logger.warning("the database is away, told again: %s", error)
-            with self._lock:
-                self._pending = pending | self._pending
-            self._some.set()
-            return False
-        return True
+        except Exception:
+            logger.exception("%s: a fault, told again", self.name)
+        with self._lock:
+            self._pending = pending | self._pending
+        self._some.set()
+        return False

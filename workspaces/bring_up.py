@@ -68,9 +68,8 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
         claims_wanted=len(manifests.volume_claims(wanted)),
         node_address=wanted.cluster.node_address,
     )
-    record(workspace, observation, in_the_way or observation.trouble)
-    if Workspace.objects.filter(pk=workspace.pk).exclude(ending="").exists():
-        tasks.mark([workspace.pk])  # it is to be taken down
+    if record(workspace, observation, in_the_way or observation.trouble):
+        tasks.mark([workspace.pk])
 
 
 # --- make what is missing
@@ -198,23 +197,27 @@ def release_rejected(seen: Seen, api: Api) -> None:
 # --- write how far it got
 
 
-def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> None:
-    """Row and new events in one transaction. Steps never go back within a run."""
-    now = timezone.now()
+def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> bool:
+    """Row and new events in one transaction. Whether a run is to be taken down now."""
     with changing(workspace.pk) as row:
-        if row.run != workspace.run or row.ending:
-            return  # somebody ended this run meanwhile: the next pass takes it down
-        if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
-            ended_by_itself(row, observation)
-            return
-        tell_steps(row, observation)
-        tell_restart(row, observation)
-        if observation.done == len(STEPS):
-            become_ready(row, observation)
-        elif trouble is not None:
-            in_trouble(row, trouble, now)
-        elif not row.ready_at:
-            row.message_code, row.message_data = f"doing_{row.step}", {}
+        if row.run == workspace.run and not row.ending:  # else somebody ended this run meanwhile
+            write_down(row, observation, trouble)
+        return bool(row.ending)
+
+
+def write_down(row: Workspace, observation: Observation, trouble: Trouble | None) -> None:
+    """Steps never go back within a run."""
+    if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
+        ended_by_itself(row, observation)
+        return
+    tell_steps(row, observation)
+    tell_restart(row, observation)
+    if observation.done == len(STEPS):
+        become_ready(row, observation)
+    elif trouble is not None:
+        in_trouble(row, trouble, timezone.now())
+    elif not row.ready_at:
+        row.message_code, row.message_data = f"doing_{row.step}", {}
 
 
 def tell_steps(row: Workspace, observation: Observation) -> None:

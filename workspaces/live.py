@@ -34,4 +34,5 @@ def changing(workspace_id: UUID) -> Iterator[Workspace]:
 
 
 def _values(workspace: Workspace) -> dict[str, object]:
-    return {f.attname: deepcopy(getattr(workspace, f.attname)) for f in workspace._meta.concrete_fields}
+    values = {field.attname: getattr(workspace, field.attname) for field in workspace._meta.concrete_fields}
+    return {name: deepcopy(value) if isinstance(value, dict) else value for name, value in values.items()}

@@ -22,6 +22,8 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
     Then nothing else is written any more: another pod's end does not prove that one's.
     """
     ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
+    if ends == ({} if workspace.pod_ended else {workspace.pod_uid: False}):
+        return True  # as it was written down before
     with changing(workspace.pk) as row:
         if row.run != workspace.run:
             return True

@@ -56,7 +56,7 @@ def reconcile(workspace_id: UUID) -> None:
 
 def look(workspace_id: UUID) -> None:
     """One pass: down if its run is to end, up if its claim is admitted, else nothing of a run may be there."""
-    workspace = Workspace.objects.select_related(*RELATED).get(pk=workspace_id)
+    workspace = Workspace.objects.select_related(*RELATED, "secret").get(pk=workspace_id)
     cluster = workspace.pool.cluster
     if cluster.unreachable_since:  # the watcher asks it; nobody waits in line behind calls to it
         raise ClusterUnavailable(cluster.unreachable_reason)

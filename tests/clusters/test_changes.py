@@ -1,0 +1,79 @@
+"""What changes in a cluster is told together: soon, once for each object, and again if it was not written down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from clusters import changes, signals
+from clusters.changes import Changes
+from clusters.models import Cluster
+from clusters.watching import Changed
+
+
+class Receiver:
+    """Each call's changes, as (uid, state); waits where it is told to."""
+
+    def __init__(self) -> None:
+        self.told: list[list[tuple[str, int]]] = []
+        self.heard = threading.Semaphore(0)
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        self.fails = False
+
+    def hear(self, *, changes: list[Changed], **_: Any) -> None:
+        if self.fails:
+            self.fails = False
+            raise OperationalError("the database system is shutting down")
+        self.told.append([(step.body["metadata"]["uid"], step.body["state"]) for step in changes])
+        self.heard.release()
+        assert self.goes_on.wait(10)
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setattr(changes, "PAUSE_AFTER_FAULT_SECONDS", 0.01)
+    receiver = Receiver()
+    signals.objects_changed.connect(receiver.hear)
+    yield receiver
+    signals.objects_changed.disconnect(receiver.hear)
+
+
+@pytest.fixture
+def gathering(receiver: Receiver, transactional_db: None) -> Iterator[Changes]:
+    gathering = Changes(Cluster(slug="any"))
+    gathering.start()
+    yield gathering
+    receiver.goes_on.set()
+    gathering.stop()
+    gathering.join(10)
+    assert not gathering.is_alive()
+
+
+def change(uid: str, state: int) -> Changed:
+    return Changed("MODIFIED", {"metadata": {"uid": uid}, "state": state})
+
+
+def test_the_first_is_told_at_once_and_what_comes_meanwhile_together(
+    gathering: Changes, receiver: Receiver
+) -> None:
+    receiver.goes_on.clear()
+    gathering.add(change("a", 1))
+    assert receiver.heard.acquire(timeout=10)
+    for state in (2, 3):
+        gathering.add(change("a", state))
+        gathering.add(change("b", state))
+    receiver.goes_on.set()
+    assert receiver.heard.acquire(timeout=10)
+    assert receiver.told == [[("a", 1)], [("a", 3), ("b", 3)]]
+
+
+def test_what_could_not_be_written_down_is_told_again(gathering: Changes, receiver: Receiver) -> None:
+    receiver.fails = True
+    gathering.add(change("a", 1))
+    assert receiver.heard.acquire(timeout=10)
+    assert receiver.told == [[("a", 1)]]
