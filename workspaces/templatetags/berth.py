@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -11,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
@@ -27,6 +28,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 @register.simple_tag
+@lru_cache(maxsize=200)  # a page of fifty cards has a hundred of them
 def icon(name: str) -> SafeString:
     """An icon of our sprite; decoration only, the word stands beside it."""
     return format_html(
@@ -69,25 +71,24 @@ def size_gpus(sized: Any) -> str:
     return f"{amount} × {gpu_name(pool.gpu_product) or pool.name}"
 
 
-SPANS = (86_400, 3_600, 60, 1)
-"""The lengths that `_spans` has words for, in seconds."""
+# The units of time by their seconds, the longest first.
+SPANS = {
+    86_400: pgettext_lazy("how long", "%s d"),
+    3_600: pgettext_lazy("how long", "%s h"),
+    60: pgettext_lazy("how long", "%s min"),
+    1: pgettext_lazy("how long", "%s s"),
+}
 
 
-def _spans() -> list[str]:
+def _span(unit_seconds: int) -> str:
     """How long something is, in the reader's language; some write the unit without a space."""
-    words = (
-        pgettext("how long", "%s d"),
-        pgettext("how long", "%s h"),
-        pgettext("how long", "%s min"),
-        pgettext("how long", "%s s"),
-    )
-    return [one.replace(" ", "\N{NO-BREAK SPACE}") for one in words]
+    return str(SPANS[unit_seconds]).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @register.simple_tag
 def spans() -> str:
     """The same for `static/js/time.js`, the longest unit first."""
-    return "|".join(_spans())
+    return "|".join(map(_span, SPANS))
 
 
 @register.filter
@@ -96,17 +97,15 @@ def short_span(span: timedelta | None) -> str:
     if span is None:
         return ""
     seconds = max(0, int(span.total_seconds()))
-    for length, words in zip(SPANS, _spans(), strict=True):
-        if seconds >= length:
-            return words % (seconds // length)
-    return _spans()[-1] % 0
+    unit_seconds = next((unit for unit in SPANS if seconds >= unit), 1)
+    return _span(unit_seconds) % (seconds // unit_seconds)
 
 
 @register.filter
 def took(span: timedelta | None) -> str:
     """How long something took, to a tenth of a second where that matters."""
     if span is not None and span.total_seconds() < 60:
-        return _spans()[-1] % f"{max(0.0, span.total_seconds()):.1f}"
+        return _span(1) % f"{max(0.0, span.total_seconds()):.1f}"
     return short_span(span)
 
 
