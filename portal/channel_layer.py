@@ -64,11 +64,21 @@ class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
         if self._listener is None or self._listener.done():
             self._listening = asyncio.Event()
             self._listener = asyncio.create_task(self._listen())
-        await asyncio.wait_for(self._listening.wait(), 10)
+        # Without a pause once it listens: whoever leaves meanwhile has joined wholly, or not at all.
+        async with asyncio.timeout(10):
+            await self._listening.wait()
         self._members[group].add(channel)
         self._joined[channel].add(group)
 
     async def group_discard(self, group: str, channel: str) -> None:
+        self._discard(group, channel)
+
+    def leave(self, channel: str) -> None:
+        """All its groups at once. A member that nobody reads for would be handed messages for ever."""
+        for group in list(self._joined.get(channel, ())):
+            self._discard(group, channel)
+
+    def _discard(self, group: str, channel: str) -> None:
         self._members[group].discard(channel)
         if not self._members[group]:
             del self._members[group]

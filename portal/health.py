@@ -104,13 +104,15 @@ async def _channel_problem() -> str | None:
     layer = get_channel_layer()
     if layer is None:
         return "No channel layer is set."
+    channel = await layer.new_channel("readyz")
+    group = channel.replace("!", ".")
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            channel = await layer.new_channel("readyz")
-            await layer.group_add(channel.replace("!", "."), channel)
-            await layer.group_send(channel.replace("!", "."), {"type": "readyz"})
+            await layer.group_add(group, channel)
+            await layer.group_send(group, {"type": "readyz"})
             await layer.receive(channel)
-            await layer.group_discard(channel.replace("!", "."), channel)
     except (psycopg.Error, DatabaseError, OSError, TimeoutError):
         return "Live events do not come through."
+    finally:
+        layer.leave(channel)
     return None

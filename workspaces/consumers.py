@@ -63,8 +63,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         measures.SOCKETS.add(-1)
         for job in self._jobs:
             job.cancel()
-        for group in self._joined:
-            await self.channel_layer.group_discard(group, self.channel_name)
+        self.channel_layer.leave(self.channel_name)
 
     async def dispatch(self, message: Json) -> None:
         """Channels' own also looks after database connections, in a thread: what is done here needs none."""

@@ -46,8 +46,7 @@ async def test_who_left_hears_nothing_and_nothing_is_kept_for_them() -> None:
         await layer.group_add("b", channel)
     await layer.group_send("a", {"type": "unread"})
     assert (await next_of(layer, staying))["type"] == "unread"
-    for group in ("a", "b"):
-        await layer.group_discard(group, leaving)
+    layer.leave(leaving)
     await layer.group_send("b", {"type": "later"})
     assert (await next_of(layer, staying))["type"] == "later"
     with pytest.raises(TimeoutError):
@@ -62,3 +61,14 @@ async def test_who_stops_waiting_misses_nothing() -> None:
         await asyncio.wait_for(layer.receive(channel), 0.01)
     await layer.group_send("a", {"type": "changed"})
     assert await next_of(layer, channel) == {"type": "changed"}
+
+
+async def test_a_join_takes_place_at_once_so_that_whoever_leaves_in_it_is_no_member_for_ever() -> None:
+    layer = NotifyLayer()
+    channel = await layer.new_channel()
+    await layer.group_add("a", channel)
+    with pytest.raises(StopIteration):
+        layer.group_add("b", channel).send(None)
+    layer.leave(channel)
+    assert not layer._members
+    assert not layer._joined

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.test import AsyncClient
 
 from portal import health
+from portal.channel_layer import NotifyLayer
 from vitals.models import Process
 
 
@@ -103,3 +104,16 @@ async def test_not_ready_while_live_events_do_not_come_through(
     monkeypatch.setattr("portal.channel_layer.NotifyLayer.group_send", lost)
     status, body = await ask("/readyz")
     assert (status, body["checks"]["live events"]) == (503, "Live events do not come through.")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_checks_while_live_events_are_cut_off_leave_no_listeners_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layer = NotifyLayer()
+    await layer.group_add("any", "one")  # it listens
+    monkeypatch.setattr(health, "get_channel_layer", lambda: layer)
+    monkeypatch.setattr(health, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(layer, "publish", lambda groups, message: None)
+    assert await health._channel_problem() == "Live events do not come through."
+    assert set(layer._members) == {"any"}

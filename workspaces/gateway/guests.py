@@ -73,12 +73,11 @@ async def until_shown_out(secret: str, workspace_id: UUID, guest: Guest) -> None
     """Returns when this guest is no longer one: signed out, deactivated, taken out of the tenant."""
     layer: Any = get_channel_layer()
     channel = await layer.new_channel()
-    group = f"user.{guest.user_id}"
-    await layer.group_add(group, channel)
+    await layer.group_add(f"user.{guest.user_id}", channel)
     try:
         while await _ask(secret, workspace_id) is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(layer.receive(channel), SOCKET_RECHECK_SECONDS)
                 _known.pop((secret, workspace_id), None)
     finally:
-        await asyncio.shield(layer.group_discard(group, channel))
+        layer.leave(channel)

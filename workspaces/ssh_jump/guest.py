@@ -171,17 +171,15 @@ class Guest(asyncssh.SSHServer):
         assert self._person is not None
         self._news = await self._layer.new_channel()
         try:
+            for group in self._groups():
+                await self._layer.group_add(group, self._news)
             while await self._look_again():
-                # Anew each time: the layer forgets who listens after a day.
-                for group in self._groups():
-                    await self._layer.group_add(group, self._news)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._layer.receive(self._news), RECHECK_SECONDS)
                     await asyncio.sleep(SETTLE_SECONDS)
             self._part(asyncssh.DISC_BY_APPLICATION, NO_MORE)
         finally:
-            for group in self._groups():
-                await asyncio.shield(self._layer.group_discard(group, self._news))
+            self._layer.leave(self._news)
 
     def _groups(self) -> set[str]:
         assert self._person is not None
