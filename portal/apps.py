@@ -15,14 +15,15 @@ class PortalConfig(AppConfig):
         from clusters.signals import tick
         from portal import task_broker
         from quotas import passes
-        from vitals.pulse import beat_beside
+        from vitals import pulse
         from workspaces import tasks
 
         tick.connect(outbox.on_tick)
         tick.connect(sessions.forget_expired)
+        tick.connect(pulse.forget_gone)
         task_broker.began.connect(passes.on_worker_began)
         task_broker.began.connect(tasks.on_worker_began)
-        post_spawn.connect(lambda **_: beat_beside("worker"), weak=False)
+        post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
 
 
 class PortalAdminConfig(admin.AdminConfig):

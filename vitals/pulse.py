@@ -14,11 +14,13 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 from django.db.models.functions import Now
 
 from vitals import figures
+from vitals.clock import about
 from vitals.models import Process
 
 logger = logging.getLogger(__name__)
@@ -26,6 +28,8 @@ logger = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
 # Three beats may be late or lost to a busy machine before anybody is called dead.
 SILENT_AFTER_SECONDS = 20.0
+# Until then it is told for how long a part is silent.
+FORGOTTEN_AFTER = timedelta(days=1)
 
 
 class Pulse:
@@ -65,6 +69,11 @@ def beat(part: str) -> None:
         unique_fields=["part", "host", "pid"],
         update_fields=["seen_at", "gauges"],
     )
+
+
+def forget_gone(**_: object) -> None:
+    """Workers are renewed all day long, each under a number of its own."""
+    Process.objects.exclude(about("seen_at", Now(), FORGOTTEN_AFTER)).delete()
 
 
 def forget_here() -> None:

@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection, connections
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from clusters.signals import tick
 from vitals import pulse
 from vitals.figures import Gauge
 from vitals.models import Process
@@ -78,6 +79,15 @@ def test_signs_of_an_earlier_run_on_this_machine_are_forgotten_and_no_others() -
     Process.objects.create(part="worker", host="another-machine", pid=7, seen_at=Now())
     pulse.forget_here()
     assert [each.host for each in Process.objects.all()] == ["another-machine"]
+
+
+@pytest.mark.django_db
+def test_processes_that_are_gone_for_a_day_are_forgotten() -> None:
+    for hours in (-30, -1, 0, 23, 25):
+        heard = Now() - timedelta(hours=hours)
+        Process.objects.create(part="worker", host="a-machine", pid=100 + hours, seen_at=heard)
+    tick.send(sender=None)
+    assert {each.pid for each in Process.objects.all()} == {99, 100, 123}
 
 
 @pytest.mark.django_db(transaction=True)
