@@ -16,6 +16,7 @@ from django.utils import timezone
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
+from vitals.clock import about
 from workspaces.reconcile import alone
 
 from . import tasks
@@ -40,17 +41,10 @@ def due(now: datetime) -> QuerySet[Cluster]:
     fresh = Finding.objects.filter(
         cluster=OuterRef("cluster"), confirmed_at__isnull=True, resolved_at__isnull=True
     )
-    on_its_way = Q(queued_at__range=within(now, LOST_AFTER))
-    is_recent = Q(ended_at__range=within(now, EVERY)) & (
-        Q(ended_at__range=within(now, LASTS)) | ~Exists(fresh)
-    )
+    on_its_way = about("queued_at", now, LOST_AFTER)
+    is_recent = about("ended_at", now, EVERY) & (about("ended_at", now, LASTS) | ~Exists(fresh))
     settled = looks.filter(on_its_way | (is_recent & Q(wanted_at__isnull=True)))
     return Cluster.objects.filter(~Exists(settled), unreachable_since__isnull=True)
-
-
-def within(now: datetime, span: timedelta) -> tuple[datetime, datetime]:
-    """A clock that was set back must not keep anybody waiting for as long."""
-    return now - span, now + span
 
 
 def want(cluster_id: UUID) -> None:

@@ -30,6 +30,7 @@ from clusters.models import UnknownCause, Watcher
 from monitoring.models import Finding, What
 from portal.health import parts_that_matter
 from quotas.models import Claim
+from vitals.clock import about
 from vitals.figures import INFINITE, Counter, Histogram
 from vitals.models import Figure, Process
 from vitals.pulse import SILENT_AFTER_SECONDS
@@ -155,7 +156,7 @@ class Processes(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         span = timedelta(seconds=SILENT_AFTER_SECONDS)
-        recent = Process.objects.filter(seen_at__range=(Now() - span, Now() + span))
+        recent = Process.objects.filter(about("seen_at", Now(), span))
         heard = list(recent.values_list("part", "gauges"))
         count = GaugeMetricFamily("berth_processes", "Processes that were heard of late.", labels=["part"])
         for part in ("web", *parts_that_matter()):
