@@ -26,7 +26,7 @@ from tests.workspaces import builders
 from workspaces import manifests, tenancy
 from workspaces.observe import address, condition
 
-THREADS = 4  # more are slower: the server answers one request at a time
+THREADS = 4  # more make no difference: the server works on one request at a time
 LABELS = {"berth.dev/instance": str(builders.INSTANCE)}
 KINDS = ("StatefulSet", "Service", "Secret", "ConfigMap", "PersistentVolumeClaim")
 
