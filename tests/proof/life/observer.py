@@ -1,6 +1,6 @@
 """What the cluster itself says of Berth's pods, StatefulSets and volume claims, watched beside Berth and without it.
 
-Faults of a day strike Berth's calls and watches alone, so that this record has no holes.
+Faults of a day strike Berth's calls and watches alone, so that this record has no holes; `broken` says where it has.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ class Observer:
             self._gone(kind, uid)
         version = listed["metadata"]["resourceVersion"]
         while not self._stopped.is_set():
-            query = {"labelSelector": OURS, "watch": "1", "resourceVersion": version, "timeoutSeconds": "5"}
+            query = {"labelSelector": OURS, "watch": "1", "resourceVersion": version, "timeoutSeconds": "2"}
             with self.kube.open("GET", PATHS[kind], **query) as stream:
                 for line in stream:
                     event = json.loads(line)
                     if event["type"] == "ERROR":
-                        return
+                        raise ValueError(event["object"])
                     version = event["object"]["metadata"]["resourceVersion"]
                     self._see(kind, event["type"], event["object"])
 

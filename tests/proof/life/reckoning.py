@@ -14,7 +14,7 @@ SECOND = timedelta(seconds=1)
 # A pass over the queue that began before a share became another decides by what it was.
 LONGEST_PASS = timedelta(seconds=10)
 # From a claim's release to the line of the story that tells it: one transaction.
-LONGEST_TRANSACTION = timedelta(seconds=10)
+LONGEST_TRANSACTION = timedelta(seconds=30)
 KEPT = "PersistentVolumeClaim"
 
 
@@ -220,16 +220,26 @@ def over_share(claims: Iterable[Claim], shares: Sequence[Share]) -> Iterator[str
     for tenant, pool in shared:
         of_both = [claim for claim in held(claims) if (claim.tenant, claim.pool) == (tenant, pool)]
         given = sorted((s for s in shares if (s.tenant, s.pool) == (tenant, pool)), key=lambda s: s.sent)
-        renewed = {(c.holder, c.released_at) for c in of_both if c.reason == "renewed"}
+        goes_on = continued(of_both)
         for claim in of_both:
-            at = begun(claim)
-            if any(holder == claim.holder and at - SECOND < end <= at for holder, end in renewed if end):
+            if claim.id in goes_on:
                 continue
+            at = begun(claim)
             used = sum(
                 c.units for c in of_both if begun(c) <= at and (c.released_at is None or c.released_at > at)
             )
             if claim.units and used > (most := most_at(at, given)):
                 yield f"double: claim {claim.id} made {used} units of {pool} for {tenant}, which had {most}"
+
+
+def continued(claims: Iterable[Claim]) -> set[str]:
+    """Those that took the units of a restarted run over."""
+    in_order = sorted(claims, key=lambda claim: (claim.holder, begun(claim)))
+    return {
+        later.id
+        for claim, later in pairwise(in_order)
+        if (claim.holder, claim.reason) == (later.holder, "renewed")
+    }
 
 
 def most_at(at: datetime, given: Sequence[Share]) -> int:
