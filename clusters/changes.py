@@ -40,8 +40,9 @@ class Changes(threading.Thread):
         self._some.set()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._some.set()
+        with self._lock:
+            self._stopped.set()
+            self._some.set()
 
     def run(self) -> None:
         while self._some.wait() and not self._stopped.is_set():
@@ -52,7 +53,8 @@ class Changes(threading.Thread):
         """Whether it could be written down."""
         with self._lock:
             pending, self._pending = self._pending, {}
-            self._some.clear()
+            if not self._stopped.is_set():  # or nobody would wake it to its end
+                self._some.clear()
         try:
             tell(signals.objects_changed, cluster=self._cluster, changes=list(pending.values()))
             return True
