@@ -32,7 +32,14 @@ def _times(body: Json) -> Iterator[datetime]:
     metadata = body["metadata"]
     told = [entry.get("time") for entry in metadata.get("managedFields") or []]
     told += [one.get("lastTransitionTime") for one in body.get("status", {}).get("conditions") or []]
-    yield from (datetime.fromisoformat(time) for time in told if time)
-    if "deletionTimestamp" in metadata:
-        due = datetime.fromisoformat(metadata["deletionTimestamp"])
+    yield from filter(None, map(_moment, told))
+    if due := _moment(metadata.get("deletionTimestamp")):
         yield due - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Who writes an object may write times into it that no calendar has: no reason to list everything anew."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except (ValueError, OverflowError):
+        return None

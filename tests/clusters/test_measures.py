@@ -36,5 +36,12 @@ def test_the_newest_time_that_it_tells(
     assert changed_at(body) == datetime(2026, 3, 1, *at, tzinfo=UTC)
 
 
+def test_a_time_that_no_calendar_has_counts_for_nothing() -> None:
+    """Who may write an object may write it; a fault would have the watch list everything anew."""
+    forged = [{"time": "0000-01-01T00:00:00Z"}, *MANAGED]
+    at = changed_at({"metadata": {"managedFields": forged, "deletionTimestamp": "0000-01-01T00:00:00Z"}})
+    assert at == datetime(2026, 3, 1, 10, 0, 5, tzinfo=UTC)
+
+
 def test_one_that_tells_no_time_is_not_measured() -> None:
     assert changed_at({"metadata": {}}) is None
