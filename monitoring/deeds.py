@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,22 +19,22 @@ from accounts.errors import Conflict
 from accounts.models import Scope, Tenant
 from clusters.api import Api
 from clusters.connections import api_for
-from clusters.errors import ClusterError
+from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from quotas.ceilings import ceilings
 from workspaces import mending, tasks, tenancy
 from workspaces.live import RELATED
-from workspaces.manifests import FINALIZER
 from workspaces.models import Workspace
+from workspaces.put_back import finalizer_back
 from workspaces.volumes import set_reclaim
 
 from . import looks
 from .drift import FENCES, Found, Key, judge
 from .findings import digest_in
 from .models import Finding, What
-from .ownership import additions, differences
+from .ownership import differences, removals
 from .possible import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
-from .survey import namespaces, rows_of, thing_at, told_of_the_deleted
+from .survey import beside_all_rows, namespaces, rows_of, thing_at
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
@@ -50,27 +50,51 @@ def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
 
 
 def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) -> None:
-    claim = api.get("PersistentVolumeClaim", finding.namespace, finding.name)
-    if claim is None or claim["metadata"]["uid"] != finding.uid:
-        raise no_longer()
+    claim = _there(finding, api)
     # One that only names a volume does not have it: it may be another's.
     is_bound = claim.get("status", {}).get("phase") == "Bound"
     volume = claim["spec"].get("volumeName", "") if is_bound else ""
-    if volume:
-        set_reclaim(volume, "Delete" if with_data else "Retain", api)
-    api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
-    if with_data and finding.workspace is not None:
-        mending.forget_volume(finding.workspace, finding.name)
+    if volume and with_data:
+        with _forgotten(finding, volume):
+            set_reclaim(volume, "Delete", api)
+            _delete_or_retain(finding, volume, api)
+    else:
+        if volume:
+            set_reclaim(volume, "Retain", api)
+        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
     code = "kept_data_deleted" if with_data else "kept_claim_deleted" if volume else "drift_deleted"
     _tell(finding, code, by=actor.user.get_username(), volume=volume)
+
+
+@contextmanager
+def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
+    """No row has the volume any more before it goes: nobody is handed back what is being deleted."""
+    workspace = finding.workspace if finding.what == What.KEPT else None
+    if workspace is not None and not mending.forget_volume(workspace, finding.name, volume):
+        raise no_longer()
+    try:
+        yield
+    except ClusterError:
+        if workspace is not None:
+            mending.remember_volume(workspace, finding.name, volume)
+        raise
+
+
+def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
+    """What was refused stays, and so does its data whatever becomes of its claim."""
+    try:
+        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+    except ClusterRefused:
+        set_reclaim(volume, "Retain", api)
+        raise
 
 
 def accept(actor: Actor, finding: Finding) -> bool:
     """What somebody changed may stay so. Changed once more, it is a finding again."""
     with deed(actor, finding, "accept", why_not_accept(finding), is_over=False):
-        with transaction.atomic():
-            rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
-            rows.update(accepted_at=timezone.now(), accepted_by=actor.user)
+        rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
+        if not rows.update(accepted_at=timezone.now(), accepted_by=actor.user):
+            raise no_longer()  # a look found another change meanwhile
         _tell(finding, "drift_accepted", by=actor.user.get_username())
     return True
 
@@ -78,7 +102,10 @@ def accept(actor: Actor, finding: Finding) -> bool:
 def hand_back(actor: Actor, finding: Finding) -> bool:
     """The kept volume of a deleted workspace: the workspace comes back to its person, stopped."""
     with deed(actor, finding, "hand_back", why_not_hand_back(finding)):
-        return mending.hand_back(actor, _workspace(finding))
+        try:
+            return mending.hand_back(actor, _workspace(finding))
+        except IntegrityError:  # its person took that name just now
+            raise no_longer() from None
 
 
 def recreate(actor: Actor, finding: Finding) -> bool:
@@ -103,29 +130,31 @@ def put_right(body: dict[str, Any], api: Api) -> None:
     """Take back what is ours, then take away what others added where nothing is wanted."""
     there = api.apply(body)
     metadata = there["metadata"]
-    pointers = additions(body, differences(there), there)
-    if pointers:
+    if operations := removals(body, differences(there), there):
         same = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
-        removals = [{"op": "remove", "path": pointer} for pointer in pointers]
-        api.json_patch(there["kind"], metadata.get("namespace"), metadata["name"], [same, *removals])
+        api.json_patch(there["kind"], metadata.get("namespace"), metadata["name"], [same, *operations])
 
 
 def _mend_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) -> bool:
     """Our finalizer is put back; anything else takes a new pod."""
     if any(field["by"] for field in finding.data["fields"]):
         return mending.restart(actor, workspace)
-    found = api.each("Pod", namespace=finding.namespace, fields={"metadata.name": finding.name})
-    kept = any(pod["metadata"].get("finalizers") for pod in found)
-    same = {"op": "test", "path": "/metadata/uid", "value": finding.uid}
-    path, value = ("/metadata/finalizers/-", FINALIZER) if kept else ("/metadata/finalizers", [FINALIZER])
-    put = {"op": "add", "path": path, "value": value}
-    api.json_patch("Pod", finding.namespace, finding.name, [same, put])
+    finalizer_back(_there(finding, api), api)
     _tell(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
 
+def _there(finding: Finding, api: Api) -> dict[str, Any]:
+    body: dict[str, Any] | None = api.get(finding.kind, finding.namespace, finding.name)
+    if body is None or body["metadata"]["uid"] != finding.uid:
+        raise no_longer()
+    return body
+
+
 def _of_tenant(finding: Finding) -> list[dict[str, Any]]:
-    tenant = Tenant.objects.get(slug=finding.tenant_slug)
+    tenant = Tenant.objects.filter(slug=finding.tenant_slug).first()
+    if tenant is None:
+        raise no_longer()
     instance = Installation.current_id()
     bodies = tenancy.objects(tenant, finding.cluster, instance, ceilings(tenant, finding.cluster))
     return [body for body in bodies if body["kind"] == finding.kind]
@@ -178,12 +207,19 @@ def is_still_so(finding: Finding, api: Api) -> bool:
     thing = thing_at(key, api)
     if finding.what == What.MISSING:
         row = rows.get(finding.workspace_uuid) if finding.workspace_uuid else None
-        return thing is None and (key.kind in FENCES or (row is not None and key in set(row.wanted())))
+        wanted = set(row.wanted()) if row is not None else set()
+        return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
     found = judge(thing, rows, namespaces())
-    told: list[Found] = told_of_the_deleted([found] if found else [])
+    told: list[Found] = beside_all_rows(finding.cluster, [found] if found else [])
     return [(one.what, digest_in(one)) for one in told] == [(finding.what, finding.digest)]
+
+
+def is_ours(namespace: str, api: Api) -> bool:
+    """A tenant's, and not of another installation that has a tenant of this name on this cluster."""
+    there = thing_at(Key("Namespace", "", namespace), api) if namespace in namespaces() else None
+    return there is not None and not there.goes
 
 
 def no_longer() -> Conflict:

@@ -147,20 +147,21 @@ def fences_of(namespace: str) -> set[Key]:
 
 
 def judge(thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str]) -> Found | None:
-    """One object by itself. Where its name is what a row wants it is that row's, whatever its label says by now."""
+    """One object by itself. Where its name is what a row wants it is that row's, whatever its label says by now: a
+    label that anybody may write must not make a tenant's namespace one of nobody."""
     key, labelled = thing.key, uuid_of(thing.workspace)
     known = named_in(key.name) or labelled
     row = rows.get(known) if known else None
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
+    if is_of_a_tenant(key, namespaces):
+        changed = thing.differences
+        return Found(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
     if row is not None and row.state == State.MOVES:
         return None
     if row is not None and row.may_have(key):
         changed = thing.differences if labelled == row.id else with_label(thing.differences)
-    elif not thing.workspace and is_of_a_tenant(key, namespaces):
-        changed = thing.differences
-    else:
-        return Found(What.UNWANTED, key, thing.uid, known, tenant)
-    return Found(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
+        return Found(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
+    return Found(What.UNWANTED, key, thing.uid, known, tenant)
 
 
 def named_in(name: str) -> UUID | None:

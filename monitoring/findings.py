@@ -19,6 +19,9 @@ FORGOTTEN_AFTER = timedelta(days=90)
 BATCH = 500
 WRITTEN = ("data", "digest", "confirmed_at", "accepted_at", "accepted_by", "last_seen_at", "resolved_at")
 
+# Of one object: who may write it may make as many fields as fit into it.
+MOST_FIELDS = 50
+
 Identity = tuple[str, str, str, str, str]
 
 
@@ -75,11 +78,12 @@ def is_changed_by(row: Finding, one: Found, now: datetime) -> bool:
 
 
 def data_of(one: Found) -> dict[str, Any]:
-    return {
-        "fields": [
-            {"path": each.path, "by": each.by, "at": each.at, "value": each.value} for each in one.differences
-        ]
-    }
+    told, others = one.differences[:MOST_FIELDS], one.differences[MOST_FIELDS:]
+    fields = [{"path": each.path, "by": each.by, "at": each.at, "value": each.value} for each in told]
+    if others:
+        first = others[0]
+        fields.append({"path": f"… (+{len(others)})", "by": first.by, "at": first.at, "value": None})
+    return {"fields": fields}
 
 
 def digest_in(one: Found) -> str:

@@ -71,16 +71,22 @@ def look(cluster_id: UUID) -> None:
         rows.update(wanted_at=None)
         try:
             seen = survey(cluster, api_for(cluster))
+            with transaction.atomic():
+                write(cluster, seen, began, before)
+                rows.update(
+                    queued_at=None,
+                    ended_at=timezone.now(),
+                    seconds=round(time.monotonic() - clock, 3),
+                    objects_seen=seen.objects,
+                    error="",
+                )
         except ClusterError as error:
             log.warning("the look at %s came to no end: %s", cluster.slug, error.message)
-            rows.update(queued_at=None, ended_at=timezone.now(), error=error.message[:1000])
-            return
-        with transaction.atomic():
-            write(cluster, seen, began, before)
-            rows.update(
-                queued_at=None,
-                ended_at=timezone.now(),
-                seconds=round(time.monotonic() - clock, 3),
-                objects_seen=seen.objects,
-                error="",
-            )
+            failed(cluster, error.message)
+        except Exception as error:  # an object that nobody thought of must not blind us in silence
+            log.exception("the look at %s failed", cluster.slug)
+            failed(cluster, f"{type(error).__name__}; the worker's log tells more.")
+
+
+def failed(cluster: Cluster, why: str) -> None:
+    Look.objects.filter(cluster=cluster).update(queued_at=None, ended_at=timezone.now(), error=why[:1000])

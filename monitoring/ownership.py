@@ -21,7 +21,10 @@ from workspaces.observe import end_proven
 Object = Mapping[str, Any]
 Fields = tuple[str, ...]  # the API server's own spelling: f:<field>, k:<key of a list's entry>, v:<value>
 
+# Anybody who may write an object may write into these what they like, and it is shown to admins.
 LONGEST_VALUE = 120
+LONGEST_PATH = 240
+DEEPEST = 64
 
 # What Berth keeps of each kind; what else others write there (status, their own labels) is theirs.
 KEPT: Mapping[str, tuple[Fields, ...]] = {
@@ -81,7 +84,8 @@ class Difference:
     @property
     def path(self) -> str:
         """As people write it: spec.template.spec.containers[name=workspace].image"""
-        return "".join(_spelled(field) for field in self.fields).removeprefix(".")
+        spelled = "".join(_spelled(field) for field in self.fields).removeprefix(".")
+        return printable(spelled, LONGEST_PATH)
 
 
 def differences(body: Object) -> list[Difference]:
@@ -109,9 +113,9 @@ def _set_by_others(kind: str, body: Object, entries: Sequence[Object]) -> Iterat
                 value = value_at(body, fields)
                 yield Difference(
                     fields,
-                    by=str(entry.get("manager", "")),
-                    at=str(entry.get("time", "")),
-                    value=str(value)[:LONGEST_VALUE] if _is_shown(fields) and value is not None else None,
+                    by=printable(str(entry.get("manager") or "?")),
+                    at=printable(str(entry.get("time") or "")),
+                    value=printable(str(value)) if _is_shown(fields) and value is not None else None,
                     digest=digest_of(value),
                 )
 
@@ -140,7 +144,7 @@ def _without_finalizer(pod: Object) -> list[Difference]:
 
 def _leaves(owned: Object, above: Fields = ()) -> Iterator[Fields]:
     below = {key: value for key, value in owned.items() if key != "."}
-    if not below:
+    if not below or len(above) == DEEPEST:
         if above:
             yield above
         return
@@ -154,6 +158,11 @@ def _has(owned: Object, fields: Fields) -> bool:
             return False
         owned = owned[field]
     return True
+
+
+def printable(text: str, longest: int = LONGEST_VALUE) -> str:
+    """No database keeps a NUL, and no page should show what turns its text around."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:longest])
 
 
 def _spelled(field: str) -> str:
@@ -179,12 +188,12 @@ def pointer_to(body: Any, fields: Fields) -> list[str | int] | None:
 def value_at(body: Any, fields: Fields) -> Any:
     if (steps := pointer_to(body, fields)) is None:
         return None
-    return reduce(getitem, steps, body)
+    return _follow(body, steps)
 
 
-def additions(wanted: Object, found: Sequence[Difference], body: Object) -> list[str]:
-    """Where others put what is not wanted at all, as JSON pointers: the highest of each, and the last first, so that
-    taking one away moves no other."""
+def removals(wanted: Object, found: Sequence[Difference], body: Object) -> list[dict[str, Any]]:
+    """What others put where nothing is wanted is taken away, as a JSON patch: the highest of each, and the last first,
+    so that taking one away moves no other. Only while it is what it was, or another entry of a list would go."""
     pointers: set[tuple[str | int, ...]] = set()
     for difference in found:
         for length in range(1, len(difference.fields) + 1):
@@ -193,7 +202,16 @@ def additions(wanted: Object, found: Sequence[Difference], body: Object) -> list
                 pointers.add(tuple(steps))
                 break
     ordered = sorted(pointers, key=lambda steps: [f"{s:06}" if isinstance(s, int) else s for s in steps])
-    return ["".join(f"/{_escaped(str(step))}" for step in steps) for steps in reversed(ordered)]
+    operations = []
+    for pointer in reversed(ordered):
+        path = "".join(f"/{_escaped(str(step))}" for step in pointer)
+        operations.append({"op": "test", "path": path, "value": _follow(body, pointer)})
+        operations.append({"op": "remove", "path": path})
+    return operations
+
+
+def _follow(body: Any, steps: Sequence[str | int]) -> Any:
+    return reduce(getitem, steps, body)
 
 
 def _escaped(step: str) -> str:
@@ -207,10 +225,11 @@ def _member(body: Any, name: str) -> str | None:
 def _index(entries: Sequence[Any], kind: str, rest: str) -> int | None:
     if kind == "k":
         key = _key(rest)
-        return next((n for n, entry in enumerate(entries) if key.items() <= entry.items()), None)
+        named = (isinstance(entry, Mapping) and key.items() <= entry.items() for entry in entries)
+        return next((n for n, is_named in enumerate(named) if is_named), None)
     if kind == "v":
         return next((n for n, entry in enumerate(entries) if entry == json.loads(rest)), None)
-    return int(rest) if kind == "i" and int(rest) < len(entries) else None
+    return int(rest) if kind == "i" and 0 <= int(rest) < len(entries) else None
 
 
 def _key(text: str) -> dict[str, Any]:

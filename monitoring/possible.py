@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from django.utils.translation import gettext as _
 
 from .drift import FENCES
@@ -23,8 +25,8 @@ def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
 
 
 def by_hand(finding: Finding) -> str:
-    within = f" --namespace {finding.namespace}" if finding.namespace else ""
-    return f"kubectl delete {finding.kind.lower()} {finding.name}{within}"
+    within = ["--namespace", finding.namespace] if finding.namespace else []
+    return shlex.join(["kubectl", "delete", finding.kind.lower(), finding.name, *within])
 
 
 def why_not_accept(finding: Finding) -> str:

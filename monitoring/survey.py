@@ -17,7 +17,7 @@ from workspaces.models import Desired, Phase, Workspace
 from workspaces.observe import end_proven
 from workspaces.proof import let_go
 
-from .drift import KINDS, Found, Key, Row, State, Thing, drift, thing_of, uuid_of
+from .drift import KINDS, Found, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
 from .models import What
 
 # Of these the metadata tells all: of Secrets no value ever leaves the cluster for this.
@@ -38,7 +38,7 @@ def survey(cluster: Cluster, api: Api) -> Seen:
     held: list[dict[str, Any]] = []
     found = list(drift(rows, namespaces(), things(api, seen, held)))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
-    seen.found = told_of_the_deleted([one for one in found if one.workspace not in seen.moving])
+    seen.found = beside_all_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     let_go_of_nobodys(held, api)
     return seen
 
@@ -100,21 +100,27 @@ def thing_at(key: Key, api: Api) -> Thing | None:
     return next(map(thing_of, bodies), None)
 
 
-def told_of_the_deleted(found: list[Found]) -> list[Found]:
-    """The volumes of a deleted workspace are kept on purpose, unless its person wanted them gone."""
+def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
+    """What no row of this cluster wants, by what the others say of it. Each at its own place alone: an object of that
+    name elsewhere is a copy.
+
+    The volumes of a deleted workspace are kept on purpose, unless its person wanted them gone. What is another
+    cluster's in Berth, and there nevertheless, is the same cluster under two names: its own look tells of it.
+    """
     ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
-    kept = {
-        workspace.pk: workspace.volumes
-        for workspace in Workspace.objects.filter(pk__in=ids, deleted_at__isnull=False, delete_disk=False)
-    }
-    return [
-        replace(one, what=What.KEPT)
-        if one.key.kind == "PersistentVolumeClaim"
-        and one.what == What.UNWANTED
-        and one.key.name in kept.get(one.workspace or UUID(int=0), {})
-        else one
-        for one in found
-    ]
+    rows = Workspace.objects.filter(pk__in=ids).select_related("tenant", "pool")
+    others = {row.pk: row for row in rows if row.deleted_at or row.pool.cluster_id != cluster.pk}
+
+    def told(one: Found) -> Found | None:
+        row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
+        if row is None or one.key.namespace != row.tenant.namespace or named_in(one.key.name) != row.pk:
+            return one
+        if row.deleted_at is None:
+            return None
+        is_kept = one.key.kind == "PersistentVolumeClaim" and not row.delete_disk
+        return replace(one, what=What.KEPT) if is_kept and one.key.name in row.volumes else one
+
+    return [seen for one in found if (seen := told(one)) is not None]
 
 
 def let_go_of_nobodys(held: list[dict[str, Any]], api: Api) -> None:

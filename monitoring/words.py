@@ -11,6 +11,8 @@ from .drift import FENCES
 from .models import Finding, What
 from .possible import CLAIM, by_hand
 
+MOST_IN_SHORT = 6
+
 
 def sentence(finding: Finding) -> str:
     facts = {"object": str(finding)}
@@ -34,7 +36,8 @@ def in_short(finding: Finding) -> str:
         f"{last(field['path'])} ({field['by']})" if field["by"] else last(field["path"])
         for field in finding.data.get("fields", [])
     }
-    return ", ".join(sorted(told)) or "–"
+    shown = sorted(told)[:MOST_IN_SHORT]
+    return ", ".join([*shown, "…"] if len(told) > MOST_IN_SHORT else shown) or "–"
 
 
 def last(path: str) -> str:
@@ -47,14 +50,21 @@ def last(path: str) -> str:
 
 
 def _field(path: str, by: str, at: str, value: str | None) -> str:
-    moment = parse_datetime(at)
-    told = date_format(localtime(moment), "DATETIME_FORMAT") if moment else at
-    facts = {"path": path, "by": by, "at": told, "value": value}
+    facts = {"path": path, "by": by, "at": _moment(at), "value": value}
     if not by:
         return _("%(path)s was taken away.") % facts
     if value is None:
         return _("%(by)s set %(path)s on %(at)s.") % facts
     return _("%(by)s set %(path)s to %(value)s on %(at)s.") % facts
+
+
+def _moment(at: str) -> str:
+    """As it stands where no calendar has it: who writes an object may write its times."""
+    try:
+        moment = parse_datetime(at)
+        return date_format(localtime(moment), "DATETIME_FORMAT") if moment else at
+    except (ValueError, OverflowError):
+        return at
 
 
 def whose(finding: Finding) -> str:

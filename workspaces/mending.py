@@ -5,6 +5,7 @@ What runs goes on: an object made again is applied, and its pod follows a change
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -13,25 +14,23 @@ from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
 from clusters.api import Api
-from clusters.labels import RUN
 from quotas.models import Claim
 
 from . import manifests, runs, tasks
 from .lifecycle import audited_change, refuse_deleted
 from .live import changing
 from .models import Desired, Ending, Event, Phase, Workspace
+from .observe import run_of
 from .runs import claim_of
 from .story import tell
 from .wanted import wanted_of
-
-MOST_NAMES = 100
 
 
 def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
     """A StatefulSet, Service, Secret or ConfigMap as the run under way wants it."""
     claim = claim_of(workspace, Claim.State.ADMITTED)
     owner = api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name)
-    if claim is None or owner is None or owner["metadata"]["labels"].get(RUN) != str(claim.pk):
+    if claim is None or owner is None or run_of(owner) != str(claim.pk):
         raise Conflict(
             "not_running",
             _("It is not running now, so nothing is made for it."),
@@ -87,11 +86,20 @@ def free_name(row: Workspace) -> str:
     """Its own, or with a number where its person has another of that name by now."""
     others = Workspace.objects.filter(tenant=row.tenant, owner=row.owner, deleted_at__isnull=True)
     taken = set(others.values_list("name", flat=True))
-    names = [row.name, *(f"{row.name[:59]}-{number}" for number in range(2, MOST_NAMES))]
-    return next(name for name in names if name not in taken)
+    numbered = (f"{row.name[:58]}-{number}" for number in count(2))
+    return next(name for name in chain([row.name], numbered) if name not in taken)
 
 
-def forget_volume(workspace: Workspace, claim: str) -> None:
-    """Its data was deleted: nothing can be bound again."""
+def forget_volume(workspace: Workspace, claim: str, volume: str) -> bool:
+    """Its data is about to be deleted: nothing can be bound again. False: that is no deleted workspace's volume."""
     with changing(workspace.pk) as row:
-        row.volumes = {name: volume for name, volume in row.volumes.items() if name != claim}
+        if row.deleted_at is None or row.volumes.get(claim) != volume:
+            return False
+        row.volumes = {name: kept for name, kept in row.volumes.items() if name != claim}
+        return True
+
+
+def remember_volume(workspace: Workspace, claim: str, volume: str) -> None:
+    """It was not deleted after all."""
+    with changing(workspace.pk) as row:
+        row.volumes = {**row.volumes, claim: volume}
