@@ -5,7 +5,6 @@ is ahead would wait until the worker's own comes to it.
 """
 
 import time
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -23,10 +22,12 @@ NOTIFY_CHANNEL = "berth_tasks"
 began = Signal()
 # A lock that lasts longer than any was set before the clock was set back.
 TAKE = """
-UPDATE django_q_ormq SET lock = statement_timestamp() + %(lock)s WHERE id = (
+UPDATE django_q_ormq SET lock = statement_timestamp() + make_interval(secs => %(retry)s) WHERE id = (
     SELECT id FROM django_q_ormq
     WHERE key = %(key)s
-      AND (lock <= statement_timestamp() OR lock > statement_timestamp() + %(lock)s)
+      AND (
+        lock <= statement_timestamp() OR lock > statement_timestamp() + make_interval(secs => %(retry)s)
+      )
     ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 ) RETURNING id, payload
 """
@@ -72,5 +73,5 @@ class NotifyBroker(ORM):  # type: ignore[misc]
     def _take(self) -> list[tuple[int, str]] | None:
         """The first that waits; two who ask at once get two."""
         with connections[Conf.ORM].cursor() as cursor:
-            cursor.execute(TAKE, {"key": self.list_key, "lock": timedelta(seconds=Conf.RETRY)})
+            cursor.execute(TAKE, {"key": self.list_key, "retry": Conf.RETRY})
             return cursor.fetchall() or None
