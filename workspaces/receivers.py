@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 
-from accounts.live import publish
+from accounts.live import publish, publish_to_all
 from clusters import labels
 from clusters.models import Cluster
 from clusters.watching import Changed
@@ -59,12 +58,10 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
 def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
     """What the pages of its workspaces say is another now."""
     rows = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
-    with transaction.atomic():
-        for tenant in rows.values_list("tenant", flat=True).distinct().order_by():
-            publish(f"tenant.{tenant}", {"type": "resync"})
-        publish("staff", {"type": "resync"})
-        for pk in rows.exclude(phase__in=(Phase.STOPPED, Phase.FAILED)).values_list("pk", flat=True):
-            publish(f"workspace.{pk}", {"type": "resync"})
+    tenants = rows.values_list("tenant", flat=True).distinct().order_by()
+    moving = rows.exclude(phase__in=(Phase.STOPPED, Phase.FAILED)).values_list("pk", flat=True)
+    groups = ["staff", *(f"tenant.{pk}" for pk in tenants), *(f"workspace.{pk}" for pk in moving)]
+    publish_to_all(groups, {"type": "resync"})
 
 
 def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
