@@ -28,7 +28,8 @@ from tests.proof.life.sockets import Sockets
 
 NODE_UNITS = {"gpu-1": 4, "gpu-2": 4, "shared": 4}
 POOL_UNITS = {"a100": 8, "t4-shared": 4, "cpu": 0}
-# Nodes are lost and found, pulls and pods tried again, within a day that lasts a minute.
+# Nodes are lost and found, pulls and pods tried again, within a day that lasts a minute. The cluster says in whole
+# seconds when a pod ended; it takes longer than one to end, so that units that were given back too early show.
 NODES = """
 nodes:
 - {name: gpu, count: 2, cpu: 64, memory: 512Gi,
@@ -36,6 +37,7 @@ nodes:
 - {name: shared, cpu: 32, memory: 256Gi,
    gpus: {product: Tesla-T4, memory_mib: 15360, count: 1, compute: "7.5", sharing: time-slicing, replicas: 4}}
 - {name: plain, cpu: 64, memory: 256Gi}
+played: {stop_seconds: 1.5}
 images:
   berth.local/jupyter:1: {pull_seconds: 0.3}
 back_off: {first_seconds: 1, most_seconds: 4}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -125,16 +126,22 @@ class Person:
         """The same name twice at the same moment: one may win."""
         name = f"twin {self.dice.getrandbits(40):x}"
         body = {"tenant": self.tenant, "name": name, "image": "jupyter", "flavor": "cpu-small"}
-        twins = [
-            threading.Thread(
-                target=lambda: self._keep(self.ask("launch", "POST", "workspaces/", body, rivals=name))
+
+        def launch() -> None:
+            self._keep(self.ask("launch", "POST", "workspaces/", body, rivals=name))
+
+        at_once(launch, launch)
+
+    def wish_much_at_once(self) -> None:
+        """Of one workspace at the same moment, as from several windows."""
+        if workspace := self._one_of_mine():
+            path, name = f"workspaces/{workspace}/", f"named {self.dice.getrandbits(40):x}"
+            verbs = self.dice.sample(["start", "stop", "restart"], 2)
+            at_once(
+                partial(self.ask, "change", "PATCH", path, {"name": name}, workspace=workspace),
+                partial(self.ask, "extend", "POST", f"{path}extend/", {"minutes": 1}, workspace=workspace),
+                *(partial(self.ask, verb, "POST", f"{path}{verb}/", workspace=workspace) for verb in verbs),
             )
-            for _ in range(2)
-        ]
-        for twin in twins:
-            twin.start()
-        for twin in twins:
-            twin.join()
 
     def repeat_with_key(self) -> None:
         """The same wish with the same key, later once more: the first answer again."""
@@ -250,7 +257,7 @@ class Person:
             self.launch: 14, self.act("start"): 8, self.act("stop"): 8, self.act("restart"): 8, self.delete: 8,
             self.extend: 4, self.rename: 3, self.resize: 4, self.change_lifetime: 3, self.clone: 3,
             self.add_key: 2, self.remove_key: 1, self.look: 8, self.listen_for_a_while: 3,
-            self.launch_twice: 2, self.repeat_with_key: 2, self.be_hostile: 3,
+            self.launch_twice: 2, self.wish_much_at_once: 5, self.repeat_with_key: 2, self.be_hostile: 3,
         }  # fmt: skip
 
     def launch_refused(self) -> None:
@@ -268,6 +275,14 @@ class Person:
     def _drawn(self, habits: dict[Callable[[], None], int]) -> Iterator[Callable[[], None]]:
         while True:
             yield self.dice.choices(list(habits), list(habits.values()))[0]
+
+
+def at_once(*wishes: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=wish) for wish in wishes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def public_key(dice: Random) -> str:
