@@ -41,7 +41,11 @@ class Probe(threading.Thread):
         pause_seconds = 0.0
         while not self.stopped.wait(pause_seconds):
             close_old_connections()
-            pause_seconds = self.step()
+            try:
+                pause_seconds = self.step()
+            except Exception:  # without this thread, what is called away would stay so for ever
+                logger.exception("%s: a fault, asking again", self.name)
+                pause_seconds = PAUSE_SECONDS
         connection.close()
 
     def step(self) -> float:

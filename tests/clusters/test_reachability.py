@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from clusters import reachability
 from clusters.announcements import Announcements
@@ -69,6 +70,27 @@ def test_it_is_told_when_it_goes_and_when_it_is_back_and_not_between(
     assert heard == [[], [cluster], [], [cluster], []]
     cluster.refresh_from_db()
     assert (cluster.unreachable_since, cluster.unreachable_reason) == (None, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fault_in_asking_does_not_end_the_asking(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachability, "PAUSE_SECONDS", 0)
+    Cluster.objects.update(unreachable_since=timezone.now(), unreachable_reason="away")
+    probe = Probe(cluster, Announcements())
+    answers = iter([ValueError("a fault"), None])
+
+    class Odd:
+        def ask_for_little(self, *, within_seconds: float) -> None:
+            if (answer := next(answers)) is not None:
+                raise answer
+            probe.stopped.set()
+
+    monkeypatch.setattr(reachability, "api_for", lambda cluster: Odd())
+    probe.start()
+    probe.join(20)
+    assert not probe.is_alive()
+    cluster.refresh_from_db()
+    assert cluster.unreachable_since is None
 
 
 def test_a_server_is_asked_again_when_it_said_so_but_not_only_in_an_hour() -> None:
