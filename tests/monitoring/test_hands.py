@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accounts.errors import Conflict
 from clusters.api import Api
 from monitoring import deeds
 from monitoring.models import Finding
@@ -42,6 +43,8 @@ def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_
     name, namespace = workspace.object_name, house.demo.namespace
     assert look_for_a_while(house.cluster) == set()
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
+    run = [{"op": "remove", "path": "/metadata/labels/berth.dev~1run"}]
+    by_hand(api, "StatefulSet", namespace, name, run)
     patch(
         api, workspace, "Service", **{"/spec/selector": {"app": "other"}, "/spec/externalIPs": ["192.0.2.7"]}
     )
@@ -82,7 +85,12 @@ def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, 
     workspace = drive(launched(house), in_phase("ready"))
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
     look_for_a_while(house.cluster)
-    assert deeds.accept(house.admin, finding("StatefulSet"))
+    seen = finding("StatefulSet")
+    Finding.objects.update(digest="of another")  # as a look found it meanwhile
+    with pytest.raises(Conflict):
+        deeds.accept(house.admin, seen)
+    Finding.objects.update(digest=seen.digest)
+    assert deeds.accept(house.admin, seen)
     assert look(house.cluster) == set()
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/third:1"})
     assert look(house.cluster) == {("changed", "StatefulSet", workspace.object_name)}

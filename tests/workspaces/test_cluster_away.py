@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Cluster
 from tests.workspaces.play import Play
-from workspaces import lifecycle, tasks
+from workspaces import lifecycle, receivers, tasks
 from workspaces.models import Workspace
 from workspaces.representation import message
 
@@ -52,6 +54,15 @@ def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
     comes_back()
     tasks.periodic_pass(0)
     assert queued == [str(play.id)]
+
+
+def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> None:
+    play.until_phase("ready")
+    with CaptureQueriesContext(connection) as queries:
+        receivers.on_reachability_changed(cluster=play.row.pool.cluster)
+    [woken] = [query["sql"] for query in queries.captured_queries if "pg_notify" in query["sql"]]
+    for group in ("staff", f"tenant.{play.row.tenant_id}", f"workspace.{play.id}"):
+        assert group in woken
 
 
 def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
