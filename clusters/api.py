@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from clusters.errors import ClusterRefused
+from clusters.errors import ClusterRefused, ClusterUnavailable
 from clusters.kinds import KINDS
 from clusters.labels import MANAGER
 from clusters.transport import READ_TIMEOUT_SECONDS, Json, Lines, Objects, Transport
@@ -79,7 +79,7 @@ class Api:
                 continue
             # Items of a list lack what single objects carry.
             named = {"kind": kind, "apiVersion": KINDS[kind].api_version}
-            kept += [keep({**named, **body}) for body in page.get("items") or []]
+            kept += [keep({**named, **body}) for body in _items(page)]
             following = page["metadata"].get("continue")
             if not following:
                 break
@@ -103,7 +103,7 @@ class Api:
         accept = METADATA_ONLY if metadata_only else None
         while True:
             page = self._transport.request("GET", KINDS[kind].path(namespace), query=query, accept=accept)
-            for body in page.get("items") or []:
+            for body in _items(page):
                 yield {**body, "kind": kind, "apiVersion": KINDS[kind].api_version}
             if not (following := page["metadata"].get("continue")):
                 return
@@ -239,6 +239,13 @@ class Api:
             if refused.status == 404:
                 return None
             raise
+
+
+def _items(page: Json) -> Objects:
+    """What answers 200 and no list, as a proxy in between may, must not count as a cluster that has nothing."""
+    if "items" not in page or not isinstance(page.get("metadata"), dict):
+        raise ClusterUnavailable("The cluster answered a list with something else.")
+    return page["items"] or []
 
 
 def _all_of_it(body: Json) -> Json:

@@ -12,8 +12,8 @@ class ClusterError(Exception):
     retry_after_seconds: float | None = None
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = message.replace("\0", "\ufffd")  # it may be written down, and no database keeps a NUL
+        super().__init__(self.message)
 
 
 class ClusterUnavailable(ClusterError):

@@ -235,3 +235,23 @@ def test_the_log_of_a_node_that_does_not_answer_is_unavailable(served: tuple[Stu
     ]  # seen on Kubernetes 1.36
     with pytest.raises(ClusterUnavailable):
         api.logs("n", "p", container="main")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"[]", b'{"kind": "Status", "metadata": {}}', b'{"items": [], "metadata": null}']
+)
+def test_what_is_no_list_is_no_cluster_that_has_nothing(served: tuple[Stub, Api], answer: bytes) -> None:
+    stub, api = served
+    stub.answers = [text(200, answer)] * 2
+    with pytest.raises(ClusterUnavailable, match="something else"):
+        api.list("Pod")
+    with pytest.raises(ClusterUnavailable, match="something else"):
+        list(api.each("Pod"))
+
+
+def test_what_a_cluster_says_can_be_written_down(served: tuple[Stub, Api]) -> None:
+    stub, api = served
+    stub.answers = [text(403, b"no\0entry")]
+    with pytest.raises(ClusterRefused) as refused:
+        api.list("Pod")
+    assert refused.value.message == str(refused.value) == "no\ufffdentry"
