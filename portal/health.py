@@ -21,7 +21,10 @@ from portal.channel_layer import connection_parameters
 from vitals.pulse import SILENT_AFTER_SECONDS
 
 TIMEOUT_SECONDS = 3
+Checks = dict[str, str | None]
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+_under_way: dict[tuple[str, ...], asyncio.Task[Checks]] = {}
 
 
 async def healthz(request: HttpRequest) -> JsonResponse:
@@ -31,12 +34,12 @@ async def healthz(request: HttpRequest) -> JsonResponse:
 
 async def readyz(request: HttpRequest) -> JsonResponse:
     """All parts that matter: 200, or 503 with what is missing. It says no more than that: anybody may ask."""
-    return _answer(await _checks(parts_that_matter()))
+    return _answer(await _shared(parts_that_matter()))
 
 
 async def readyz_web(request: HttpRequest) -> JsonResponse:
     """What this process needs to serve."""
-    return _answer(await _checks(()))
+    return _answer(await _shared(()))
 
 
 def parts_that_matter() -> tuple[str, ...]:
@@ -53,7 +56,7 @@ def part_problem(silent_seconds: float | None) -> str | None:
     return None
 
 
-def _answer(checks: dict[str, str | None]) -> JsonResponse:
+def _answer(checks: Checks) -> JsonResponse:
     ready = not any(checks.values())
     told = {name: problem or "ok" for name, problem in checks.items()}
     return JsonResponse(
@@ -61,7 +64,16 @@ def _answer(checks: dict[str, str | None]) -> JsonResponse:
     )
 
 
-async def _checks(parts: tuple[str, ...]) -> dict[str, str | None]:
+async def _shared(parts: tuple[str, ...]) -> Checks:
+    """Who asks while the same is being looked at gets that answer: anybody may ask, and a thousand at once must not
+    take the database's connections from everybody else."""
+    task = _under_way.get(parts)
+    if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+        task = _under_way[parts] = asyncio.create_task(_checks(parts))
+    return await asyncio.shield(task)
+
+
+async def _checks(parts: tuple[str, ...]) -> Checks:
     """What is wrong with each, or None. By a connection of its own: fast to fail, not behind who waits for the pool."""
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):

@@ -1,13 +1,15 @@
+import asyncio
 import json
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
-from django.test import AsyncClient
+from django.test import AsyncClient, RequestFactory
 
 from portal import health
 from portal.channel_layer import NotifyLayer
@@ -61,6 +63,24 @@ async def test_not_ready_while_a_part_is_dead_and_it_says_which() -> None:
 async def test_a_web_process_serves_on_while_other_parts_are_dead() -> None:
     checks = {"database": "ok", "live events": "ok"}
     assert await ask("/readyz/web") == (200, {"status": "ok", "checks": checks})
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_crowd_that_asks_at_once_takes_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, made = psycopg.AsyncConnection.connect, []
+
+    async def counted(**parameters: Any) -> Any:
+        made.append(parameters)
+        return await connect(**parameters)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", counted)
+    request = RequestFactory().get("/readyz/web")
+    answers = await asyncio.gather(*(health.readyz_web(request) for _ in range(30)))
+    assert {answer.status_code for answer in answers} == {200}
+    at_once, of_the_layer = len(made), 1
+    assert at_once <= 1 + of_the_layer
+    assert (await ask("/readyz/web"))[0] == 200  # and who asks next is not told an old answer
+    assert len(made) > at_once
 
 
 @pytest.mark.parametrize(
