@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import connections
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 LONGEST_SECONDS = 60
 Job = Callable[[], Any]
@@ -45,3 +47,16 @@ def crew(size: int) -> Iterator[Crew]:
         yield threads
     finally:
         threads.leave()
+
+
+def play_examples(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> None:
+    options = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=[Phase.generate],  # threads repeat nothing exactly: to shrink would take minutes
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(machine, settings=options)

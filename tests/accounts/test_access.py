@@ -1,7 +1,7 @@
 import pytest
 
 from accounts import tokens
-from accounts.access import Actor, owned_tenants, role_in, tenant_by_slug, visible_tenants
+from accounts.access import Actor, owned_tenants, role_in, sight, tenant_by_slug, visible_tenants
 from accounts.errors import NotAllowed, NotThere
 from accounts.models import Role, Scope
 from tests.accounts.people import People
@@ -27,6 +27,16 @@ def test_a_token_bound_to_a_tenant_sees_that_one_alone(people: People) -> None:
     assert slugs(bound) == {"second"}
     assert role_in(bound, people.demo) is None
     assert role_in(bound, people.second) == Role.OWNER
+
+
+def test_what_each_of_many_sees_is_what_they_see_alone(people: People) -> None:
+    actors = [people.alice, people.carol, people.admin]
+    actors += [with_token(actor) for actor in actors]
+    tenants = (people.demo, people.second)
+    actors += [with_token(people.alice, tenant=people.demo), with_token(people.admin, tenant=people.second)]
+    sees = sight(actors, {tenant.pk for tenant in tenants})
+    for actor in actors:
+        assert {tenant.slug for tenant in tenants if sees(actor, tenant.pk)} == slugs(actor)
 
 
 def test_roles_are_those_of_the_membership_and_admins_act_as_owners(people: People) -> None:

@@ -18,9 +18,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 from django_q.models import OrmQ
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
@@ -29,7 +28,7 @@ from clusters.models import Cluster, Node, PodUsage
 from quotas import admission, opening, passes, signals
 from quotas.models import Claim, Pool, TenantLimit
 from quotas.tasks import admission_pass
-from tests.crew import Crew, crew
+from tests.crew import Crew, crew, play_examples
 from tests.quotas.holding import Most, allowed_now, at_every_admission_since, beside_free_room, held_now
 from tests.quotas.stage import GPU, Stage
 
@@ -389,16 +388,7 @@ def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
                 ran: Counter[str] = Counter()
 
             Playing.stage, Playing.crew = stage, threads
-            options = settings(
-                max_examples=examples,
-                stateful_step_count=steps,
-                deadline=None,
-                database=None,
-                print_blob=False,
-                phases=[Phase.generate],  # threads repeat nothing exactly: to shrink would take minutes
-                suppress_health_check=list(HealthCheck),
-            )
-            run_state_machine_as_test(Playing, settings=options)
+            play_examples(Playing, examples=examples, steps=steps)
             return Playing.ran
 
         yield play

@@ -19,9 +19,8 @@ from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 from django_q.models import OrmQ
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from accounts.errors import Refusal
 from accounts.models import AuditEntry
@@ -30,7 +29,7 @@ from clusters.watching import Changed
 from quotas import admission
 from quotas.models import Claim, Pool
 from tests.cast import Cast
-from tests.crew import Crew, crew
+from tests.crew import Crew, crew, play_examples
 from tests.workspaces.playing import Object, PlayedApi
 from tests.workspaces.test_any_order import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
 from workspaces import lifecycle, lifetime, receivers, tasks
@@ -347,16 +346,7 @@ def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., 
 
             Playing.cast, Playing.crew = cast, threads
             monkeypatch.setattr(reconciling, "api_for", lambda cluster: Playing.api)
-            options = settings(
-                max_examples=examples,
-                stateful_step_count=steps,
-                deadline=None,
-                database=None,
-                print_blob=False,
-                phases=[Phase.generate],
-                suppress_health_check=list(HealthCheck),
-            )
-            run_state_machine_as_test(Playing, settings=options)
+            play_examples(Playing, examples=examples, steps=steps)
             return Playing.ran
 
         yield play
