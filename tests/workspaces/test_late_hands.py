@@ -1,0 +1,54 @@
+"""What was decided by an earlier look and arrives late changes nothing of what is there by now."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters.errors import ClusterRefused
+from tests.workspaces.play import Play
+from workspaces import lifecycle
+from workspaces.look import look_at
+from workspaces.put_back import finalizer_back
+from workspaces.take_down import delete_controller
+
+pytestmark = [pytest.mark.django_db]
+
+
+def start_anew(play: Play) -> None:
+    lifecycle.stop(play.cast.alice, play.row)
+    play.until_phase("stopped")
+    lifecycle.start(play.cast.alice, play.row)
+    play.until_phase("ready")
+
+
+def test_a_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
+    earlier = play.until_phase("ready")
+    seen = look_at(earlier, play.api)
+    start_anew(play)
+    delete_controller(earlier, seen, play.api)
+    assert "deletionTimestamp" not in play.api.of("StatefulSet")[0]["metadata"]
+
+
+def test_a_finalizer_is_put_on_no_other_pod_of_the_same_name(play: Play) -> None:
+    play.until_phase("ready")
+    [earlier] = look_at(play.row, play.api).pods
+    earlier["metadata"]["finalizers"] = []
+    start_anew(play)
+    play.pod()["metadata"]["finalizers"] = ["example.com/others"]
+    with pytest.raises(ClusterRefused):
+        finalizer_back(earlier, play.api)
+    assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
+
+
+def test_who_stops_it_while_it_is_seen_to_be_ready_has_it_stopping(play: Play) -> None:
+    def stop_at_the_first_call() -> None:
+        play.answer_calls()
+        lifecycle.stop(play.cast.alice, play.row)
+
+    play.until(lambda _: any(pod["status"]["phase"] == "Running" for pod in play.api.of("Pod")))
+    while play.api.step():
+        pass
+    play.api.before_call = stop_at_the_first_call
+    assert play.look().phase == "stopping"
+    assert play.told("ready") == 0
+    play.until_phase("stopped")
