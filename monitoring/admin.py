@@ -50,7 +50,7 @@ class Deed(Previewed[Finding]):
             return Effect(str(finding.pk), whom, refused=_("It is over."))
         if why := self.why_not(finding):
             return Effect(str(finding.pk), whom, refused=why)
-        return Effect(str(finding.pk), whom, self.what(finding))
+        return Effect(str(finding.pk), whom, self.what(finding), about=finding.digest)
 
     def done(self, count: int) -> str:
         return ngettext("Done for %(count)d.", "Done for %(count)d.", count) % {"count": count}

@@ -34,16 +34,17 @@ MOST_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class Effect:
-    """What happens to one row: sentences; or why nothing does."""
+    """What happens to one row: sentences; or why nothing does. `about`: what it is done to, where no sentence tells."""
 
     pk: str
     whom: str
     what: tuple[str, ...] = ()
     refused: str = ""
+    about: str = ""
 
     @property
     def digest(self) -> str:
-        told = "\n".join((self.pk, self.whom, *self.what, self.refused))
+        told = "\n".join((self.pk, self.whom, *self.what, self.refused, self.about))
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 

@@ -21,7 +21,7 @@ from monitoring.drift import drift, thing_of
 from monitoring.models import Finding, Look, What
 from monitoring.ownership import differences, removals
 from monitoring.survey import survey
-from tests.admin_forms import preview
+from tests.admin_forms import confirm, preview
 from tests.cast import Cast, make_cast
 from tests.monitoring.test_admin import PAGE, finding
 from tests.monitoring.test_drift import NAMESPACE, body, fences, of_a_run
@@ -272,3 +272,18 @@ def test_a_look_that_fails_says_so_and_resolves_nothing(stage: Cast, monkeypatch
     last = Look.objects.get(cluster=stage.cluster)
     assert (last.error, last.queued_at) == ("KeyError; the worker's log tells more.", None)
     assert Finding.objects.open().get() == left
+
+
+def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_words_are_the_same(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field = {"path": "data.start.sh", "by": "kubectl", "at": "2026-01-01T00:00:10Z", "value": None}
+    row = finding(stage, "changed", "ConfigMap", data={"fields": [field]}, digest="before")
+    client = Client()
+    client.force_login(stage.admin.user)
+    page = preview(client, PAGE, "accept", row)
+    Finding.objects.update(digest="after", data={"fields": [field | {"at": "2026-01-01T00:00:50Z"}]})
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: pytest.fail("done at once"))
+    again = confirm(client, PAGE, page).content.decode()
+    assert "Accept what was changed" in again
+    assert Finding.objects.open().count() == 1
