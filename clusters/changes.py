@@ -9,7 +9,7 @@ import threading
 
 from django.db import connection
 
-from clusters import signals
+from clusters import measures, signals
 from clusters.announcements import DATABASE_AWAY, tell
 from clusters.models import Cluster
 from clusters.watching import Changed
@@ -57,6 +57,8 @@ class Changes(threading.Thread):
                 self._some.clear()
         try:
             tell(signals.objects_changed, cluster=self._cluster, changes=list(pending.values()))
+            for step in pending.values():
+                measures.dealt_with(self._cluster.slug, step)
             return True
         except DATABASE_AWAY as error:
             logger.warning("the database is away, told again: %s", error)

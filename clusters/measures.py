@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from clusters.transport import Json
+from clusters.watching import Changed
 from vitals.figures import Histogram
 
 LAG = Histogram(
@@ -16,10 +17,10 @@ LAG = Histogram(
 )
 
 
-def dealt_with(cluster: str, kind: str, body: Json) -> None:
-    at = changed_at(body)
+def dealt_with(cluster: str, step: Changed) -> None:
+    at = changed_at(step.body) if step.change != "DELETED" else None
     if at is not None:
-        LAG.observe((datetime.now(UTC) - at).total_seconds(), cluster, kind)
+        LAG.observe((datetime.now(UTC) - at).total_seconds(), cluster, step.body["kind"])
 
 
 def changed_at(body: Json) -> datetime | None:

@@ -88,6 +88,7 @@ class Nodes:
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
         self._tell(differs=self.table.remove(step.body) if deleted else self.table.put(step.body))
+        measures.dealt_with(self._cluster.slug, step)
 
     def _tell(self, *, differs: bool) -> None:
         if differs:
@@ -179,8 +180,6 @@ class KindThread(threading.Thread):
             self._watch.listed(self.follower.kind)
         elif isinstance(step, Changed):
             self._handler.changed(step)
-            if step.change != "DELETED":
-                measures.dealt_with(self._watch.cluster.slug, self.follower.kind, step.body)
         self._beat()
 
     def _beat(self) -> None:

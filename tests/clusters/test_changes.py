@@ -13,6 +13,7 @@ from clusters import changes, signals
 from clusters.changes import Changes
 from clusters.models import Cluster
 from clusters.watching import Changed
+from vitals import figures
 
 
 class Receiver:
@@ -77,3 +78,15 @@ def test_what_could_not_be_written_down_is_told_again(gathering: Changes, receiv
     gathering.add(change("a", 1))
     assert receiver.heard.acquire(timeout=10)
     assert receiver.told == [[("a", 1)]]
+
+
+def test_its_lag_is_told_once_it_was_written_down(gathering: Changes, receiver: Receiver) -> None:
+    figures._tally.begin_anew()
+    receiver.fails = True
+    metadata = {"uid": "a", "managedFields": [{"time": "2026-03-01T10:00:00Z"}]}
+    gathering.add(Changed("MODIFIED", {"kind": "Pod", "metadata": metadata, "state": 1}))
+    assert receiver.heard.acquire(timeout=10)
+    gathering.stop()
+    gathering.join(10)
+    counted = figures._tally.take()
+    assert [n for (name, _), n in counted.items() if name == "berth_watch_lag_seconds_bucket"] == [1]
