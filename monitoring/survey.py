@@ -4,6 +4,7 @@ of nobody, which somebody deleted and whose end was seen, are let go: no row is 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from accounts.models import Tenant
 from clusters.api import Api
+from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster
 from workspaces.models import Desired, Phase, Workspace
@@ -22,6 +24,8 @@ from .models import What
 
 # Of these the metadata tells all: of Secrets no value ever leaves the cluster for this.
 METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
+# A task that takes two minutes is ended without a word; one request may take half a minute.
+MOST_SECONDS = 80.0
 AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
 
 
@@ -80,8 +84,11 @@ def namespaces() -> dict[str, str]:
 
 def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
     """All objects of this installation. `held` gets the pods that only our finalizer keeps."""
+    end = time.monotonic() + MOST_SECONDS
     for kind in KINDS:
         for body in api.each(kind, labels=instance_selector(), metadata_only=kind in METADATA_ONLY):
+            if time.monotonic() > end:
+                raise ClusterUnavailable(f"Its objects were not read within {MOST_SECONDS:.0f} seconds.")
             seen.objects += 1
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)

@@ -274,6 +274,18 @@ def test_a_look_that_fails_says_so_and_resolves_nothing(stage: Cast, monkeypatch
     assert Finding.objects.open().get() == left
 
 
+def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = finding(stage, "unwanted")
+    monkeypatch.setattr("monitoring.survey.MOST_SECONDS", -1.0)
+    monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*fences()))
+    looks.enqueue(stage.cluster.pk)
+    looks.look(stage.cluster.pk)
+    assert "were not read within" in Look.objects.get(cluster=stage.cluster).error
+    assert Finding.objects.open().get() == left
+
+
 def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_words_are_the_same(
     stage: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
