@@ -208,6 +208,7 @@ class Day:
             left=self.world.observer.left(),
             ssh_keys=rows.ssh_keys(),
             let_in=self.world.observer.let_in(),
+            database=rows.log(),
         )
 
     def story(self) -> str:

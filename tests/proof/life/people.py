@@ -133,15 +133,21 @@ class Person:
         at_once(launch, launch)
 
     def wish_much_at_once(self) -> None:
-        """Of one workspace at the same moment, as from several windows."""
+        """Of one workspace, from several windows: while it comes and goes, its row is changed again and again."""
         if workspace := self._one_of_mine():
-            path, name = f"workspaces/{workspace}/", f"named {self.dice.getrandbits(40):x}"
             verbs = self.dice.sample(["start", "stop", "restart"], 2)
+            names = [[f"named {self.dice.getrandbits(40):x}" for _ in range(4)] for _ in range(3)]
             at_once(
-                partial(self.ask, "change", "PATCH", path, {"name": name}, workspace=workspace),
-                partial(self.ask, "extend", "POST", f"{path}extend/", {"minutes": 1}, workspace=workspace),
-                *(partial(self.ask, verb, "POST", f"{path}{verb}/", workspace=workspace) for verb in verbs),
+                *(partial(self.act_on, workspace, verb) for verb in verbs),
+                *(partial(self.rename_often, workspace, of_window) for of_window in names),
             )
+
+    def act_on(self, workspace: str, verb: str) -> None:
+        self.ask(verb, "POST", f"workspaces/{workspace}/{verb}/", workspace=workspace)
+
+    def rename_often(self, workspace: str, names: list[str]) -> None:
+        for name in names:
+            self.ask("change", "PATCH", f"workspaces/{workspace}/", {"name": name}, workspace=workspace)
 
     def repeat_with_key(self) -> None:
         """The same wish with the same key, later once more: the first answer again."""

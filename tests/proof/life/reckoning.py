@@ -36,6 +36,7 @@ def reckon(found: Records) -> list[str]:
         *outside(found.pods, found.claims),
         *unequal_seconds(found.pods, found.claims),
         *orphans(found),
+        *collided(found.database),
     ]
 
 
@@ -289,6 +290,19 @@ def misheard(heard: Iterable[Heard], events: Mapping[str, Sequence[Event]]) -> I
                 f"misheard: {ear.who} at {ear.workspace} over {ear.connections} connections heard {got[-3:]} "
                 f"as the last of {len(got)}, the rows are {len(rows)}"
             )
+
+
+# Constraints that answer two wishes at once. All else is kept apart by locks, and no constraint has to.
+MAY_BE_MET = ("one_workspace_of_a_name_per_person_and_tenant", "one_idempotency_key_per_person")
+
+
+def collided(errors: Iterable[str]) -> Iterator[str]:
+    """Two wrote at once what is written by one at a time: the constraint held, and one of them had to do it again."""
+    for line in errors:
+        if "deadlock detected" in line:
+            yield f"collided: {line}"
+        if "violates" in line and not any(name in line for name in MAY_BE_MET):
+            yield f"collided: {line}"
 
 
 # --- every claim accounted to the second

@@ -1,4 +1,4 @@
-"""The rows of a running Berth's database, as records."""
+"""The rows of a running Berth's database, as records, and its log."""
 
 from __future__ import annotations
 
@@ -62,6 +62,10 @@ class Rows:
         for row in self.stack.rows(SSH_KEYS):
             found[row["who"]].add(row["key"])
         return dict(found)
+
+    def log(self) -> list[str]:
+        lines = (self.stack.folder / "logs" / "postgres.log").read_text(errors="replace").splitlines()
+        return [line for line in lines if "ERROR:" in line]
 
     def quotas(self) -> list[Quota]:
         return [Quota(**row) for row in self.stack.rows(QUOTAS)]

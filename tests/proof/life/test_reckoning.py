@@ -94,6 +94,7 @@ def good_day() -> Records:
         left=[("PersistentVolumeClaim", "w", "ws-w-home")],
         ssh_keys={"alice": {"key"}},
         let_in={"w": {"key"}},
+        database=['ERROR:  duplicate key value violates unique constraint "one_idempotency_key_per_person"'],
     )  # fmt: skip
 
 
@@ -121,6 +122,10 @@ def more_pods(**changes: Any) -> Callable[[Records], Records]:
 
 def row(**changes: Any) -> Callable[[Records], Records]:
     return lambda day: replace(day, workspaces={"w": replace(day.workspaces["w"], **changes)})
+
+
+def database(error: str) -> Callable[[Records], Records]:
+    return lambda day: replace(day, database=[*day.database, f"ERROR:  {error}"])
 
 
 def request(**wish: Any) -> Callable[[Records], Records]:
@@ -222,6 +227,11 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
         lambda day: replace(day, left=[("Pod", "w", "ws-w-0")]), "orphan: Pod ws-w-0 is left",
     ),
     "an object of nobody": (lambda day: replace(day, left=[("Secret", "x", "ws-x")]), "that no row knows"),
+    "a number given to two lines": (
+        database('duplicate key value violates unique constraint "events_numbered_once_per_workspace"'),
+        "collided",
+    ),
+    "two who wait for each other": (database("deadlock detected"), "collided"),
     "files that were asked to go": (row(deleted_at=at(30), delete_disk=True), "was to go with its workspace"),
 }  # fmt: skip
 
