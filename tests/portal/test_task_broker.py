@@ -65,8 +65,8 @@ def test_tasks_are_taken_in_order_and_each_by_one(broker: NotifyBroker) -> None:
         assert broker._take() == [(first, "first")]
         other = elsewhere(lambda: taken.append(NotifyBroker(list_key="test")._take()))
         other.join(10)
+        assert taken == [[(second, "second")]]  # while the first is still being taken
     finally:
         connection.commit()
         connection.set_autocommit(True)
-    assert taken == [[(second, "second")]]
     connections.close_all()
