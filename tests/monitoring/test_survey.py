@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.api import Api
+from clusters.errors import ClusterUnavailable
 from monitoring.models import What
 from monitoring.survey import METADATA_ONLY, survey
 from tests.cast import Cast, make_cast
@@ -60,6 +61,14 @@ def test_what_is_launched_and_what_stops_while_the_cluster_is_read_is_no_finding
     bodies = of_a_run(other.pk)
     assert looked(stage, *bodies)[0] == (What.UNWANTED, "StatefulSet")
     assert looked(stage, *bodies, meanwhile=lambda: rows.update(deleted_at=None)) == []
+
+
+def test_a_look_of_which_a_list_breaks_off_comes_to_no_end(stage: Cast) -> None:
+    def breaks_off() -> None:
+        raise ClusterUnavailable("cut off")
+
+    with pytest.raises(ClusterUnavailable):
+        looked(stage, meanwhile=breaks_off)
 
 
 def test_of_secrets_the_values_are_not_asked_for(stage: Cast) -> None:
