@@ -8,8 +8,8 @@ so every claim of the cluster counts. Three queries, however many pools, nodes a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
 
@@ -45,7 +45,7 @@ class PoolNodes:
 
 @dataclass
 class _Taken:
-    """What is taken of one node. `units` counts by the extended resource's name."""
+    """What is taken of one node. Units count by the resource's name; `unplaced` are those without a pod yet."""
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
@@ -53,6 +53,7 @@ class _Taken:
 
     def __post_init__(self) -> None:
         self.units: defaultdict[str, int] = defaultdict(int)
+        self.unplaced: defaultdict[str, int] = defaultdict(int)
 
 
 NodeKey = tuple[UUID, str]
@@ -106,14 +107,25 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
-    whole, healthy = [], []
+    whole, healthy, displaced = [], [], 0
     for node in nodes:
         key = (node.cluster_id, node.name)
         whole.append(_left(node, pool))
+        too_many = max(0, -_left(node, pool, foreign[key], ours[key]).units)
+        unplaced = ours[key].unplaced[pool.resource_name]
+        displaced += min(too_many, unplaced, ours[key].units[pool.resource_name] - unplaced)
         if is_healthy(node, pool):
             without_ours = _left(node, pool, foreign[key])
             healthy.append(NodeState(node.name, _left(node, pool, foreign[key], ours[key]), without_ours))
-    return PoolNodes(tuple(whole), tuple(healthy))
+    return PoolNodes(tuple(whole), tuple(_set_aside(healthy, displaced)))
+
+
+def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
+    """Pods may come to another node than was chosen: whose node they filled will need room on one that is left."""
+    for node in sorted(nodes, key=lambda node: node.free.units):
+        taken = max(0, min(units, node.free.units))
+        units -= taken
+        yield replace(node, free=node.free - Room(taken, 0, 0, 0))
 
 
 def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
@@ -154,16 +166,17 @@ def _requested(name: str) -> Coalesce:
 
 
 def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID]) -> None:
-    seen_on = PodUsage.objects.filter(run=OuterRef("pk")).values("node")[:1]
+    pods = PodUsage.objects.filter(run=OuterRef("pk"))
     rows = (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
-        .annotate(at=Coalesce(Subquery(seen_on), "node"))
-        .values("pool__cluster_id", "at", "pool__resource_name")
+        .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"), placed=Exists(pods))
+        .values("pool__cluster_id", "at", "pool__resource_name", "placed")
         .annotate(pods=Count("pk"), u=Sum("units"), cpu=Sum("cpu_millicores"), memory=Sum("memory_mib"))
     )
     for row in rows:
         taken = taken_by_node[row["pool__cluster_id"], row["at"]]
         taken.units[row["pool__resource_name"]] += row["u"]
+        taken.unplaced[row["pool__resource_name"]] += 0 if row["placed"] else row["u"]
         taken.cpu_millicores += row["cpu"]
         taken.memory_bytes += row["memory"] * MIB
         taken.pods += row["pods"]

@@ -110,6 +110,18 @@ def test_a_run_counts_where_its_pod_really_is(stage: Stage) -> None:
     assert other.node == "gpu-1"
 
 
+def test_a_run_whose_node_another_filled_keeps_its_room_on_the_nodes_that_are_left(stage: Stage) -> None:
+    """The cluster may place a pod elsewhere than on the node that was chosen: nothing is given twice for that."""
+    stage.quota(16)
+    chosen, displacing = stage.running(2), stage.running(3)
+    assert (chosen.node, displacing.node) == ("gpu-1", "gpu-2")
+    stage.pod("gpu-1", 3, run=displacing.pk)
+    whole_node = stage.request(4)
+    assert stage.admit() == 0
+    admission.release(whole_node.pk, "withdrawn")
+    assert stage.running(3).node == "gpu-2"
+
+
 def test_a_run_and_its_pod_are_counted_once(stage: Stage) -> None:
     run = stage.running(2)
     stage.pod(run.node, 2, run=run.pk)
