@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from clusters.api import Api
 from clusters.errors import ClusterRefused
 from tests.workspaces.play import Play
 from workspaces import lifecycle
@@ -12,6 +15,10 @@ from workspaces.put_back import finalizer_back
 from workspaces.take_down import delete_controller
 
 pytestmark = [pytest.mark.django_db]
+
+
+def api_of(play: Play) -> Api:
+    return cast(Api, play.api)
 
 
 def start_anew(play: Play) -> None:
@@ -23,20 +30,20 @@ def start_anew(play: Play) -> None:
 
 def test_a_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
     earlier = play.until_phase("ready")
-    seen = look_at(earlier, play.api)
+    seen = look_at(earlier, api_of(play))
     start_anew(play)
-    delete_controller(earlier, seen, play.api)
+    delete_controller(earlier, seen, api_of(play))
     assert "deletionTimestamp" not in play.api.of("StatefulSet")[0]["metadata"]
 
 
 def test_a_finalizer_is_put_on_no_other_pod_of_the_same_name(play: Play) -> None:
     play.until_phase("ready")
-    [earlier] = look_at(play.row, play.api).pods
+    [earlier] = look_at(play.row, api_of(play)).pods
     earlier["metadata"]["finalizers"] = []
     start_anew(play)
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     with pytest.raises(ClusterRefused):
-        finalizer_back(earlier, play.api)
+        finalizer_back(earlier, api_of(play))
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
 
 
