@@ -80,6 +80,8 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             if self.actor.token is not None:
                 self.start(self._recheck_at(self.actor.token.expires_at))
             await self._join()
+            # A sign-out between the two would have been told to nobody.
+            self.actor = await database_sync_to_async(self._still)()
             while True:
                 await self.tell()
                 await self._wake.wait()

@@ -13,7 +13,7 @@ from channels.layers import get_channel_layer
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from accounts import tickets, tokens
+from accounts import sessions, tickets, tokens
 from accounts.access import Actor
 from accounts.models import APIToken, Scope, SocketTicket
 from accounts.signals import access_changed
@@ -297,6 +297,21 @@ def deactivate(actor: Actor) -> None:
     actor.user.is_active = False
     actor.user.save()
     access_changed.send(sender=None, user=actor.user)
+
+
+async def test_who_signs_out_while_a_socket_joins_is_put_out_though_it_heard_nothing(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = consumers.who
+
+    def signs_out_at_once(scope: dict[str, Any]) -> Actor:
+        actor = known(scope)
+        sessions.end_all(actor.user)
+        return actor
+
+    monkeypatch.setattr(consumers, "who", signs_out_at_once)
+    async with socket(HOME, cast.bob) as communicator:
+        assert await communicator.closed_with() == 4401
 
 
 async def with_token(actor: Actor, address: str) -> tuple[APIToken, str]:
