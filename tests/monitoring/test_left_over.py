@@ -171,7 +171,7 @@ def test_a_kept_claim_is_deleted_and_its_data_stays(house: Cast, api: Api, delet
     volume = volume_of(api, house.demo.namespace, home)
     look_for_a_while(house.cluster)
     assert deeds.delete(house.admin, finding("PersistentVolumeClaim"))
-    assert api.get("PersistentVolumeClaim", house.demo.namespace, home) is None
+    drive_looks(house, lambda: api.get("PersistentVolumeClaim", house.demo.namespace, home) is None)
     assert policy(api, volume) == "Retain"
     assert shown() == set()
     assert told(deleted)[-1] == "kept_claim_deleted"
