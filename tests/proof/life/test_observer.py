@@ -11,6 +11,8 @@ from tests.devcluster.cluster import DevCluster, running
 from tests.e2e.stack import until
 from tests.proof.life.observer import Observer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
