@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
@@ -33,13 +34,25 @@ if TYPE_CHECKING:
 
 
 class Deed(Previewed[Finding]):
-    """One deed, with why it cannot be done to some."""
+    """One deed: why it cannot be done to some, what it does, and the use case."""
 
-    def why_not(self, finding: Finding) -> str:
-        raise NotImplementedError
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        raise NotImplementedError
+    def __init__(
+        self,
+        name: str,
+        short_description: StrOrPromise,
+        title: StrOrPromise,
+        button: StrOrPromise,
+        *,
+        why_not: Callable[[Finding], str],
+        what: Callable[[Finding], tuple[str, ...]],
+        do: Callable[[Actor, Finding], bool],
+        is_grave: bool = False,
+        tick: StrOrPromise = "",
+    ) -> None:
+        self.name, self.short_description, self.title, self.button = name, short_description, title, button
+        self.is_grave, self.tick = is_grave, tick
+        self.why_not, self._what, self._deed = why_not, what, do
+        super().__init__()
 
     def effects(self, actor: Actor, rows: Sequence[Finding]) -> list[Effect]:
         return [self._effect(finding) for finding in rows]
@@ -50,96 +63,65 @@ class Deed(Previewed[Finding]):
             return Effect(str(finding.pk), whom, refused=_("It is over."))
         if why := self.why_not(finding):
             return Effect(str(finding.pk), whom, refused=why)
-        return Effect(str(finding.pk), whom, self.what(finding), about=finding.digest)
+        return Effect(str(finding.pk), whom, self._what(finding), about=finding.digest)
+
+    def apply(self, actor: Actor, row: Finding) -> bool:
+        return self._deed(actor, row)
 
     def done(self, count: int) -> str:
         return ngettext("Done for %(count)d.", "Done for %(count)d.", count) % {"count": count}
 
 
-class Delete(Deed):
-    name = "delete_object"
-    short_description = gettext_lazy("Delete, keep data …")
-    title = gettext_lazy("Delete from the cluster")
-    button = gettext_lazy("Delete, keep data")
-    is_grave = True
-
-    def why_not(self, finding: Finding) -> str:
-        return possible.why_not_delete(finding)
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        return words.deleted(finding, with_data=False)
-
-    def apply(self, actor: Actor, row: Finding) -> bool:
-        return deeds.delete(actor, row)
-
-
-class DeleteData(Deed):
-    name = "delete_data"
-    short_description = gettext_lazy("Delete with the data …")
-    title = gettext_lazy("Delete from the cluster, with the data")
-    button = gettext_lazy("Delete with the data")
-    tick = gettext_lazy("The data is of no use to anybody; it cannot be brought back.")
-    is_grave = True
-
-    def why_not(self, finding: Finding) -> str:
-        return possible.why_not_delete(finding, with_data=True)
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        return words.deleted(finding, with_data=True)
-
-    def apply(self, actor: Actor, row: Finding) -> bool:
-        return deeds.delete(actor, row, with_data=True)
-
-
-class Accept(Deed):
-    name = "accept"
-    short_description = gettext_lazy("Adopt: accept as it is …")
-    title = gettext_lazy("Accept what was changed")
-    button = gettext_lazy("Accept it as it is")
-
-    def why_not(self, finding: Finding) -> str:
-        return possible.why_not_accept(finding)
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        return words.accepted(finding)
-
-    def apply(self, actor: Actor, row: Finding) -> bool:
-        return deeds.accept(actor, row)
-
-
-class HandBack(Deed):
-    name = "hand_back"
-    short_description = gettext_lazy("Adopt: hand back to its person …")
-    title = gettext_lazy("Hand back deleted workspaces")
-    button = gettext_lazy("Hand it back")
-
-    def why_not(self, finding: Finding) -> str:
-        return possible.why_not_hand_back(finding)
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        return words.handed_back(finding)
-
-    def apply(self, actor: Actor, row: Finding) -> bool:
-        return deeds.hand_back(actor, row)
-
-
-class Recreate(Deed):
-    name = "recreate"
-    short_description = gettext_lazy("Recreate as it should be …")
-    title = gettext_lazy("Make again what should be there")
-    button = gettext_lazy("Recreate")
-
-    def why_not(self, finding: Finding) -> str:
-        return possible.why_not_recreate(finding)
-
-    def what(self, finding: Finding) -> tuple[str, ...]:
-        return words.recreated(finding)
-
-    def apply(self, actor: Actor, row: Finding) -> bool:
-        return deeds.recreate(actor, row)
-
-
-DEEDS: tuple[Deed, ...] = (HandBack(), Accept(), Recreate(), Delete(), DeleteData())
+DEEDS = (
+    Deed(
+        "hand_back",
+        gettext_lazy("Adopt: hand back to its person …"),
+        gettext_lazy("Hand back deleted workspaces"),
+        gettext_lazy("Hand it back"),
+        why_not=possible.why_not_hand_back,
+        what=words.handed_back,
+        do=deeds.hand_back,
+    ),
+    Deed(
+        "accept",
+        gettext_lazy("Adopt: accept as it is …"),
+        gettext_lazy("Accept what was changed"),
+        gettext_lazy("Accept it as it is"),
+        why_not=possible.why_not_accept,
+        what=words.accepted,
+        do=deeds.accept,
+    ),
+    Deed(
+        "recreate",
+        gettext_lazy("Recreate as it should be …"),
+        gettext_lazy("Make again what should be there"),
+        gettext_lazy("Recreate"),
+        why_not=possible.why_not_recreate,
+        what=words.recreated,
+        do=deeds.recreate,
+    ),
+    Deed(
+        "delete_object",
+        gettext_lazy("Delete, keep data …"),
+        gettext_lazy("Delete from the cluster"),
+        gettext_lazy("Delete, keep data"),
+        why_not=possible.why_not_delete,
+        what=partial(words.deleted, with_data=False),
+        do=deeds.delete,
+        is_grave=True,
+    ),
+    Deed(
+        "delete_data",
+        gettext_lazy("Delete with the data …"),
+        gettext_lazy("Delete from the cluster, with the data"),
+        gettext_lazy("Delete with the data"),
+        why_not=partial(possible.why_not_delete, with_data=True),
+        what=partial(words.deleted, with_data=True),
+        do=partial(deeds.delete, with_data=True),
+        is_grave=True,
+        tick=gettext_lazy("The data is of no use to anybody; it cannot be brought back."),
+    ),
+)
 
 
 class StateFilter(admin.SimpleListFilter):
