@@ -66,24 +66,19 @@ class Api:
 
         Five thousand pods take 300 MiB as JSON; a page at most is held.
         """
-        query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
         kept: AllKept[Kept] = []
-        while True:
-            try:
-                page = self._transport.request("GET", KINDS[kind].path(namespace), query=query)
-            except ClusterRefused as refused:
-                if refused.status != 410 or "continue" not in query:
-                    raise
-                # The pages' snapshot was compacted away while we read: once more, in one piece.
-                kept, query = [], _selectors(labels, fields)
-                continue
-            # Items of a list lack what single objects carry.
-            named = {"kind": kind, "apiVersion": KINDS[kind].api_version}
-            kept += [keep({**named, **body}) for body in _items(page)]
-            following = page["metadata"].get("continue")
-            if not following:
-                break
-            query["continue"] = following
+        page: Json = {}
+        query = _selectors(labels, fields)
+        try:
+            for page in self._pages(kind, namespace, {**query, "limit": PAGE}):
+                kept += [keep(body) for body in page["items"]]
+        except ClusterRefused as refused:
+            if refused.status != 410 or not page:
+                raise
+            # The pages' snapshot was compacted away while we read: once more, in one piece.
+            kept = []
+            for page in self._pages(kind, namespace, query):
+                kept += [keep(body) for body in page["items"]]
         return kept, str(page["metadata"].get("resourceVersion", ""))
 
     def each(
@@ -101,13 +96,20 @@ class Api:
         """
         query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
         accept = METADATA_ONLY if metadata_only else None
+        for page in self._pages(kind, namespace, query, accept):
+            yield from page["items"]
+
+    def _pages(
+        self, kind: str, namespace: str | None, query: dict[str, str | int], accept: str | None = None
+    ) -> Iterator[Json]:
+        """Page by page of a list; its items with what those of a list lack beside single objects."""
+        named = {"kind": kind, "apiVersion": KINDS[kind].api_version}
         while True:
             page = self._transport.request("GET", KINDS[kind].path(namespace), query=query, accept=accept)
-            for body in _items(page):
-                yield {**body, "kind": kind, "apiVersion": KINDS[kind].api_version}
+            yield {**page, "items": [{**body, **named} for body in _items(page)]}
             if not (following := page["metadata"].get("continue")):
                 return
-            query["continue"] = following
+            query = {**query, "continue": following}
 
     def watch(
         self,
