@@ -51,7 +51,13 @@ def test_a_changed_quota_is_recorded_and_lets_those_start_who_waited(stage: Stag
     quota = Quota.objects.get(tenant=stage.cast.demo)
     admin.post(
         reverse("admin:quotas_quota_change", args=[quota.pk]),
-        {"tenant": quota.tenant_id, "pool": quota.pool_id, "nominal_gpus": 6, "borrowing_limit_gpus": 0},
+        {
+            "tenant": quota.tenant_id,
+            "pool": quota.pool_id,
+            "nominal_gpus": 6,
+            "borrowing_limit_gpus": 0,
+            "weight": 1,
+        },
     )
     [entry] = AuditEntry.objects.filter(action="quota.change")
     assert (entry.actor_name, entry.tenant, entry.data["fields"]) == (

@@ -41,7 +41,7 @@ def of_demo() -> Quota:
 
 
 def form(quota: Quota, gpus: int, borrow: int = 0) -> dict[str, Any]:
-    shares = {"nominal_gpus": gpus, "borrowing_limit_gpus": borrow}
+    shares = {"nominal_gpus": gpus, "borrowing_limit_gpus": borrow, "weight": 1}
     return {"tenant": str(quota.tenant_id), "pool": str(quota.pool_id), **shares}
 
 

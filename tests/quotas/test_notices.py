@@ -50,7 +50,13 @@ def test_the_form_of_the_admin_tells_it(cast: Cast) -> None:
     quota = Quota.objects.get(tenant=cast.demo, pool=cast.pool)
     client = Client()
     client.force_login(cast.admin.user)
-    form = {"tenant": quota.tenant_id, "pool": quota.pool_id, "nominal_gpus": 7, "borrowing_limit_gpus": 0}
+    form = {
+        "tenant": quota.tenant_id,
+        "pool": quota.pool_id,
+        "nominal_gpus": 7,
+        "borrowing_limit_gpus": 0,
+        "weight": 1,
+    }
     client.post(reverse("admin:quotas_quota_change", args=[quota.pk]), form)
     limits = {"tenant": cast.demo.pk, "cpu_millicores": 8000}
     client.post(reverse("admin:quotas_tenantlimit_add"), limits)

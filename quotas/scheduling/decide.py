@@ -8,124 +8,31 @@ after all our own runs there have ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
-BACK_OFF_MOST = timedelta(minutes=10)
-
-
-@dataclass(frozen=True)
-class Room:
-    """Amounts of what a node has and a run takes."""
-
-    units: int = 0
-    cpu_millicores: int = 0
-    memory_mib: int = 0
-    pods: int = 0
-
-    def holds(self, need: Room) -> bool:
-        return (
-            self.units >= need.units
-            and self.cpu_millicores >= need.cpu_millicores
-            and self.memory_mib >= need.memory_mib
-            and self.pods >= need.pods
-        )
-
-    def __sub__(self, other: Room) -> Room:
-        return Room(
-            self.units - other.units,
-            self.cpu_millicores - other.cpu_millicores,
-            self.memory_mib - other.memory_mib,
-            self.pods - other.pods,
-        )
-
+from .state import (
+    BACK_OFF_MOST,
+    Admitted,
+    Decisions,
+    Limits,
+    NodeState,
+    PoolState,
+    Reason,
+    Room,
+    TenantQuota,
+    Waiting,
+    Waits,
+    as_gpus,
+)
 
 AMOUNTS: tuple[tuple[str, Callable[[Room], int]], ...] = (
     ("gpus", attrgetter("units")),
     ("cpu", attrgetter("cpu_millicores")),
     ("memory", attrgetter("memory_mib")),
 )
-
-
-@dataclass(frozen=True)
-class NodeState:
-    """A healthy node of the pool: free now, and what would be free had all our own runs there ended."""
-
-    name: str
-    free: Room
-    without_ours: Room
-
-
-@dataclass(frozen=True)
-class Reason:
-    code: str
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Waiting:
-    claim: UUID
-    tenant: UUID
-    need: Room
-    priority: int
-    place: int
-    is_workspace: bool = True
-    not_before: datetime | None = None
-    # Why it waits, as last decided: kept while it is in back-off.
-    reason: Reason = Reason("")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a tenant may hold over all pools, or does hold; None is no limit."""
-
-    cpu_millicores: int | None = None
-    memory_mib: int | None = None
-    workspaces: int | None = None
-
-
-@dataclass(frozen=True)
-class TenantQuota:
-    """What a tenant holds of the pool and may hold (None: no limit here), and its limits over all pools."""
-
-    used_units: int
-    limit_units: int | None
-    used: Limits = Limits(0, 0, 0)
-    limits: Limits = Limits()
-
-
-@dataclass(frozen=True)
-class PoolState:
-    units_per_gpu: int
-    nodes: tuple[NodeState, ...]
-    waiting: tuple[Waiting, ...]
-    tenants: Mapping[UUID, TenantQuota]
-    now: datetime
-    is_open: bool = True
-
-
-@dataclass(frozen=True)
-class Admitted:
-    claim: UUID
-    node: str
-
-
-@dataclass(frozen=True)
-class Waits:
-    claim: UUID
-    position: int
-    reason: Reason
-
-
-@dataclass(frozen=True)
-class Decisions:
-    admitted: tuple[Admitted, ...]
-    waits: tuple[Waits, ...]
 
 
 def in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
@@ -161,12 +68,6 @@ def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | No
         name, asked, limit = broken
         return Reason(f"above_{name}_limit", {"asked": asked, "limit": limit})
     return None
-
-
-def as_gpus(units: int, units_per_gpu: int) -> int | float:
-    """Units as a number of GPUs for people: 1, 0.25."""
-    gpus = Fraction(units, units_per_gpu)
-    return gpus.numerator if gpus.denominator == 1 else round(float(gpus), 4)
 
 
 class _Line:

@@ -1,0 +1,20 @@
+"""What can be had and who may have how much: pools, flavors, quotas, budgets, bookings, and the claims on them."""
+
+from .bookings import Booking
+from .claims import Claim, LedgerEntry
+from .pools import ISOLATION, Flavor, Pool, Sharing
+from .shares import Budget, BudgetMonth, Quota, TenantLimit
+
+__all__ = [
+    "ISOLATION",
+    "Booking",
+    "Budget",
+    "BudgetMonth",
+    "Claim",
+    "Flavor",
+    "LedgerEntry",
+    "Pool",
+    "Quota",
+    "Sharing",
+    "TenantLimit",
+]

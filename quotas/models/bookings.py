@@ -1,0 +1,50 @@
+"""GPUs of a pool that a tenant has for itself from one time to another: for a class, or before a deadline."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Tenant
+
+from .pools import Pool
+
+
+class Booking(models.Model):
+    """So many places for one run each, of so many units on one node. It is within the tenant's quota, not beside it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="bookings", verbose_name=_("pool"))
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="bookings", verbose_name=_("tenant")
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("booked by")
+    )
+    title = models.CharField(_("title"), max_length=120)
+    starts_at = models.DateTimeField(_("from"))
+    ends_at = models.DateTimeField(_("to"))
+    places = models.PositiveIntegerField(_("places"), default=1)
+    units_each = models.PositiveIntegerField(_("units per place"))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    cancelled_at = models.DateTimeField(_("cancelled at"), null=True)
+
+    class Meta:
+        verbose_name = _("booking")
+        verbose_name_plural = _("bookings")
+        ordering: ClassVar = ["starts_at", "id"]
+        indexes: ClassVar = [models.Index(fields=["pool", "ends_at"], name="booking_pool_ends")]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="booking_ends_after_start"),
+            models.CheckConstraint(
+                condition=Q(places__gte=1) & Q(units_each__gte=1), name="booking_of_something"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title

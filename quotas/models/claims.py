@@ -1,0 +1,159 @@
+"""What is asked for and held: one row per period of a workspace or job, and every second that it was held."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Tenant
+
+from .bookings import Booking
+from .pools import Pool
+
+
+class Claim(models.Model):
+    """One period of a workspace or job: what it asks of a pool. Admitted, it is a run, and its id is the run's."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("waiting")
+        ADMITTED = "admitted", _("admitted")
+        RELEASED = "released", _("released")
+
+    class Holder(models.TextChoices):
+        WORKSPACE = "workspace", _("workspace")
+        JOB = "job", _("job")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="claims", verbose_name=_("pool"))
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="claims", verbose_name=_("tenant")
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="claims", verbose_name=_("user")
+    )
+    holder_kind = models.CharField(max_length=12, choices=Holder)
+    holder_id = models.UUIDField()
+    units = models.PositiveIntegerField(_("units"))
+    cpu_millicores = models.PositiveIntegerField(
+        _("CPU (millicores)"), help_text=_("What the pod requests, after overcommit.")
+    )
+    memory_mib = models.PositiveIntegerField(
+        _("memory (MiB)"), help_text=_("What the pod requests, after overcommit.")
+    )
+    # Where GPUs are cut by memory and cores (HAMi): so many GPUs of one node, and of each so much.
+    cards = models.PositiveSmallIntegerField(default=0, db_default=0)
+    card_memory_mib = models.PositiveIntegerField(null=True)
+    card_cores = models.PositiveSmallIntegerField(null=True, help_text=_("Percent of a GPU's cores."))
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
+    # The queue: higher priority first, then the place; one sent back keeps its old place (front of its priority).
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    place = models.BigIntegerField()
+    attempt = models.PositiveSmallIntegerField(
+        _("attempt"), default=0, help_text=_("How often it was sent back to the queue.")
+    )
+    # It ran on borrowed GPUs that were asked back: before all others of its priority.
+    returns_first = models.BooleanField(default=False, db_default=False)
+    not_before = models.DateTimeField(null=True)
+    reason_code = models.CharField(max_length=64, blank=True, help_text=_("Why it waits, as last decided."))
+    reason_data = models.JSONField(default=dict)
+    # When it starts, as forecast while it waits: between these, eight times of ten.
+    estimated_from = models.DateTimeField(null=True)
+    estimated_to = models.DateTimeField(null=True)
+    max_runtime_minutes = models.PositiveIntegerField(
+        null=True, help_text=_("The lifetime that it asks for. Empty: it runs until stopped.")
+    )
+    node = models.CharField(_("node"), max_length=253, blank=True, help_text=_("Chosen at admission."))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    admitted_at = models.DateTimeField(_("admitted at"), null=True)
+    released_at = models.DateTimeField(_("released at"), null=True)
+    # The latest end that the room above keeps to; null: none is known.
+    ends_at = models.DateTimeField(_("ends at"), null=True)
+    booking = models.ForeignKey(
+        Booking, null=True, on_delete=models.PROTECT, related_name="claims", db_index=False
+    )
+    # Asked to give its units back: by when, why, and to whom (a claim's or a booking's id).
+    reclaim_at = models.DateTimeField(null=True)
+    reclaim_code = models.CharField(max_length=64, blank=True, default="", db_default="")
+    reclaim_for = models.UUIDField(null=True)
+    # Up to here its time stands in the ledger.
+    settled_until = models.DateTimeField(null=True)
+    # Its pod vanished while it ran: nobody has proven its end, so the units stay held until an admin says so.
+    end_unproven_since = models.DateTimeField(_("end unproven since"), null=True)
+
+    class Meta:
+        verbose_name = _("claim")
+        verbose_name_plural = _("claims")
+        indexes: ClassVar = [
+            models.Index(fields=["pool", "state", "-priority", "place"], name="claim_queue"),
+            models.Index(fields=["tenant", "pool", "state"], name="claim_quota"),
+            models.Index(fields=["holder_id"], name="claim_holder"),
+            models.Index(fields=["-created_at", "-id"], name="claim_newest"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["holder_kind", "holder_id"],
+                condition=~Q(state="released"),
+                name="one_live_claim_per_holder",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="released", released_at__isnull=False)
+                | (~Q(state="released") & Q(released_at__isnull=True)),
+                name="released_at_when_released",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="admitted") | (Q(admitted_at__isnull=False) & ~Q(node="")),
+                name="admitted_to_a_node_at_a_time",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="waiting") | (Q(admitted_at__isnull=True) & Q(node="")),
+                name="waiting_has_no_node",
+            ),
+            models.CheckConstraint(
+                condition=Q(reclaim_at__isnull=True) | ~Q(state="waiting"), name="waiting_is_not_reclaimed"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_holder_kind_display()} {self.holder_id}"
+
+
+class LedgerEntry(models.Model):
+    """How long a claim was admitted on one day (UTC), at the size and weight of then. Each second stands once."""
+
+    claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="ledger")
+    day = models.DateField(_("day"))
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    microseconds = models.PositiveBigIntegerField(default=0)
+    units = models.PositiveIntegerField()
+    units_per_gpu = models.PositiveIntegerField()
+    weight = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(1))
+
+    class Meta:
+        verbose_name = _("entry of the ledger")
+        verbose_name_plural = _("ledger")
+        ordering: ClassVar = ["-day", "-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["day", "tenant"], name="ledger_day_tenant"),
+            models.Index(fields=["pool", "day"], name="ledger_pool_day"),
+            models.Index(fields=["tenant", "user", "day"], name="ledger_person_day"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["claim", "day"], name="one_entry_per_claim_and_day")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.claim_id} · {self.day}"
+
+    @property
+    def gpu_seconds(self) -> Fraction:
+        """Exact, unweighted."""
+        return Fraction(self.microseconds * self.units, 1_000_000 * self.units_per_gpu)

@@ -1,0 +1,47 @@
+"""Decides the queue of a pool: pure functions over a snapshot (`state.py`)."""
+
+from .decide import decide, in_order, never, shortage, too_large
+from .state import (
+    BACK_OFF_MOST,
+    Admitted,
+    Booked,
+    Card,
+    Decisions,
+    Limits,
+    NodeState,
+    PersonUse,
+    PoolState,
+    Reason,
+    Reclaim,
+    Room,
+    Run,
+    TenantQuota,
+    Waiting,
+    Waits,
+    as_gpus,
+)
+
+__all__ = [
+    "BACK_OFF_MOST",
+    "Admitted",
+    "Booked",
+    "Card",
+    "Decisions",
+    "Limits",
+    "NodeState",
+    "PersonUse",
+    "PoolState",
+    "Reason",
+    "Reclaim",
+    "Room",
+    "Run",
+    "TenantQuota",
+    "Waiting",
+    "Waits",
+    "as_gpus",
+    "decide",
+    "in_order",
+    "never",
+    "shortage",
+    "too_large",
+]
