@@ -298,11 +298,12 @@ MAY_BE_MET = ("one_workspace_of_a_name_per_person_and_tenant", "one_idempotency_
 
 def collided(errors: Iterable[str]) -> Iterator[str]:
     """Two wrote at once what is written by one at a time: the constraint held, and one of them had to do it again."""
-    for line in errors:
+    for error in errors:
+        line, _, _ = error.partition("\n")
         if "deadlock detected" in line:
-            yield f"collided: {line}"
+            yield f"collided: {error}"
         if "violates" in line and not any(name in line for name in MAY_BE_MET):
-            yield f"collided: {line}"
+            yield f"collided: {error}"
 
 
 # --- every claim accounted to the second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ QUOTAS = """
     FROM quotas_quota q JOIN accounts_tenant t ON t.id = q.tenant_id JOIN quotas_pool p ON p.id = q.pool_id
     ORDER BY t.slug, p.slug
 """
+# An error as PostgreSQL logs it: its line, and those after it that tell what it was about.
+ERROR = re.compile(
+    r"^[^\t\n]*\bERROR: .*(?:\n(?:\t|[^\t\n]*\] (?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT): ).*)*", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,12 @@ class Rows:
         return dict(found)
 
     def log(self) -> list[str]:
-        lines = (self.stack.folder / "logs" / "postgres.log").read_text(errors="replace").splitlines()
-        return [line for line in lines if "ERROR:" in line]
+        return errors_in((self.stack.folder / "logs" / "postgres.log").read_text(errors="replace"))
 
     def quotas(self) -> list[Quota]:
         return [Quota(**row) for row in self.stack.rows(QUOTAS)]
+
+
+def errors_in(log: str) -> list[str]:
+    """Each with its details: of a deadlock, who waited for whom in which statements."""
+    return ERROR.findall(log)

@@ -22,6 +22,7 @@ from tests.proof.life.records import (
     Share,
     Workspace,
 )
+from tests.proof.life.rows import errors_in
 
 MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
 CODES = (
@@ -277,3 +278,23 @@ def test_who_left_has_heard_the_first_lines() -> None:
     day = good_day()
     left = replace(day.heard[0], events=day.heard[0].events[:2], stayed=False)
     assert reckon(replace(day, heard=[left])) == []
+
+
+LOG = """\
+2026-11-21 12:53:20.567 UTC [17589] ERROR:  deadlock detected
+2026-11-21 12:53:20.567 UTC [17589] DETAIL:  Process 17589 waits for ShareLock on transaction 88; blocked by 17590.
+\tProcess 17590 waits for ShareLock on transaction 87; blocked by process 17589.
+\tProcess 17589: UPDATE one
+\tProcess 17590: UPDATE another
+2026-11-21 12:53:20.567 UTC [17589] HINT:  See server log for query details.
+2026-11-21 12:53:20.567 UTC [17589] CONTEXT:  while updating tuple (0,1) in relation "one"
+2026-11-21 12:53:20.567 UTC [17589] STATEMENT:  UPDATE one
+2026-11-21 12:53:21.000 UTC [17590] LOG:  checkpoint starting: time
+2026-11-21 12:53:22.000 UTC [17591] ERROR:  syntax error
+"""
+
+
+def test_an_error_of_the_database_is_told_with_its_details() -> None:
+    deadlock, other = errors_in(LOG)
+    assert deadlock == "\n".join(LOG.splitlines()[:8])
+    assert other.endswith("syntax error")
