@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from accounts import audit, sessions, signals
 from accounts.access import Actor, not_there, require_owner
 from accounts.errors import Conflict, Invalid
+from accounts.locks import locked
 from accounts.models import Membership, Role, Scope, Tenant, User, valid_slug
 
 
@@ -122,7 +123,7 @@ def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[N
     actor.require(Scope.ADMIN)
     actor.require_whole_person()
     with transaction.atomic():
-        both = User.objects.select_for_update().filter(pk__in={actor.user.pk, user.pk}).order_by("pk")
+        both = locked(User.objects.filter(pk__in={actor.user.pk, user.pk}))
         if one_stays:
             _require_one_stays({row.pk: row for row in both}[actor.user.pk], user)
         yield
@@ -136,7 +137,7 @@ def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
     Who is let in decides who may run work here: a token needs that scope.
     """
     with transaction.atomic():
-        Tenant.objects.select_for_update().get(pk=tenant.pk)
+        locked(Tenant.objects.all()).get(pk=tenant.pk)
         require_owner(actor, tenant)
         actor.require(Scope.WORKSPACES)
         yield

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts import secrets
 from accounts.errors import Refusal
+from accounts.locks import forget
 from accounts.models import IdempotentAnswer, User
 
 KEPT = timedelta(hours=24)
@@ -24,7 +25,7 @@ NOT_PART_OF_THE_WISH = "csrfmiddlewaretoken"
 
 def done_once(user: User, sent: QueryDict, work: Callable[[], str]) -> str:
     """What `work` gave, now or the first time. A refusal leaves nothing behind: it may be tried again."""
-    IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+    forget(IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT))
     digest = _digest(sent)
     key = f"form:{digest}"
     refusal: Refusal | None = None

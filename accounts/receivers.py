@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from accounts.locks import for_change
 from accounts.models import IdempotentAnswer, SocketTicket, User
 
 
 def forget_answers(sender: Any, user: User, **kwargs: Any) -> None:
-    IdempotentAnswer.objects.filter(user=user).delete()
-    SocketTicket.objects.filter(user=user).delete()
+    for_change(IdempotentAnswer.objects.filter(user=user)).delete()
+    for_change(SocketTicket.objects.filter(user=user)).delete()

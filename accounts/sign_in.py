@@ -29,6 +29,7 @@ from accounts import audit
 from accounts.access import Actor
 from accounts.addresses import neighbourhood
 from accounts.errors import NotAllowed, NotSignedIn, Refusal, TooMany
+from accounts.locks import forget
 from accounts.models import AuditEntry, SignInFailure, User
 
 WINDOW = timedelta(minutes=15)
@@ -58,7 +59,7 @@ class Attempt:
         return replace(cls.of(f"\0code\0{user.pk}"), most_per_username=MOST_CODES)
 
     def forget(self) -> None:
-        SignInFailure.objects.filter(username=self.username, address=self.address).delete()
+        forget(SignInFailure.objects.filter(username=self.username, address=self.address))
 
 
 class _Copy(dict[str, Any]):
@@ -138,7 +139,7 @@ def _count(attempt: Attempt, username: str) -> None:
     now = timezone.now()
     with transaction.atomic():
         _one_at_a_time()
-        SignInFailure.objects.filter(at__lt=now - WINDOW).delete()
+        forget(SignInFailure.objects.filter(at__lt=now - WINDOW))
         free_at = _blocked_until(attempt)
         if free_at is None:
             SignInFailure.objects.create(username=attempt.username, address=attempt.address)

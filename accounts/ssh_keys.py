@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from accounts import audit, signals
 from accounts.access import Actor, not_there
 from accounts.errors import Conflict, Invalid
+from accounts.locks import locked
 from accounts.models import Scope, SSHKey, User
 
 MOST_PER_PERSON = 50
@@ -47,7 +48,7 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
     name = _checked_name(name)
     key = parse(public_key)
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=actor.user.pk)  # one at a time: the checks below must hold
+        locked(User.objects.all()).get(pk=actor.user.pk)  # one at a time: the checks below must hold
         known = SSHKey.objects.filter(user=actor.user)
         same = known.filter(fingerprint=key.fingerprint).first()
         if same is not None:
@@ -80,7 +81,7 @@ def remove(actor: Actor, key_id: UUID) -> None:
     actor.require(Scope.WORKSPACES)
     actor.require_whole_person()
     with transaction.atomic():
-        row = SSHKey.objects.select_for_update().filter(user=actor.user, id=key_id).first()
+        row = locked(SSHKey.objects.filter(user=actor.user, id=key_id)).first()
         if row is None:
             raise not_there()
         audit.record(

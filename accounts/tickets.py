@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from accounts import tokens
 from accounts.access import Actor
 from accounts.errors import NotSignedIn
+from accounts.locks import forget
 from accounts.models import SocketTicket
 
 LIFETIME = timedelta(seconds=60)
@@ -20,7 +21,7 @@ KEPT = timedelta(minutes=10)  # long enough to say “expired” and not “unkn
 def issue(actor: Actor) -> tuple[str, datetime]:
     """A new ticket and when it expires; it opens what its maker may see, within their token's limits."""
     now = timezone.now()
-    SocketTicket.objects.filter(expires_at__lt=now - KEPT).delete()
+    forget(SocketTicket.objects.filter(expires_at__lt=now - KEPT))
     ticket = secrets.token_urlsafe(32)
     row = SocketTicket.objects.create(
         digest=tokens.digest(ticket), user=actor.user, token=actor.token, expires_at=now + LIFETIME

@@ -22,6 +22,7 @@ from accounts import audit
 from accounts.access import Actor, not_there, visible_tenants
 from accounts.errors import Conflict, Invalid, NotAllowed, NotSignedIn
 from accounts.live import publish
+from accounts.locks import locked
 from accounts.models import APIToken, Membership, Scope, Tenant, User
 
 DEFAULT_DAYS = 90
@@ -64,7 +65,7 @@ def create(
             raise _invalid("tenant", _("You are in no tenant of this name."))
     if actor.token is not None:
         _require_narrower(actor.token, scopes, tenant)
-    User.objects.select_for_update().get(pk=actor.user.pk)  # one at a time, or the limit could be passed
+    locked(User.objects.all()).get(pk=actor.user.pk)  # one at a time, or the limit could be passed
     if usable(actor).count() >= MOST_PER_PERSON:
         raise Conflict(
             "too_many_tokens",
@@ -77,7 +78,7 @@ def create(
 def revoke(actor: Actor, token_id: UUID) -> None:
     """The token stops working at once; its row stays, for the trail."""
     with transaction.atomic():
-        token = usable(actor).select_for_update().filter(id=token_id).first()
+        token = locked(usable(actor)).filter(id=token_id).first()
         if token is None:
             raise not_there()
         end(actor, token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from accounts.locks import locked
 from clusters.models import Cluster
 from workspaces.digest import digest_of
 from workspaces.models import Workspace
@@ -27,8 +28,8 @@ Identity = tuple[str, str, str, str, str]
 
 def write(cluster: Cluster, seen: Seen, now: datetime, before: datetime | None) -> None:
     """`now`: when the look began; `before`: when the last one ended, at which what is over was still there."""
-    open_rows = Finding.objects.select_for_update().filter(cluster=cluster, resolved_at__isnull=True)
-    there = {identity_of(row): row for row in open_rows.order_by("pk")}
+    open_rows = Finding.objects.filter(cluster=cluster, resolved_at__isnull=True)
+    there = {identity_of(row): row for row in locked(open_rows)}
     found = {(str(one.what), *one.key, one.uid): one for one in seen.found}
     changed = [row for key, row in there.items() if key in found and is_changed_by(row, found[key], now)]
     gone = [row for key, row in there.items() if key not in found and row.workspace_uuid not in seen.moving]

@@ -6,6 +6,7 @@ by a guarded update that one of several callers wins.
 
 Order of locks: the cluster's (`lock`), tenants' limits, then rows of claims and their holders. A use case that changes
 a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass.
+What comes before and after, and how rows are locked, is told in `accounts/locks.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict
+from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
 from quotas import passes, pool_state
 from quotas.limits import refuse_what_never_fits
@@ -74,12 +76,16 @@ def request(
     return claim
 
 
-def lock(cluster_id: UUID) -> None:
-    """One at a time per cluster, until the transaction ends: passes, and whoever changes a claim and its holder."""
+def lock(*cluster_ids: UUID) -> None:
+    """One at a time per cluster, until the transaction ends: passes, and whoever changes a claim and its holder.
+
+    Who needs several in one transaction asks for all of them at once.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
-        )
+        for cluster_id in sorted(cluster_ids):
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
+            )
 
 
 @transaction.atomic
@@ -149,10 +155,8 @@ def confirm_end(actor: Actor, claim: Claim) -> bool:
     actor.require(Scope.ADMIN)
     with transaction.atomic():
         lock(claim.pool.cluster_id)
-        flagged = Claim.objects.select_for_update(of=("self",)).filter(
-            pk=claim.pk, state=State.ADMITTED, end_unproven_since__isnull=False
-        )
-        if not flagged.exists() or not release(claim.pk, "end_confirmed"):
+        flagged = Claim.objects.filter(pk=claim.pk, state=State.ADMITTED, end_unproven_since__isnull=False)
+        if not locked(flagged) or not release(claim.pk, "end_confirmed"):
             return False
         audit.record(actor, "claim.confirm_end", target=claim, tenant=claim.tenant, data={"node": claim.node})
         return True
@@ -231,4 +235,4 @@ def _next_place() -> int:
 
 def _lock_limits(tenants: set[UUID]) -> None:
     """A tenant's limits hold over all clusters, whose passes may run at once."""
-    list(TenantLimit.objects.select_for_update().filter(tenant__in=tenants).order_by("tenant_id"))
+    list(locked(TenantLimit.objects.filter(tenant__in=tenants)))

@@ -59,7 +59,8 @@ def on_tick(**_: Any) -> None:
 
 def on_worker_began(**_: Any) -> None:
     """The worker before it may have died with a pass in hand, which its mark would keep away for ten seconds."""
-    Pool.objects.filter(pass_queued_at__isnull=False).update(pass_queued_at=None)
+    for pool_id in Pool.objects.filter(pass_queued_at__isnull=False).values_list("pk", flat=True):
+        begins(pool_id)
     _enqueue_for(Claim.objects.all())
 
 

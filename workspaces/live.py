@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.live import publish_to_all
+from accounts.locks import locked
 
 from .models import Workspace
 
@@ -24,7 +25,7 @@ def announce(workspace: Workspace) -> None:
 def changing(workspace_id: UUID) -> Iterator[Workspace]:
     """The row, locked; what differs at the end is saved and announced, in the same transaction."""
     with transaction.atomic():
-        workspace = Workspace.objects.select_for_update().get(pk=workspace_id)
+        workspace = locked(Workspace.objects.all()).get(pk=workspace_id)
         before = _values(workspace)
         yield workspace
         after = _values(workspace)

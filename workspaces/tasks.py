@@ -11,10 +11,11 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from accounts.locks import locked
 from vitals.clock import about
 
 from .models import Phase, Workspace
@@ -36,16 +37,12 @@ def mark(ids: Iterable[UUID], *, warned: Iterable[UUID] = ()) -> None:
     if not (ids := list(ids)):
         return
     with transaction.atomic():
-        marked = dict(_locked(Q(pk__in=ids)).values_list("pk", "dirty_since"))
+        # Before anything is decided, for a look may be settling.
+        marked = dict(locked(Workspace.objects.filter(pk__in=ids)).values_list("pk", "dirty_since"))
         Workspace.objects.filter(pk__in=marked).update(
             dirty_marks=F("dirty_marks") + 1, warned=Q(warned=True) | Q(pk__in=list(warned))
         )
         _enqueue([pk for pk, dirty_since in marked.items() if dirty_since is None])
-
-
-def _locked(which: Q) -> QuerySet[Workspace]:
-    """Before anything is decided, for a look may be settling; in one order, or two who mark many would deadlock."""
-    return Workspace.objects.select_for_update(of=("self",)).filter(which).order_by("pk")
 
 
 def _enqueue(ids: list[UUID]) -> None:
@@ -85,8 +82,8 @@ def periodic_pass(tick: int) -> None:
     """
     with transaction.atomic():
         marked = Q(dirty_since__isnull=False, pool__cluster__unreachable_since__isnull=True)
-        lost = _locked(marked & ~about("dirty_since", timezone.now(), LOST_AFTER))
-        _enqueue(list(lost.values_list("pk", flat=True)))
+        lost = Workspace.objects.filter(marked & ~about("dirty_since", timezone.now(), LOST_AFTER))
+        _enqueue(list(locked(lost).values_list("pk", flat=True)))
     quiet = Q(dirty_since__isnull=True, pool__cluster__unreachable_since__isnull=True)
     rows = Workspace.objects.filter(quiet, Q(phase__in=IN_TRANSITION) | ~Q(ending=""))
     mark(

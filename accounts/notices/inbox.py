@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.access import not_there
 from accounts.live import publish
+from accounts.locks import for_change
 from accounts.models import User
 from accounts.notices import words
 from accounts.notices.models import Notice
@@ -72,8 +74,9 @@ def read_all(user: User) -> None:
 
 
 def _read(rows: QuerySet[Notice], user: User) -> None:
-    rows.update(read_at=timezone.now())
-    publish(group_of(user.pk), {"type": "notices.changed"})
+    with transaction.atomic():
+        for_change(rows).update(read_at=timezone.now())
+        publish(group_of(user.pk), {"type": "notices.changed"})
 
 
 def _with_words(user: User, notices: Sequence[Notice]) -> list[Line]:

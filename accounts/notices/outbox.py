@@ -27,6 +27,7 @@ from django.utils import timezone
 
 from accounts import audit, tasks
 from accounts.access import Actor
+from accounts.locks import for_change, forget, locked
 from accounts.models import Scope
 from accounts.notices import words
 from accounts.notices.kinds import Kind
@@ -63,7 +64,7 @@ def pause_after(attempts: int) -> timedelta:
 def on_tick(**_: Any) -> None:
     """Have a pass for what is due, unless one was asked for just now; and forget what is old."""
     now = timezone.now()
-    Notice.objects.filter(at__lt=now - KEPT).delete()
+    forget(Notice.objects.filter(at__lt=now - KEPT))
     waiting = Notice.objects.filter(mail=WAITING)
     if waiting.filter(about("mail_pass_at", now, PASS_LOST_AFTER)).exists():
         return
@@ -116,7 +117,7 @@ def take() -> list[Notice]:
     """The next that is due, and what of its kind waits for the same person; the attempt counts from here."""
     now = timezone.now()
     with transaction.atomic():
-        waiting = Notice.objects.select_for_update(of=("self",), skip_locked=True).filter(mail=WAITING)
+        waiting = locked(Notice.objects.filter(mail=WAITING), skip_busy=True)
         first = waiting.select_related("user").filter(mail_due_at__lte=now).order_by("mail_due_at").first()
         if first is None:
             return []
@@ -169,7 +170,10 @@ def _rows(batch: Sequence[Notice]) -> QuerySet[Notice]:
 
 
 def _settle(batch: Sequence[Notice], state: Notice.Mail, error: str = "") -> None:
-    _rows(batch).update(mail=state, mail_due_at=None, mail_error=error[:240], mail_settled_at=timezone.now())
+    with transaction.atomic():
+        for_change(_rows(batch)).update(
+            mail=state, mail_due_at=None, mail_error=error[:240], mail_settled_at=timezone.now()
+        )
 
 
 def _failed(batch: Sequence[Notice], error: str, *, for_good: bool = False) -> None:
@@ -181,9 +185,10 @@ def _failed(batch: Sequence[Notice], error: str, *, for_good: bool = False) -> N
         _settle(old, Notice.Mail.GIVEN_UP, error)
     later = _rows([notice for notice in batch if notice not in old])
     # Only what still waits: it may have been turned off meanwhile.
-    later.filter(mail=WAITING).update(
-        mail_due_at=now + pause_after(batch[0].mail_attempts), mail_error=error[:240]
-    )
+    with transaction.atomic():
+        for_change(later.filter(mail=WAITING)).update(
+            mail_due_at=now + pause_after(batch[0].mail_attempts), mail_error=error[:240]
+        )
 
 
 def _reply(code: int, text: bytes | str) -> str:

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from accounts import audit
 from accounts.access import Actor, not_there
+from accounts.locks import for_change
 from accounts.models import User
 from accounts.notices.kinds import DEFAULTS, Kind, Ways
 from accounts.notices.models import Notice, NoticePreference
@@ -52,7 +53,7 @@ def _keep(user: User, kind: Kind, ways: Ways) -> None:
     NoticePreference.objects.update_or_create(user=user, kind=kind, defaults=ways._asdict())
     if not ways.by_mail:
         waiting = Notice.objects.filter(user=user, kind=kind, mail=Notice.Mail.WAITING)
-        waiting.update(mail=Notice.Mail.NEEDLESS, mail_due_at=None)
+        for_change(waiting).update(mail=Notice.Mail.NEEDLESS, mail_due_at=None)
 
 
 # --- The link in a mail. It can do this one thing, and goes on working: mails are read late.

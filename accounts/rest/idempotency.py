@@ -23,6 +23,7 @@ from rest_framework.request import Request
 from accounts import secrets
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
+from accounts.locks import forget
 from accounts.models import IdempotentAnswer, User
 from accounts.rest import rates
 from accounts.rest.authentication import SignedInSession, TokenAuthentication
@@ -54,7 +55,7 @@ class IdempotencyMiddleware:
                 return None  # the view refuses
             # Before the transaction, in which its bucket would stay locked and a refusal would not count.
             rates.count_request(request, actor, getattr(view, "cls", type(view)))
-            IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+            forget(IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT))
             return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
         except (Refusal, OperationalError, InterfaceError) as error:
             refusal = as_refusal(error)

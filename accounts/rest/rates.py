@@ -29,7 +29,7 @@ TOO_OFTEN = "too_often"
 # Whom nobody has asked for since is forgotten, a few at a time, when somebody new comes.
 FORGET = (
     "DELETE FROM accounts_rate WHERE bucket IN (SELECT bucket FROM accounts_rate"
-    " WHERE empty_at < clock_timestamp() - interval '1 hour' LIMIT 100)"
+    " WHERE empty_at < clock_timestamp() - interval '1 hour' LIMIT 100 FOR UPDATE SKIP LOCKED)"
 )
 POUR = """
     INSERT INTO accounts_rate AS rate (bucket, empty_at)

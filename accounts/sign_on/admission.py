@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict, NotAllowed
+from accounts.locks import locked
 from accounts.models import User
 from accounts.sign_on import groups
 from accounts.sign_on.configuration import Provider
@@ -97,14 +98,14 @@ def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None
     """An account that an admin made for just this: without a password, never used in any way. Where it has an e-mail
     address, the provider must vouch for the same; an admin's must have one. Without, the user name there must be the
     very same: what becomes it only in plain letters, or a name to show, anybody may take."""
-    unused = User.objects.select_for_update(of=("self",)).filter(
+    unused = User.objects.filter(
         username__iexact=safe_username(claims),
         last_login=None,
         socialaccount=None,
         tokens=None,
         ssh_keys=None,
     )
-    user = unused.first()
+    user = locked(unused).first()
     if user is None or user.has_usable_password():
         return None
     if user.email or user.is_staff:
@@ -123,7 +124,7 @@ def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
     email = _email(claims)
     if not provider.link_by_email or not email or not _is_verified(claims):
         return None
-    people = list(User.objects.select_for_update().filter(email__iexact=email, is_staff=False)[:2])
+    people = list(locked(User.objects.filter(email__iexact=email, is_staff=False))[:2])
     if len(people) != 1 or is_connected(people[0], provider):
         return None
     user = people[0]

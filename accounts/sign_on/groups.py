@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import audit, sessions, signals
+from accounts.locks import locked
 from accounts.models import AuditEntry, Membership, Role, Tenant, User
 from accounts.sign_on.configuration import ADMIN, ROLES, Grant
 
@@ -69,7 +70,7 @@ def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> Non
 
 
 def _follow_in(tenant: Tenant, user: User, wanted: str | None) -> None:
-    Tenant.objects.select_for_update().get(pk=tenant.pk)  # as members.py does: owners are counted
+    locked(Tenant.objects.all()).get(pk=tenant.pk)  # as members.py does: owners are counted
     membership = Membership.objects.filter(tenant=tenant, user=user).first()
     if membership is None:
         if wanted is not None:

@@ -24,6 +24,7 @@ from django.utils.translation import gettext as _
 from accounts import audit, secrets, sign_in
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid, NotAllowed
+from accounts.locks import for_change, locked
 from accounts.models import Scope, User
 
 LAST_COUNTER = "last_counter"
@@ -91,7 +92,7 @@ def turn_on(user: User, secret: str, code: str) -> list[str]:
     if counter is None:
         raise _wrong_code()
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
+        locked(User.objects.all()).get(pk=user.pk)
         if is_on(user):
             raise Conflict(
                 "second_factor_on",
@@ -109,7 +110,7 @@ def turn_on(user: User, secret: str, code: str) -> list[str]:
 def renew_recovery_codes(user: User) -> list[str]:
     """New ones; the old ones open nothing any more."""
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
+        locked(User.objects.all()).get(pk=user.pk)
         codes = _fresh_recovery_codes(user)
         audit.record(Actor(user), "second-factor.recovery-codes", target=user)
     return codes
@@ -125,7 +126,7 @@ def turn_off(user: User) -> None:
             ),
         )
     with transaction.atomic():
-        Authenticator.objects.filter(user=user).delete()
+        for_change(Authenticator.objects.filter(user=user)).delete()
         audit.record(Actor(user), "second-factor.off", target=user)
 
 
@@ -136,7 +137,7 @@ def reset(actor: Actor | None, user: User) -> None:
         actor.require(Scope.ADMIN)
         actor.require_whole_person()
     with transaction.atomic():
-        Authenticator.objects.filter(user=user).delete()
+        for_change(Authenticator.objects.filter(user=user)).delete()
         audit.record(actor, "second-factor.reset", target=user, data={"username": user.username})
 
 
@@ -149,7 +150,7 @@ def check(user: User, code: str) -> None:
 
 def _is_right(user: User, code: str) -> bool:
     with transaction.atomic():
-        factors = {row.type: row for row in Authenticator.objects.select_for_update().filter(user=user)}
+        factors = {row.type: row for row in locked(Authenticator.objects.filter(user=user))}
         app = factors.get(Authenticator.Type.TOTP)
         if app is None:
             return False

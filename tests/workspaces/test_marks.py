@@ -43,7 +43,7 @@ def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast:
 
     def settle_after_the_first_statement(execute: Any, sql: str, *rest: Any) -> Any:
         answer = execute(sql, *rest)
-        if "FOR UPDATE" in sql and not threads:
+        if "FOR NO KEY UPDATE" in sql and not threads:
             threads.append(elsewhere(lambda: reconciling.settle(workspace.pk, 1)))
             threads[0].join(0.3)
         return answer

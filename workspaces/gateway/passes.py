@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.errors import Refusal
+from accounts.locks import forget
 from accounts.secrets import decrypt
 from accounts.sign_in import person_of
 from accounts.tokens import digest
@@ -33,10 +34,10 @@ class Guest:
 
 def hand_over(session_key: str, workspace: Workspace) -> str:
     """A ticket for the workspace's own host. Whoever asks was let in by the portal in that session."""
-    GatewayPass.objects.filter(is_ticket=True, created_at__lt=timezone.now() - TICKET_LIFETIME).delete()
+    forget(GatewayPass.objects.filter(is_ticket=True, created_at__lt=timezone.now() - TICKET_LIFETIME))
     same = GatewayPass.objects.filter(session_id=session_key, workspace=workspace).order_by("-created_at")
     outdated = list(same.values_list("pk", flat=True)[MOST_PER_SESSION - 1 :])
-    GatewayPass.objects.filter(pk__in=outdated).delete()
+    forget(GatewayPass.objects.filter(pk__in=outdated))
     ticket = secrets.token_urlsafe(32)
     GatewayPass.objects.create(digest=digest(ticket), workspace=workspace, session_id=session_key)
     return ticket

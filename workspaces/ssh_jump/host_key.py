@@ -11,6 +11,7 @@ from pathlib import Path
 import asyncssh
 from django.db import transaction
 
+from accounts.locks import locked
 from accounts.secrets import decrypt, encrypt
 from clusters.models import Installation
 from workspaces.keys import new_host_key
@@ -19,7 +20,7 @@ from workspaces.keys import new_host_key
 def ready_key(file: str) -> asyncssh.SSHKey:
     """The key to serve with; whoever comes first makes it."""
     with transaction.atomic():
-        row = Installation.objects.select_for_update().get()
+        row = locked(Installation.objects.all()).get()
         if not file and not row.ssh_jump_key:
             row.ssh_jump_key = encrypt(new_host_key()[0])
         text = Path(file).read_text() if file else decrypt(row.ssh_jump_key)

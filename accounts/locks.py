@@ -1,0 +1,40 @@
+"""How rows are locked, so that of several at once nobody waits in a ring (a deadlock, of which one is undone).
+
+The order between kinds, for whatever is done in one transaction:
+
+1. the row of a request's key or form (it is new: who comes with the same one waits)
+2. people, then their tenants, then what is theirs: memberships, keys, tokens, kept answers
+3. clusters' admission locks (`quotas.admission.lock`), tenants' limits
+4. claims and workspaces: several at once only under the cluster's lock, or all of them in one step as `locked` does
+5. what nobody waits with: findings, notices, tasks, lines of the trail
+
+Within a kind rows are locked by key. And never harder than a change needs: PostgreSQL looks after a foreign key when
+the transaction commits, by a lock that a plain FOR UPDATE keeps out. A line of the trail, which points to its person,
+would then wait for whoever locked that person: at the end of its transaction, holding all that it changed.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+
+M = TypeVar("M", bound=Model)
+
+
+def locked(rows: QuerySet[M], *, skip_busy: bool = False) -> QuerySet[M]:
+    """The same rows, locked against changes one after the other by key. Inside a transaction."""
+    chosen = rows.select_for_update(of=("self",), no_key=True, skip_locked=skip_busy)
+    return chosen.order_by("pk")
+
+
+def for_change(rows: QuerySet[M]) -> QuerySet[M]:
+    """The same rows, to be changed by one statement, which would else lock them as it comes across them."""
+    return rows.model._default_manager.filter(pk__in=locked(rows).values("pk"))
+
+
+def forget(rows: QuerySet[M]) -> None:
+    """Delete what is old and in nobody's hands: whoever tidies up waits for nobody."""
+    with transaction.atomic():
+        rows.model._default_manager.filter(pk__in=locked(rows, skip_busy=True).values("pk")).delete()
