@@ -25,8 +25,9 @@ from clusters.models import Node, PodUsage
 from quotas import reasons
 from quotas.gpu_map import Held, Kind, NodeRow, Trouble, node_row
 from quotas.models import Claim, Pool, Sharing
-from quotas.nodes import belongs, is_healthy
+from quotas.nodes import is_healthy
 from quotas.queries import names_of
+from quotas.selection import members
 
 # Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
 COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
@@ -103,7 +104,7 @@ class Nodes:
         return cls(nodes, claims, _other_pods(clusters, resources), names_of(known))
 
     def of(self, pool: Pool) -> list[Node]:
-        return [node for node in self.nodes if belongs(node, pool)]
+        return members(pool, self.nodes)
 
     def row(self, pool: Pool, node: Node, number: int, viewer: Viewer) -> NodeRow:
         place = (pool.cluster_id, node.name, pool.resource_name)

@@ -19,6 +19,7 @@ from django.db.models import (
     Count,
     Exists,
     ExpressionWrapper,
+    F,
     OuterRef,
     Q,
     Subquery,
@@ -29,7 +30,8 @@ from django.db.models.functions import Cast, Coalesce
 
 from clusters.models import Node, PodUsage
 from quotas.models import Claim, Pool
-from quotas.scheduling import NodeState, Room
+from quotas.scheduling import Card, NodeState, Room, Run
+from quotas.selection import members
 
 MIB = 1024**2
 SHUT_OUT = ("NoSchedule", "NoExecute")
@@ -37,7 +39,7 @@ SHUT_OUT = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True)
 class PoolNodes:
-    """The nodes that a pool's labels choose: each as if empty, and the healthy ones as they are."""
+    """The nodes of a pool: each as if empty, and the healthy ones as they are."""
 
     whole: tuple[Room, ...]
     healthy: tuple[NodeState, ...]
@@ -54,6 +56,7 @@ class _Taken:
     def __post_init__(self) -> None:
         self.units: defaultdict[str, int] = defaultdict(int)
         self.unplaced: defaultdict[str, int] = defaultdict(int)
+        self.runs: list[Any] = []
 
 
 NodeKey = tuple[UUID, str]
@@ -67,19 +70,12 @@ def nodes_of(pools: Collection[Pool]) -> dict[UUID, PoolNodes]:
     nodes = list(Node.objects.filter(cluster__in=clusters))
     foreign, ours = _taken_by_pods(clusters, resources)
     _add_claims(ours, clusters)
-    return {
-        pool.id: _pool_nodes(pool, [n for n in nodes if belongs(n, pool)], foreign=foreign, ours=ours)
-        for pool in pools
-    }
+    return {pool.id: _pool_nodes(pool, members(pool, nodes), foreign=foreign, ours=ours) for pool in pools}
 
 
 def whole_nodes(pool: Pool) -> list[Room]:
     """Every node of the pool as if empty, healthy or not. One query."""
-    return [_left(node, pool) for node in Node.objects.filter(cluster=pool.cluster_id) if belongs(node, pool)]
-
-
-def belongs(node: Node, pool: Pool) -> bool:
-    return node.cluster_id == pool.cluster_id and pool.node_labels.items() <= node.labels.items()
+    return [_left(node, pool) for node in members(pool, Node.objects.filter(cluster=pool.cluster_id))]
 
 
 def is_healthy(node: Node, pool: Pool) -> bool:
@@ -116,7 +112,9 @@ def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours
         displaced += min(too_many, unplaced, ours[key].units[pool.resource_name] - unplaced)
         if is_healthy(node, pool):
             without_ours = _left(node, pool, foreign[key])
-            healthy.append(NodeState(node.name, _left(node, pool, foreign[key], ours[key]), without_ours))
+            free = _left(node, pool, foreign[key], ours[key])
+            runs = tuple(_run(claim, pool) for claim in ours[key].runs)
+            healthy.append(NodeState(node.name, free, without_ours, runs))
     return PoolNodes(tuple(whole), tuple(_set_aside(healthy, displaced)))
 
 
@@ -165,18 +163,50 @@ def _requested(name: str) -> Coalesce:
     return Coalesce(Sum(Cast(KeyTextTransform(name, "requests"), BigIntegerField())), 0)
 
 
+def takes(claim: Any, *, counts: bool = True) -> Room:
+    """What a claim asks of a node, or a row of one. `counts`: where its units are those that are counted."""
+    cards = (Card(claim.card_memory_mib or 0, claim.card_cores or 0),) * claim.cards
+    return Room(
+        claim.units if counts else 0, claim.cpu_millicores, claim.memory_mib, 1, cards if counts else ()
+    )
+
+
+def _run(claim: Any, pool: Pool) -> Run:
+    return Run(
+        claim=claim.pk,
+        tenant=claim.tenant_id,
+        user=claim.user_id,
+        takes=takes(claim, counts=claim.resource == pool.resource_name),
+        admitted_at=claim.admitted_at,
+        # Nobody knows when an admin will say that one which vanished has ended.
+        ends_at=None if claim.end_unproven_since else claim.ends_at,
+        in_pool=claim.pool_id == pool.id,
+        booking=claim.booking_id,
+        reclaim_at=claim.reclaim_at,
+        reclaim_for=claim.reclaim_for,
+    )
+
+
+RUN = (
+    "pk", "tenant_id", "user_id", "pool_id", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib",
+    "card_cores", "admitted_at", "ends_at", "end_unproven_since", "booking_id", "reclaim_at", "reclaim_for",
+)  # fmt: skip
+
+
 def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID]) -> None:
     pods = PodUsage.objects.filter(run=OuterRef("pk"))
     rows = (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
         .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"), placed=Exists(pods))
-        .values("pool__cluster_id", "at", "pool__resource_name", "placed")
-        .annotate(pods=Count("pk"), u=Sum("units"), cpu=Sum("cpu_millicores"), memory=Sum("memory_mib"))
+        .annotate(cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
+        .order_by("admitted_at", "pk")
+        .values_list(*RUN, "at", "placed", "cluster", "resource", named=True)
     )
     for row in rows:
-        taken = taken_by_node[row["pool__cluster_id"], row["at"]]
-        taken.units[row["pool__resource_name"]] += row["u"]
-        taken.unplaced[row["pool__resource_name"]] += 0 if row["placed"] else row["u"]
-        taken.cpu_millicores += row["cpu"]
-        taken.memory_bytes += row["memory"] * MIB
-        taken.pods += row["pods"]
+        taken = taken_by_node[row.cluster, row.at]
+        taken.units[row.resource] += row.units
+        taken.unplaced[row.resource] += 0 if row.placed else row.units
+        taken.cpu_millicores += row.cpu_millicores
+        taken.memory_bytes += row.memory_mib * MIB
+        taken.pods += 1
+        taken.runs.append(row)

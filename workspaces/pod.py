@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clusters.quantities import format_cpu, format_mib
+from quotas import selection
+from quotas.models import Pool
 
 from .tenancy import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from .wanted import Wanted
@@ -35,7 +37,7 @@ def spec(wanted: Wanted) -> dict[str, Any]:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"nodeAffinity": node_affinity(pool.node_labels, wanted.node)},
+        "affinity": {"nodeAffinity": node_affinity(pool, wanted.node)},
         # Berth decides about a lost node: an eviction by a timer would let a second pod write to the same disk.
         "tolerations": [
             *pool.tolerations,
@@ -51,15 +53,12 @@ def spec(wanted: Wanted) -> dict[str, Any]:
     return body
 
 
-def node_affinity(node_labels: dict[str, str], node: str) -> dict[str, Any]:
+def node_affinity(pool: Pool, node: str) -> dict[str, Any]:
     """The pool is required; the node that admission chose is preferred."""
     affinity: dict[str, Any] = {}
-    if node_labels:
-        terms = [
-            {"key": key, "operator": "In", "values": [value]} for key, value in sorted(node_labels.items())
-        ]
+    if required := selection.terms(pool):
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": [{"matchExpressions": terms}]
+            "nodeSelectorTerms": selection.manifest(required)
         }
     if node:
         chosen = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}

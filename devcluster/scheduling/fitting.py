@@ -1,5 +1,6 @@
 """Does a pod's wish fit a node: selectors, affinity terms, taints. Pure."""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -51,10 +52,10 @@ class Rejection:
 
 
 def _int(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
+    """As Go's ParseInt: no spaces, no underscores, 64 bits."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**63) <= int(text) < 2**63:
         return None
+    return int(text)
 
 
 def _expression_fits(expression: Obj, values: dict[str, str]) -> bool:

@@ -1,0 +1,113 @@
+"""Which nodes are a pool's: by their labels, in the terms of Kubernetes' own node affinity.
+
+The same terms stand in the affinity of every pod of the pool and say here which nodes belong to it, evaluated as the
+scheduler does. So what admission counts on and where pods may go can never disagree.
+
+Labels are those of GPU Feature Discovery, which says nothing of ECC: that one is Berth's own and set by an admin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.models import Node
+from quotas.models import Pool, Sharing
+
+PRODUCT = "nvidia.com/gpu.product"
+MEMORY_MIB = "nvidia.com/gpu.memory"
+MAJOR, MINOR = "nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor"
+ECC = "berth.dev/gpu.ecc"
+
+SLICED = (Sharing.TIME_SLICING, Sharing.MPS)
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+MOST = 2**63
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One requirement on a node's labels."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values  # a node without the label, too
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+        has, bound = whole_number(labels.get(self.key, "")), whole_number(self.values[0])
+        if has is None or bound is None:
+            return False
+        return has > bound if self.operator == "Gt" else has < bound
+
+    def manifest(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"key": self.key, "operator": self.operator}
+        return told | ({"values": list(self.values)} if self.values else {})
+
+
+Term = tuple[Expression, ...]  # all of them
+Terms = tuple[Term, ...]  # any of them; none at all: every node
+
+
+def whole_number(text: str) -> int | None:
+    """As Go reads one. Python would take spaces, underscores and more than 64 bits as well."""
+    if not WHOLE_NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -MOST <= number < MOST else None
+
+
+def terms(pool: Pool) -> Terms:
+    """What a node must have to be the pool's."""
+    always = [Expression(key, "In", (value,)) for key, value in sorted(pool.node_labels.items())]
+    if pool.match_product:
+        always.append(Expression(PRODUCT, "In", product_names(pool)))
+    if pool.match_gpu_memory_mib:
+        always.append(Expression(MEMORY_MIB, "Gt", (str(pool.match_gpu_memory_mib - 1),)))
+    if pool.match_ecc is not None:
+        always.append(Expression(ECC, "In", ("true" if pool.match_ecc else "false",)))
+    either = at_least(pool.match_compute_capability) if pool.match_compute_capability else ((),)
+    return tuple(term for more in either if (term := (*always, *more)))
+
+
+def product_names(pool: Pool) -> tuple[str, ...]:
+    """GPU Feature Discovery puts to the product's name how the node cuts it: -SHARED, -MIG-1g.10gb."""
+    names = [pool.match_product]
+    if pool.sharing == Sharing.MIG and pool.mig_profile:
+        names.append(f"{pool.match_product}-MIG-{pool.mig_profile}")
+    if pool.sharing in SLICED:
+        names.append(f"{pool.match_product}-SHARED")
+    return tuple(names)
+
+
+def at_least(capability: str) -> Terms:
+    """Two labels, compared as one number: a newer major one, or the same and a minor one as new."""
+    major, _, minor = capability.partition(".")
+    if int(minor or 0) == 0:
+        return ((Expression(MAJOR, "Gt", (str(int(major) - 1),)),),)
+    same = (Expression(MAJOR, "In", (major,)), Expression(MINOR, "Gt", (str(int(minor) - 1),)))
+    return ((Expression(MAJOR, "Gt", (major,)),), same)
+
+
+def chooses(chosen_by: Terms, labels: Mapping[str, str]) -> bool:
+    return not chosen_by or any(all(one.matches(labels) for one in term) for term in chosen_by)
+
+
+def members(pool: Pool, nodes: Iterable[Node]) -> list[Node]:
+    """Those of the nodes that are the pool's, whatever state they are in."""
+    chosen_by = terms(pool)
+    return [node for node in nodes if node.cluster_id == pool.cluster_id and chooses(chosen_by, node.labels)]
+
+
+def manifest(chosen_by: Terms) -> list[dict[str, Any]]:
+    """As the terms stand in a node affinity."""
+    return [{"matchExpressions": [one.manifest() for one in term]} for term in chosen_by]
