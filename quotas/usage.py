@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, Sum
+from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q, Sum
+from django.utils import timezone
 
-from quotas.models import Claim
+from quotas.models import Claim, LedgerEntry, Pool
 from quotas.scheduling import Limits
+
+# After so many days, a second counts half of what it did.
+HALF_LIFE_DAYS = 7
+# What is older would count less than a hundredth.
+FORGOTTEN_AFTER = timedelta(days=7 * HALF_LIFE_DAYS)
 
 
 def held_units(tenants: set[UUID]) -> defaultdict[tuple[UUID, UUID], int]:
@@ -33,3 +42,34 @@ def held_in_pools(pools: set[UUID]) -> defaultdict[UUID, int]:
     """Units by pool, of all tenants."""
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED, pool__in=pools).order_by()
     return defaultdict(int, admitted.values_list("pool_id").annotate(held=Sum("units")))
+
+
+def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fraction, int]]:
+    """GPUs, exactly, and workspaces, by tenant and person over all pools."""
+    held: defaultdict[tuple[UUID, Any], tuple[Fraction, int]] = defaultdict(lambda: (Fraction(0), 0))
+    if not tenants:
+        return held
+    admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
+    rows = admitted.values_list("tenant_id", "user_id", "pool__units_per_gpu").annotate(
+        units=Sum("units"), workspaces=Count("pk", filter=Q(holder_kind=Claim.Holder.WORKSPACE))
+    )
+    for tenant, user, per_gpu, units, workspaces in rows.order_by():
+        gpus, running = held[tenant, user]
+        held[tenant, user] = gpus + Fraction(units, per_gpu), running + workspaces
+    return held
+
+
+def used_lately(pool: Pool, tenants: set[UUID]) -> defaultdict[UUID, float]:
+    """GPU-seconds of a pool in the last days, by tenant: the longer ago, the less they count."""
+    today = timezone.now().date()
+    amount = ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField())
+    rows = (
+        LedgerEntry.objects.filter(pool=pool, tenant__in=tenants, day__gt=today - FORGOTTEN_AFTER)
+        .order_by()
+        .values_list("tenant_id", "day", "units_per_gpu")
+        .annotate(amount=Sum(amount))
+    )
+    used: defaultdict[UUID, float] = defaultdict(float)
+    for tenant, day, per_gpu, units in rows:
+        used[tenant] += float(units) / 1e6 / per_gpu * 0.5 ** ((today - day).days / HALF_LIFE_DAYS)
+    return used
