@@ -63,9 +63,15 @@ class Claim(models.Model):
     not_before = models.DateTimeField(null=True)
     reason_code = models.CharField(max_length=64, blank=True, help_text=_("Why it waits, as last decided."))
     reason_data = models.JSONField(default=dict)
-    # When it starts, as forecast while it waits: between these, eight times of ten.
+    # Its place in the queue as last decided, and the units that those before it ask for; null: not looked at yet.
+    position = models.PositiveIntegerField(null=True)
+    units_ahead = models.PositiveIntegerField(null=True)
+    # When it starts, as forecast while it waits: between these, eight times of ten. Without an end: not before.
     estimated_from = models.DateTimeField(null=True)
     estimated_to = models.DateTimeField(null=True)
+    # What was told first: by this the forecast is judged once it has started.
+    told_from = models.DateTimeField(null=True)
+    told_to = models.DateTimeField(null=True)
     max_runtime_minutes = models.PositiveIntegerField(
         null=True, help_text=_("The lifetime that it asks for. Empty: it runs until stopped.")
     )
@@ -95,6 +101,11 @@ class Claim(models.Model):
             models.Index(fields=["tenant", "pool", "state"], name="claim_quota"),
             models.Index(fields=["holder_id"], name="claim_holder"),
             models.Index(fields=["-created_at", "-id"], name="claim_newest"),
+            models.Index(
+                fields=["pool", "-released_at"],
+                condition=Q(state="released", admitted_at__isnull=False),
+                name="claim_lengths",
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(

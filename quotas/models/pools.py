@@ -117,6 +117,10 @@ class Pool(models.Model):
     )
     # An admission pass is on its way; set by whoever enqueues it, cleared by the pass before it reads.
     pass_queued_at = models.DateTimeField(null=True, editable=False)
+    # How far ranges of starts are stretched to either side, learned from what became of them (`forecast.py`).
+    forecast_early = models.FloatField(default=1, db_default=1, editable=False)
+    forecast_late = models.FloatField(default=1, db_default=1, editable=False)
+    forecast_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("pool")
