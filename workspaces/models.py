@@ -90,6 +90,7 @@ class Ending(models.TextChoices):
     RESTART = "restart", _("restart")
     INTERRUPTED = "interrupted", _("interrupted")
     REQUEUE = "requeue", _("sent back to the queue")
+    RECLAIM = "reclaim", _("asked to give its GPUs back")
     FAILED = "failed", _("failed")
     DELETE = "delete", _("delete")
 

@@ -81,6 +81,8 @@ class Claim(models.Model):
     released_at = models.DateTimeField(_("released at"), null=True)
     # The latest end that the room above keeps to; null: none is known.
     ends_at = models.DateTimeField(_("ends at"), null=True)
+    # It was let in only because it ends before others need its place: its end is never moved beyond.
+    must_end_at = models.DateTimeField(null=True)
     booking = models.ForeignKey(
         Booking, null=True, on_delete=models.PROTECT, related_name="claims", db_index=False
     )
@@ -101,6 +103,11 @@ class Claim(models.Model):
             models.Index(fields=["tenant", "pool", "state"], name="claim_quota"),
             models.Index(fields=["holder_id"], name="claim_holder"),
             models.Index(fields=["-created_at", "-id"], name="claim_newest"),
+            models.Index(
+                fields=["reclaim_at"],
+                condition=Q(state="admitted", reclaim_at__isnull=False),
+                name="claim_asked_back",
+            ),
             models.Index(
                 fields=["pool", "-released_at"],
                 condition=Q(state="released", admitted_at__isnull=False),
