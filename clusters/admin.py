@@ -52,6 +52,7 @@ class ClusterPage(RecordedPage[Cluster]):
         (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
         (gettext_lazy("Storage"), {"fields": ("home_class", "home_mib", "disk_class")}),
         (gettext_lazy("Images"), {"fields": ("image_pull_secrets",)}),
+        (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
         (
             gettext_lazy("Isolation of tenants"),
             {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs")},

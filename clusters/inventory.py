@@ -27,6 +27,7 @@ class NodeValues:
     labels: Mapping[str, str]
     taints: list[dict[str, str]]
     allocatable: Mapping[str, int]
+    capacity: Mapping[str, int]
     ready: bool
     unschedulable: bool
 
@@ -52,9 +53,15 @@ def node_values(body: Json) -> NodeValues:
         labels={key: value for key, value in (metadata.get("labels") or {}).items() if key not in CLOCKS},
         taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         allocatable=amounts(status.get("allocatable")),
+        capacity=extended(amounts(status.get("capacity"))),
         ready=conditions.get("Ready") == "True",
         unschedulable=bool(spec.get("unschedulable")),
     )
+
+
+def extended(resources: Mapping[str, int]) -> dict[str, int]:
+    """Those of device plugins: their names have a domain."""
+    return {name: amount for name, amount in resources.items() if "/" in name}
 
 
 def usage_values(body: Json, installation: str) -> UsageValues | None:
@@ -153,7 +160,7 @@ class NodeTable:
             [Node(cluster=self._cluster, **asdict(values)) for values in changed],
             update_conflicts=True,
             unique_fields=["cluster", "name"],
-            update_fields=["labels", "taints", "allocatable", "ready", "unschedulable"],
+            update_fields=[name for name in NODE_FIELDS if name != "name"],
         )
 
 

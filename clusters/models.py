@@ -6,6 +6,7 @@ import re
 import uuid
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -85,6 +86,25 @@ class Cluster(models.Model):
     )
     home_mib = models.PositiveIntegerField(_("size of a home (MiB)"), default=10 * 1024)
     image_pull_secrets = text_list(_("image pull secrets"))
+    http_proxy = models.CharField(
+        _("proxy for http"),
+        max_length=1024,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("As in http://proxy.example.org:3128. Workspaces find it in their environment."),
+    )
+    https_proxy = models.CharField(
+        _("proxy for https"), max_length=1024, blank=True, default="", db_default=""
+    )
+    no_proxy = models.CharField(
+        _("reached without a proxy"),
+        max_length=2048,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Names and networks, with commas between. A workspace always reaches itself without."),
+    )
     pod_cidrs = text_list(_("pod networks"), _("Needed before tenants count as isolated from each other."))
     service_cidrs = text_list(_("service networks"))
     api_cidrs = text_list(_("addresses of the API server"))
@@ -109,12 +129,34 @@ class Cluster(models.Model):
             problems["kubeconfig_path"] = _("Name the kubeconfig file.")
         if self.node_address and not _is_host(self.node_address):
             problems["node_address"] = _("Not a host name or an address.")
+        for field in ("http_proxy", "https_proxy"):
+            if fault := _proxy_fault(getattr(self, field)):
+                problems[field] = fault
         for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs"):
             wrong = [cidr for cidr in getattr(self, field) if not _is_network(cidr)]
             if wrong:
                 problems[field] = _("Not a network as in 10.0.0.0/8: %(cidrs)s") % {"cidrs": ", ".join(wrong)}
         if problems:
             raise ValidationError(problems)
+
+
+def _proxy_fault(address: str) -> StrOrPromise:
+    """Every workspace reads it, and so does who looks at this page: a password has no place in it."""
+    if not address:
+        return ""
+    not_one = _("Not an address as in http://proxy.example.org:3128.")
+    try:
+        parts = urlsplit(address)
+        _port = parts.port
+    except ValueError:
+        return not_one
+    if parts.username is not None:
+        return _(
+            "Leave the name and password out: every workspace would read them. Let the proxy take the nodes."
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[^!-~]", address):
+        return not_one
+    return ""
 
 
 def _is_host(text: str) -> bool:
@@ -142,6 +184,10 @@ class Node(models.Model):
     labels = models.JSONField(default=dict)
     taints = models.JSONField(default=list)
     allocatable = models.JSONField(default=dict, help_text=_("Resource name to whole amount."))
+    # What of it does not work is not allocatable: a GPU that its device plugin found broken.
+    capacity = models.JSONField(
+        default=dict, db_default={}, help_text=_("As allocatable, of extended resources alone.")
+    )
     ready = models.BooleanField(default=False)
     unschedulable = models.BooleanField(default=False)
 

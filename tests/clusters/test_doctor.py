@@ -195,6 +195,28 @@ class TestIsolation:
             ).clean()
         assert set(raised.value.message_dict) == {"pod_cidrs", "denied_cidrs", "kubeconfig_path"}
 
+    @pytest.mark.parametrize(
+        ("address", "fits"),
+        [
+            ("", True),
+            ("http://proxy.lab:3128", True),
+            ("https://[fd00::1]:3128/", True),
+            ("proxy.lab:3128", False),
+            ("socks5://proxy.lab", False),
+            ("http://proxy.lab:port", False),
+            ("http://proxy lab", False),
+            ("http://lab:hush@proxy.lab", False),
+        ],
+    )
+    def test_a_proxy_is_an_address_without_a_password(self, address: str, fits: bool) -> None:
+        try:
+            Cluster(http_proxy=address, connection=Cluster.Connection.IN_CLUSTER).clean()
+        except ValidationError as refused:
+            assert not fits
+            assert "hush" not in str(refused.message_dict)
+        else:
+            assert fits
+
 
 @pytest.mark.django_db
 class TestCommand:

@@ -54,6 +54,12 @@ class TestNode:
         values = node_values(node_body())
         assert values.allocatable == {"cpu": 63500, "memory": 512 * 2**30, "nvidia.com/gpu": 4, "pods": 110}
 
+    def test_what_is_broken_is_capacity_and_not_allocatable(self) -> None:
+        body = node_body()
+        body["status"]["capacity"] = {"cpu": "64", "nvidia.com/gpu": "8"}
+        values = node_values(body)
+        assert (values.capacity, values.allocatable["nvidia.com/gpu"]) == ({"nvidia.com/gpu": 8}, 4)
+
     def test_a_label_that_is_a_clock_is_left_out(self) -> None:
         assert node_values(node_body()).labels == {"nvidia.com/gpu.product": "T4"}
 
