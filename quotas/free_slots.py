@@ -1,0 +1,198 @@
+"""What of a pool can be booked: is it free over that time, and if not, from when. Pure: no database, no clock.
+
+A booking is not tied to nodes, but each of its places must fit on one. So all places are laid out on the nodes as
+they are without our runs, beside the runs that will still be there: larger ones first and earlier ones first, each
+where least is left over. A run without a known end is always there. Not in the way is what can be asked back: runs
+beyond what is their tenant's own, the youngest first, for as long as its older ones go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from uuid import UUID
+
+from quotas.scheduling import Booked, PoolState, Run
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """So many units from one time to another."""
+
+    starts_at: datetime
+    ends_at: datetime
+    units: int
+
+
+@dataclass
+class Lane:
+    """Something of which only so much can be taken at once: a node's units, or a tenant's quota."""
+
+    units: int
+    taken: list[Span] = field(default_factory=list)
+
+    def free(self, starts_at: datetime, ends_at: datetime) -> int:
+        """What is free all of that time."""
+        meanwhile = [span for span in self.taken if span.starts_at < ends_at and starts_at < span.ends_at]
+        steps = {starts_at, *(span.starts_at for span in meanwhile if span.starts_at > starts_at)}
+        return self.units - max(
+            sum(span.units for span in meanwhile if span.starts_at <= step < span.ends_at) for step in steps
+        )
+
+
+def is_free(state: PoolState, wanted: Booked) -> bool:
+    """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
+
+    An earlier version of the same booking is not in its way.
+    """
+    return _within_quota(state, wanted) and _has_room(state, wanted)
+
+
+def next_free(state: PoolState, wanted: Booked, latest: datetime) -> datetime | None:
+    """The earliest start from the wanted one on, at which as much is free for as long; to the minute.
+
+    Room is only gained when something ends, so no other times need to be tried.
+    """
+    ends = chain(
+        (booked.ends_at for booked in _others(state, wanted)),
+        (run.ends_at for run in _runs(state) if run.ends_at),
+    )
+    minutes = {_whole_minute(end) for end in ends}
+    later = sorted(start for start in minutes if wanted.starts_at < start <= latest)
+    return next(
+        (start for start in [wanted.starts_at, *later] if is_free(state, _moved(wanted, start))), None
+    )
+
+
+def most_places(state: PoolState, wanted: Booked) -> int:
+    """How many places of that size are free at the wanted time, if not all of them."""
+    fewer = range(wanted.places - 1, 0, -1)
+    return next((places for places in fewer if is_free(state, replace(wanted, places=places))), 0)
+
+
+def asked_back(state: PoolState, wanted: Booked) -> tuple[UUID, ...]:
+    """Runs on borrowed units that may have to end for it: none where there is room beside them all."""
+    own = _while_own(state)
+    borrowed = tuple(
+        run.claim
+        for run in _runs(state)
+        if run.booking is None
+        and _end(run) > wanted.starts_at
+        and (run.claim not in own or own[run.claim].starts_at > wanted.starts_at)
+    )
+    return () if not borrowed or _has_room(state, wanted, borrowed_stay=True) else borrowed
+
+
+def _within_quota(state: PoolState, wanted: Booked) -> bool:
+    limit = state.tenants[wanted.tenant].limit_units
+    own = [_span(booked) for booked in _others(state, wanted) if booked.tenant == wanted.tenant]
+    return limit is None or Lane(limit, own).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
+
+
+def _has_room(state: PoolState, wanted: Booked, *, borrowed_stay: bool = False) -> bool:
+    bookings = [*_others(state, wanted), wanted]
+    lanes = _lanes(state, bookings, borrowed_stay=borrowed_stay)
+    in_use = Counter(run.booking for run in _runs(state))
+    for booked in sorted(bookings, key=lambda booked: (-booked.units_each, booked.starts_at, booked.booking)):
+        for _place in range(booked.places - in_use[booked.booking]):
+            if not _take_place(lanes, booked) and _overlap(booked, wanted):
+                return False
+    return True
+
+
+def _take_place(lanes: list[Lane], booked: Booked) -> bool:
+    """On the node where least is left over. False: no node has room all that time."""
+    left = ((lane.free(booked.starts_at, booked.ends_at), number) for number, lane in enumerate(lanes))
+    fitting = [(free, number) for free, number in left if free >= booked.units_each]
+    if not fitting:
+        return False
+    lanes[min(fitting)[1]].taken.append(Span(booked.starts_at, booked.ends_at, booked.units_each))
+    return True
+
+
+def _lanes(state: PoolState, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
+    """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
+    own = _while_own(state)
+    ends = {booked.booking: booked.ends_at for booked in bookings}
+    lanes = []
+    for node in state.nodes:
+        lane = Lane(node.without_ours.units)
+        for run in node.runs:
+            if run.booking in ends:
+                lane.taken.append(Span(state.now, max(_end(run), ends[run.booking]), run.takes.units))
+            elif borrowed_stay:
+                lane.taken.append(Span(state.now, _end(run), run.takes.units))
+            elif run.claim in own:
+                lane.taken.append(own[run.claim])
+        lanes.append(lane)
+    return lanes
+
+
+def _while_own(state: PoolState) -> dict[UUID, Span]:
+    """When each run is within what is its tenant's own, and so cannot be asked back; not in it: never.
+
+    A tenant's older runs come first. Once enough of them have ended, a run that was borrowed no longer is.
+    """
+    found = {}
+    older: defaultdict[UUID, list[Run]] = defaultdict(list)
+    for run in sorted(_runs(state), key=lambda run: (run.booking is None, run.admitted_at, run.claim)):
+        before = older[run.tenant]
+        starts_at = _own_from(run, before, state)
+        if starts_at is not None and starts_at < _end(run):
+            found[run.claim] = Span(starts_at, _end(run), run.takes.units)
+        before.append(run)
+    return found
+
+
+def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime | None:
+    quota = state.tenants.get(run.tenant)
+    if not run.in_pool or quota is None or quota.nominal_units is None:
+        return state.now
+    held = run.takes.units + sum(one.takes.units for one in older)
+    if held <= quota.nominal_units:
+        return state.now
+    for one in sorted(older, key=_end):
+        held -= one.takes.units
+        if held <= quota.nominal_units:
+            return _end(one)
+    return None
+
+
+def _runs(state: PoolState) -> Iterator[Run]:
+    return (run for node in state.nodes for run in node.runs)
+
+
+def _others(state: PoolState, wanted: Booked) -> Iterator[Booked]:
+    return (booked for booked in state.bookings if booked.booking != wanted.booking)
+
+
+def units_of(booked: Booked) -> int:
+    return booked.places * booked.units_each
+
+
+def _span(booked: Booked) -> Span:
+    return Span(booked.starts_at, booked.ends_at, units_of(booked))
+
+
+def _end(run: Run) -> datetime:
+    return run.ends_at or FOREVER
+
+
+def _overlap(one: Booked, other: Booked) -> bool:
+    return one.starts_at < other.ends_at and other.starts_at < one.ends_at
+
+
+def _moved(wanted: Booked, starts_at: datetime) -> Booked:
+    return replace(wanted, starts_at=starts_at, ends_at=starts_at + (wanted.ends_at - wanted.starts_at))
+
+
+def _whole_minute(moment: datetime) -> datetime:
+    """It, or the next one."""
+    begun = moment.replace(second=0, microsecond=0)
+    return begun if begun == moment else begun + MINUTE
