@@ -46,64 +46,84 @@ class Lane:
         )
 
 
-def is_free(state: PoolState, wanted: Booked) -> bool:
-    """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
+class FreeSlots:
+    """What can be booked of a pool as it is now."""
 
-    An earlier version of the same booking is not in its way.
-    """
-    return _within_quota(state, wanted) and _has_room(state, wanted)
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        self.runs = [run for node in state.nodes for run in node.runs]
+        self.own = _while_own(state, self.runs)
 
+    def is_free(self, wanted: Booked) -> bool:
+        """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
 
-def next_free(state: PoolState, wanted: Booked, latest: datetime) -> datetime | None:
-    """The earliest start from the wanted one on, at which as much is free for as long; to the minute.
+        An earlier version of the same booking is not in its way.
+        """
+        return self._within_quota(wanted) and self._has_room(wanted)
 
-    Room is only gained when something ends, so no other times need to be tried.
-    """
-    ends = chain(
-        (booked.ends_at for booked in _others(state, wanted)),
-        (run.ends_at for run in _runs(state) if run.ends_at),
-    )
-    minutes = {_whole_minute(end) for end in ends}
-    later = sorted(start for start in minutes if wanted.starts_at < start <= latest)
-    return next(
-        (start for start in [wanted.starts_at, *later] if is_free(state, _moved(wanted, start))), None
-    )
+    def next_free(self, wanted: Booked, latest: datetime) -> datetime | None:
+        """The earliest start from the wanted one on, at which as much is free for as long; to the minute.
 
+        Room is only gained when something ends, so no other times need to be tried.
+        """
+        ends = chain(
+            (booked.ends_at for booked in self._others(wanted)),
+            (run.ends_at for run in self.runs if run.ends_at),
+        )
+        minutes = {_whole_minute(end) for end in ends}
+        later = sorted(start for start in minutes if wanted.starts_at < start <= latest)
+        starts = chain([wanted.starts_at], later)
+        return next((start for start in starts if self.is_free(moved(wanted, start))), None)
 
-def most_places(state: PoolState, wanted: Booked) -> int:
-    """How many places of that size are free at the wanted time, if not all of them."""
-    fewer = range(wanted.places - 1, 0, -1)
-    return next((places for places in fewer if is_free(state, replace(wanted, places=places))), 0)
+    def most_places(self, wanted: Booked) -> int:
+        """How many places of that size are free at the wanted time, if not all of them."""
+        fewer = range(wanted.places - 1, 0, -1)
+        return next((places for places in fewer if self.is_free(replace(wanted, places=places))), 0)
 
+    def asked_back(self, wanted: Booked) -> tuple[UUID, ...]:
+        """Runs on borrowed units that may have to end for it: none where there is room beside them all."""
+        borrowed = tuple(
+            run.claim
+            for run in self.runs
+            if run.booking is None
+            and _end(run) > wanted.starts_at
+            and (run.claim not in self.own or self.own[run.claim].starts_at > wanted.starts_at)
+        )
+        return () if not borrowed or self._has_room(wanted, borrowed_stay=True) else borrowed
 
-def asked_back(state: PoolState, wanted: Booked) -> tuple[UUID, ...]:
-    """Runs on borrowed units that may have to end for it: none where there is room beside them all."""
-    own = _while_own(state)
-    borrowed = tuple(
-        run.claim
-        for run in _runs(state)
-        if run.booking is None
-        and _end(run) > wanted.starts_at
-        and (run.claim not in own or own[run.claim].starts_at > wanted.starts_at)
-    )
-    return () if not borrowed or _has_room(state, wanted, borrowed_stay=True) else borrowed
+    def _within_quota(self, wanted: Booked) -> bool:
+        limit = self.state.tenants[wanted.tenant].limit_units
+        own = [_span(booked) for booked in self._others(wanted) if booked.tenant == wanted.tenant]
+        return limit is None or Lane(limit, own).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
 
+    def _has_room(self, wanted: Booked, *, borrowed_stay: bool = False) -> bool:
+        bookings = [*self._others(wanted), wanted]
+        lanes = self._lanes(bookings, borrowed_stay=borrowed_stay)
+        in_use = Counter(run.booking for run in self.runs)
+        for booked in sorted(bookings, key=lambda one: (-one.units_each, one.starts_at, one.booking)):
+            for _place in range(booked.places - in_use[booked.booking]):
+                if not _take_place(lanes, booked) and _overlap(booked, wanted):
+                    return False
+        return True
 
-def _within_quota(state: PoolState, wanted: Booked) -> bool:
-    limit = state.tenants[wanted.tenant].limit_units
-    own = [_span(booked) for booked in _others(state, wanted) if booked.tenant == wanted.tenant]
-    return limit is None or Lane(limit, own).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
+    def _lanes(self, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
+        """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
+        now, ends = self.state.now, {booked.booking: booked.ends_at for booked in bookings}
+        lanes = []
+        for node in self.state.nodes:
+            lane = Lane(node.without_ours.units)
+            for run in node.runs:
+                if run.booking in ends:
+                    lane.taken.append(Span(now, max(_end(run), ends[run.booking]), run.takes.units))
+                elif borrowed_stay:
+                    lane.taken.append(Span(now, _end(run), run.takes.units))
+                elif run.claim in self.own:
+                    lane.taken.append(self.own[run.claim])
+            lanes.append(lane)
+        return lanes
 
-
-def _has_room(state: PoolState, wanted: Booked, *, borrowed_stay: bool = False) -> bool:
-    bookings = [*_others(state, wanted), wanted]
-    lanes = _lanes(state, bookings, borrowed_stay=borrowed_stay)
-    in_use = Counter(run.booking for run in _runs(state))
-    for booked in sorted(bookings, key=lambda booked: (-booked.units_each, booked.starts_at, booked.booking)):
-        for _place in range(booked.places - in_use[booked.booking]):
-            if not _take_place(lanes, booked) and _overlap(booked, wanted):
-                return False
-    return True
+    def _others(self, wanted: Booked) -> Iterator[Booked]:
+        return (booked for booked in self.state.bookings if booked.booking != wanted.booking)
 
 
 def _take_place(lanes: list[Lane], booked: Booked) -> bool:
@@ -116,32 +136,14 @@ def _take_place(lanes: list[Lane], booked: Booked) -> bool:
     return True
 
 
-def _lanes(state: PoolState, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
-    """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
-    own = _while_own(state)
-    ends = {booked.booking: booked.ends_at for booked in bookings}
-    lanes = []
-    for node in state.nodes:
-        lane = Lane(node.without_ours.units)
-        for run in node.runs:
-            if run.booking in ends:
-                lane.taken.append(Span(state.now, max(_end(run), ends[run.booking]), run.takes.units))
-            elif borrowed_stay:
-                lane.taken.append(Span(state.now, _end(run), run.takes.units))
-            elif run.claim in own:
-                lane.taken.append(own[run.claim])
-        lanes.append(lane)
-    return lanes
-
-
-def _while_own(state: PoolState) -> dict[UUID, Span]:
+def _while_own(state: PoolState, runs: Iterable[Run]) -> dict[UUID, Span]:
     """When each run is within what is its tenant's own, and so cannot be asked back; not in it: never.
 
     A tenant's older runs come first. Once enough of them have ended, a run that was borrowed no longer is.
     """
     found = {}
     older: defaultdict[UUID, list[Run]] = defaultdict(list)
-    for run in sorted(_runs(state), key=lambda run: (run.booking is None, run.admitted_at, run.claim)):
+    for run in sorted(runs, key=lambda run: (run.booking is None, run.admitted_at, run.claim)):
         before = older[run.tenant]
         starts_at = _own_from(run, before, state)
         if starts_at is not None and starts_at < _end(run):
@@ -164,14 +166,6 @@ def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime | No
     return None
 
 
-def _runs(state: PoolState) -> Iterator[Run]:
-    return (run for node in state.nodes for run in node.runs)
-
-
-def _others(state: PoolState, wanted: Booked) -> Iterator[Booked]:
-    return (booked for booked in state.bookings if booked.booking != wanted.booking)
-
-
 def units_of(booked: Booked) -> int:
     return booked.places * booked.units_each
 
@@ -188,7 +182,7 @@ def _overlap(one: Booked, other: Booked) -> bool:
     return one.starts_at < other.ends_at and other.starts_at < one.ends_at
 
 
-def _moved(wanted: Booked, starts_at: datetime) -> Booked:
+def moved(wanted: Booked, starts_at: datetime) -> Booked:
     return replace(wanted, starts_at=starts_at, ends_at=starts_at + (wanted.ends_at - wanted.starts_at))
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quotas.free_slots import asked_back, is_free, most_places, next_free
+from quotas.free_slots import FreeSlots
 from quotas.scheduling import Booked, NodeState, PoolState, Room, Run, TenantQuota
 
 many = settings(max_examples=80, deadline=None)
@@ -51,71 +51,75 @@ def pool(
 def test_an_idle_pool_is_free_at_once() -> None:
     wanted = booked(1, 3, places=2, units_each=4)
     state = pool((4, []), (4, []))
-    assert is_free(state, wanted)
-    assert next_free(state, wanted, at(LAST)) == at(1)
+    assert FreeSlots(state).is_free(wanted)
+    assert FreeSlots(state).next_free(wanted, at(LAST)) == at(1)
 
 
 def test_a_place_needs_one_node() -> None:
-    assert not is_free(pool((2, []), (2, [])), booked(1, 2, units_each=4))
-    assert is_free(pool((2, []), (2, [])), booked(1, 2, places=2, units_each=2))
+    assert not FreeSlots(pool((2, []), (2, []))).is_free(booked(1, 2, units_each=4))
+    assert FreeSlots(pool((2, []), (2, []))).is_free(booked(1, 2, places=2, units_each=2))
 
 
 def test_a_run_is_in_the_way_until_its_end_and_for_ever_without_one() -> None:
     wanted = booked(1, 3, units_each=4)
-    assert next_free(pool((4, [run(1, 5)])), wanted, at(LAST)) == at(5)
-    assert next_free(pool((4, [run(1, None)])), wanted, at(LAST)) is None
+    assert FreeSlots(pool((4, [run(1, 5)]))).next_free(wanted, at(LAST)) == at(5)
+    assert FreeSlots(pool((4, [run(1, None)]))).next_free(wanted, at(LAST)) is None
 
 
 def test_a_free_slot_begins_on_a_whole_minute() -> None:
     odd = replace(run(1, 5), ends_at=at(5) + timedelta(seconds=20))
-    assert next_free(pool((4, [odd])), booked(1, 3, units_each=4), at(LAST)) == at(5) + timedelta(minutes=1)
+    assert FreeSlots(pool((4, [odd]))).next_free(booked(1, 3, units_each=4), at(LAST)) == at(5) + timedelta(
+        minutes=1
+    )
 
 
 def test_a_borrowed_run_is_not_in_the_way_the_youngest_first() -> None:
     own, borrowed = run(2, None, age=9), run(2, None, age=1)
     state = pool((2, [own]), (2, [borrowed]), nominal=2)
-    assert is_free(state, booked(1, 3, units_each=2))
-    assert not is_free(state, booked(1, 3, places=2, units_each=2))
-    assert asked_back(state, booked(1, 3, units_each=2)) == (borrowed.claim,)
+    assert FreeSlots(state).is_free(booked(1, 3, units_each=2))
+    assert not FreeSlots(state).is_free(booked(1, 3, places=2, units_each=2))
+    assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == (borrowed.claim,)
 
 
 def test_a_borrowed_run_is_left_alone_where_there_is_room_beside_it() -> None:
     state = pool((2, [run(2, None, age=9)]), (4, [run(2, None)]), nominal=2)
-    assert asked_back(state, booked(1, 3, units_each=2)) == ()
+    assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == ()
 
 
 def test_a_run_stops_being_borrowed_once_older_ones_of_its_tenant_have_ended() -> None:
     state = pool((4, [run(2, 2, age=9), run(2, None, age=1)]), nominal=2)
-    assert is_free(state, booked(0, 2, units_each=2))
-    assert is_free(state, booked(2, 4, units_each=2))  # the older one is over, the younger one is own by then
-    assert not is_free(state, booked(2, 4, units_each=4))
+    assert FreeSlots(state).is_free(booked(0, 2, units_each=2))
+    assert FreeSlots(state).is_free(
+        booked(2, 4, units_each=2)
+    )  # the older one is over, the younger one is own by then
+    assert not FreeSlots(state).is_free(booked(2, 4, units_each=4))
 
 
 def test_a_run_in_a_bookings_place_counts_once() -> None:
     mine = booked(0, 4, places=2, units_each=2)
     inside = run(1, None, tenant=ONE, booking=mine.booking)
-    assert is_free(pool((4, [inside]), bookings=[mine]), booked(0, 4, units_each=1))
-    assert not is_free(pool((4, [inside]), bookings=[mine]), booked(0, 4, units_each=2))
+    assert FreeSlots(pool((4, [inside]), bookings=[mine])).is_free(booked(0, 4, units_each=1))
+    assert not FreeSlots(pool((4, [inside]), bookings=[mine])).is_free(booked(0, 4, units_each=2))
 
 
 def test_what_a_tenant_has_booked_already_counts_towards_its_quota() -> None:
     state = pool((8, []), bookings=[booked(2, 4, units_each=3)], nominal=4)
     wanted = booked(1, 3, units_each=2)
-    assert not is_free(state, wanted)
-    assert is_free(state, replace(wanted, tenant=TWO))
-    assert next_free(state, wanted, at(LAST)) == at(4)
+    assert not FreeSlots(state).is_free(wanted)
+    assert FreeSlots(state).is_free(replace(wanted, tenant=TWO))
+    assert FreeSlots(state).next_free(wanted, at(LAST)) == at(4)
 
 
 def test_how_many_fewer_places_would_fit() -> None:
     state = pool((4, [run(1, None)]), (4, [run(2, None)]))
-    assert most_places(state, booked(1, 2, places=6)) == 5
-    assert most_places(state, booked(1, 2, places=6, units_each=2)) == 2
-    assert most_places(state, booked(1, 2, places=2, units_each=4)) == 0
+    assert FreeSlots(state).most_places(booked(1, 2, places=6)) == 5
+    assert FreeSlots(state).most_places(booked(1, 2, places=6, units_each=2)) == 2
+    assert FreeSlots(state).most_places(booked(1, 2, places=2, units_each=4)) == 0
 
 
 def test_a_booking_is_not_in_its_own_way() -> None:
     mine = booked(1, 3, units_each=4)
-    assert is_free(pool((4, []), bookings=[mine]), replace(mine, ends_at=at(4)))
+    assert FreeSlots(pool((4, []), bookings=[mine])).is_free(replace(mine, ends_at=at(4)))
 
 
 # --- Beside an exhaustive search
@@ -143,7 +147,7 @@ def pools(draw: st.DrawFn, *, sizes: st.SearchStrategy[int], borrowing: bool) ->
     state = pool(*nodes, nominal=nominal, limit=draw(st.integers(1, 12)))
     for _booking in range(draw(st.integers(0, 4))):
         one = asked(draw, sizes)
-        if is_free(state, one):
+        if FreeSlots(state).is_free(one):
             state = replace(state, bookings=(*state.bookings, one))
     return state, asked(draw, sizes)
 
@@ -202,7 +206,7 @@ def laid_out(places: Sequence[Booked], free: list[list[int]]) -> bool:
 def test_whatever_is_taken_can_be_kept(made: tuple[PoolState, Booked]) -> None:
     state, wanted = made
     assert fits(state, state.bookings)
-    start = next_free(state, wanted, at(LAST - LONGEST))
+    start = FreeSlots(state).next_free(wanted, at(LAST - LONGEST))
     if start is not None:
         assert start >= wanted.starts_at
         moved = replace(wanted, starts_at=start, ends_at=start + (wanted.ends_at - wanted.starts_at))
@@ -220,4 +224,4 @@ def test_the_next_free_slot_of_places_of_one_size_is_the_very_first(made: tuple[
         for hour in range(first, LAST - LONGEST + 1)
         if fits(state, [*state.bookings, replace(wanted, starts_at=at(hour), ends_at=at(hour) + length)])
     )
-    assert next_free(state, wanted, at(LAST - LONGEST)) == next(free, None)
+    assert FreeSlots(state).next_free(wanted, at(LAST - LONGEST)) == next(free, None)
