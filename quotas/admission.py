@@ -11,6 +11,7 @@ What comes before and after, and how rows are locked, is told in `accounts/locks
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -24,10 +25,11 @@ from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
-from quotas import passes, pool_state
+from quotas import ledger, passes, pool_state
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
 from quotas.scheduling import BACK_OFF_MOST, Admitted, Waits, decide
+from quotas.sharing import Portion
 from quotas.signals import claim_admitted, claim_released, claim_waits
 
 BACK_OFF_FIRST = timedelta(seconds=30)
@@ -40,7 +42,7 @@ def request(
     tenant: Tenant,
     user: User,
     pool: Pool,
-    units: int,
+    portion: Portion,
     cpu_millicores: int,
     memory_mib: int,
     holder_kind: str,
@@ -52,7 +54,7 @@ def request(
         tenant=tenant,
         user=user,
         pool=pool,
-        units=units,
+        **asdict(portion),
         cpu_millicores=cpu_millicores,
         memory_mib=memory_mib,
         holder_kind=holder_kind,
@@ -207,7 +209,11 @@ def _end(claim_id: UUID, *, from_states: list[str], reason: str) -> Claim | None
         reason_data={},
         end_unproven_since=None,
     )
-    return Claim.objects.select_related("pool").get(pk=claim_id) if ended else None
+    if not ended:
+        return None
+    claim = Claim.objects.select_related("pool").get(pk=claim_id)
+    ledger.close(claim)
+    return claim
 
 
 def _successor(ended: Claim, **changes: Any) -> Claim:
@@ -218,6 +224,9 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
         holder_kind=ended.holder_kind,
         holder_id=ended.holder_id,
         units=ended.units,
+        cards=ended.cards,
+        card_memory_mib=ended.card_memory_mib,
+        card_cores=ended.card_cores,
         cpu_millicores=ended.cpu_millicores,
         memory_mib=ended.memory_mib,
         priority=ended.priority,

@@ -14,6 +14,7 @@ class Kind(models.TextChoices):
     STOPPED = "stopped", _("stopped or interrupted")
     STOPS_SOON = "stops_soon", _("stops soon")
     QUOTA = "quota", _("quota changed")
+    BUDGET = "budget", _("budget nearly or wholly spent")
 
     @property
     def when(self) -> str:
@@ -27,6 +28,7 @@ WHEN = {
     Kind.STOPPED: _("A workspace of yours was stopped or interrupted, and not by you"),
     Kind.STOPS_SOON: _("The lifetime of a workspace of yours is nearly over"),
     Kind.QUOTA: _("What your tenant may use became more or less"),
+    Kind.BUDGET: _("The GPU-hours of a month, yours or those of a tenant that you own, are nearly spent"),
 }
 
 
@@ -44,4 +46,5 @@ DEFAULTS = {
     Kind.STOPPED: Ways(in_berth=True, by_mail=True),
     Kind.STOPS_SOON: Ways(in_berth=True, by_mail=True),
     Kind.QUOTA: Ways(in_berth=True, by_mail=False),
+    Kind.BUDGET: Ways(in_berth=True, by_mail=True),
 }

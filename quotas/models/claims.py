@@ -92,6 +92,8 @@ class Claim(models.Model):
     reclaim_for = models.UUIDField(null=True)
     # Up to here its time stands in the ledger.
     settled_until = models.DateTimeField(null=True)
+    # Its budget is spent: until then it may go on.
+    budget_ends_at = models.DateTimeField(null=True)
     # Its pod vanished while it ran: nobody has proven its end, so the units stay held until an admin says so.
     end_unproven_since = models.DateTimeField(_("end unproven since"), null=True)
 
@@ -107,6 +109,11 @@ class Claim(models.Model):
                 fields=["reclaim_at"],
                 condition=Q(state="admitted", reclaim_at__isnull=False),
                 name="claim_asked_back",
+            ),
+            models.Index(
+                fields=["released_at"],
+                condition=Q(state="released", settled_until__isnull=True, admitted_at__isnull=False),
+                name="claim_unsettled",
             ),
             models.Index(
                 fields=["pool", "-released_at"],
