@@ -1,8 +1,8 @@
 """The ledger: how long each claim was admitted, day by day (UTC). Every admitted second stands there once.
 
-What stands there of a claim is always its time from `admitted_at` up to its watermark, `settled_until`. Rows are written
-with what they are to say, never added to, in the transaction that moves the watermark and under the claim's lock: who
-dies with it, does it twice or comes late changes nothing.
+What stands there of a claim is always its time from `admitted_at` up to its watermark, `settled_until`. Rows are
+written with what they are to say, never added to, in the transaction that moves the watermark and under the claim's
+lock: who dies with it, does it twice or comes late changes nothing.
 
 While a claim runs its watermark only goes forward, so that a clock that was set back takes nothing away and counts
 nothing again. The release has the last word: what a clock that stood ahead wrote beyond it is taken back.
