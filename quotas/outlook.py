@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TypedDict
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from quotas import pool_state, reasons
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
 from quotas.scheduling import PoolState, decide
+from quotas.sharing import Portion
 
 State = Claim.State
 # Behind everybody who waits now.
@@ -35,10 +36,10 @@ class StartsNow:
         self.tenant = tenant
         self._states: dict[UUID, PoolState] = {}
 
-    def holds(self, pool: Pool, units: int, cpu_millicores: int, memory_mib: int) -> bool:
-        if pool.has_gpus != bool(units):
+    def holds(self, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> bool:
+        if pool.has_gpus != bool(portion.units):
             return False
-        claim = _claim(self.tenant, pool, units, cpu_millicores, memory_mib)
+        claim = _claim(self.tenant, pool, portion, cpu_millicores, memory_mib)
         if pool.id not in self._states:
             self._states[pool.id] = pool_state.read(pool, [*_waiting(pool), claim])
         state = self._states[pool.id]
@@ -47,9 +48,9 @@ class StartsNow:
         return all(waits.claim != claim.id for waits in decide(asked).waits)
 
 
-def outlook(*, tenant: Tenant, pool: Pool, units: int, cpu_millicores: int, memory_mib: int) -> Outlook:
+def outlook(*, tenant: Tenant, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> Outlook:
     """Would such a request start now, or where would it stand? By the rules of a pass; writes nothing."""
-    claim = _claim(tenant, pool, units, cpu_millicores, memory_mib)
+    claim = _claim(tenant, pool, portion, cpu_millicores, memory_mib)
     try:
         refuse_what_never_fits(claim)
     except Refusal as refusal:
@@ -66,11 +67,11 @@ def _waiting(pool: Pool) -> list[Claim]:
     return list(Claim.objects.filter(pool=pool, state=State.WAITING))
 
 
-def _claim(tenant: Tenant, pool: Pool, units: int, cpu_millicores: int, memory_mib: int) -> Claim:
+def _claim(tenant: Tenant, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> Claim:
     return Claim(
         tenant=tenant,
         pool=pool,
-        units=units,
+        **asdict(portion),
         cpu_millicores=cpu_millicores,
         memory_mib=memory_mib,
         holder_kind=Claim.Holder.WORKSPACE,

@@ -12,7 +12,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from accounts.access import Actor, visible_tenants
-from quotas import reasons
+from quotas import reasons, sharing
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
@@ -145,7 +145,7 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
         "unit_memory_mib": pool.unit_memory_mib,
         "units_per_gpu": per_gpu,
         "sharing": pool.sharing if pool.has_gpus else None,
-        "isolation": pool.isolation if pool.has_gpus else None,
+        "isolation": str(sharing.of(pool).isolation) if pool.has_gpus else None,
         "gpus": {
             "total": as_gpus(sum(room.units for room in nodes.whole), per_gpu),
             "free": as_gpus(sum(free), per_gpu),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from accounts.models import Tenant
+from quotas import sharing
 from quotas.models import Flavor
 from quotas.outlook import Outlook, StartsNow, outlook
 
@@ -18,7 +19,7 @@ def estimate(tenant: Tenant, size: Size) -> Outlook:
     return outlook(
         tenant=tenant,
         pool=size.pool,
-        units=size.units,
+        portion=size.portion,
         cpu_millicores=size.requested_cpu_millicores,
         memory_mib=size.requested_memory_mib,
     )
@@ -34,7 +35,7 @@ def alternatives(tenant: Tenant, size: Size) -> list[Flavor]:
 
 
 def starts(now: StartsNow, size: Size) -> bool:
-    return now.holds(size.pool, size.units, size.requested_cpu_millicores, size.requested_memory_mib)
+    return now.holds(size.pool, size.portion, size.requested_cpu_millicores, size.requested_memory_mib)
 
 
 def distance(flavor: Flavor, size: Size) -> float:
@@ -46,7 +47,7 @@ def size_of(flavor: Flavor) -> Size:
     return Size(
         pool=flavor.pool,
         flavor=flavor,
-        units=flavor.units,
+        portion=sharing.of(flavor.pool).of_units(flavor.pool, flavor.units),
         cpu_millicores=flavor.cpu_millicores,
         memory_mib=flavor.memory_mib,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -177,7 +177,7 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
                 image=image,
                 pool=size.pool,
                 flavor=size.flavor,
-                units=size.units,
+                **asdict(size.portion),
                 cpu_millicores=size.cpu_millicores,
                 memory_mib=size.memory_mib,
                 disk_mib=spec.disk_mib,
@@ -222,7 +222,7 @@ def needs(workspace: Workspace, size: Size) -> dict[str, Any]:
         "tenant": workspace.tenant,
         "user": workspace.owner,
         "pool": size.pool,
-        "units": size.units,
+        "portion": size.portion,
         "cpu_millicores": size.requested_cpu_millicores,
         "memory_mib": size.requested_memory_mib,
         "holder_kind": Claim.Holder.WORKSPACE,

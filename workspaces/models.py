@@ -112,6 +112,10 @@ class Workspace(models.Model):
         Flavor, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("flavor")
     )
     units = models.PositiveIntegerField(_("units"), default=0)
+    # As of a claim: where GPUs are cut by memory and cores.
+    cards = models.PositiveSmallIntegerField(default=0, db_default=0)
+    card_memory_mib = models.PositiveIntegerField(null=True)
+    card_cores = models.PositiveSmallIntegerField(null=True)
     cpu_millicores = models.PositiveIntegerField(_("CPU (millicores)"))
     memory_mib = models.PositiveIntegerField(_("memory (MiB)"))
     disk_mib = models.PositiveIntegerField(

@@ -23,6 +23,7 @@ from quotas.queries import Queue, queues_of
 from . import ssh_config, story
 from .access import is_own
 from .models import STEPS, Event, Phase, Step, Workspace
+from .sizing import Size
 from .ssh_config import Jump, bracketed
 
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
@@ -225,8 +226,7 @@ def gpus(workspace: Workspace) -> int | float:
 
 
 def gpu_memory_mib(workspace: Workspace) -> int | None:
-    memory_mib = workspace.pool.unit_memory_mib or workspace.pool.gpu_memory_mib
-    return memory_mib * workspace.units if memory_mib and workspace.units else None
+    return Size.of(workspace).gpu_memory_mib
 
 
 def step_index(workspace: Workspace) -> int:

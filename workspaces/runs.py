@@ -5,6 +5,8 @@ Lock order everywhere: the cluster's admission lock first, then the workspace's 
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from django.utils import timezone
 
 from quotas import admission
@@ -54,7 +56,9 @@ def take_up_size(workspace: Workspace) -> None:
     """The size that was asked for while a run was on counts from here. Inside `changing`, with no run on."""
     size = Size.of_next(workspace)
     workspace.next_size = None
-    workspace.pool, workspace.flavor, workspace.units = size.pool, size.flavor, size.units
+    workspace.pool, workspace.flavor = size.pool, size.flavor
+    for name, value in asdict(size.portion).items():
+        setattr(workspace, name, value)
     workspace.cpu_millicores, workspace.memory_mib = size.cpu_millicores, size.memory_mib
 
 

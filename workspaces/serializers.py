@@ -164,7 +164,7 @@ def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
         return None if asked == SizeAsked() else asked
     has = now.asked()
     if asked.gpus is not None or asked.gpu_memory_mib is not None:
-        has = replace(has, flavor=None, pool=now.pool.slug, gpus=now.pool.gpus(now.units))
+        has = replace(has, flavor=None, pool=now.pool.slug, gpus=now.gpus_asked, gpu_memory_mib=None)
     return replace(has, **{name: value for name, value in asdict(asked).items() if value is not None})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil
 from operator import itemgetter
@@ -12,16 +12,17 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid
 from accounts.models import Tenant
+from quotas import sharing
 from quotas.models import Flavor, Pool
 from quotas.outlook import outlook
+from quotas.sharing import Portion
 
 if TYPE_CHECKING:
     from .models import Workspace
 
 DEFAULT_CPU_MILLICORES = 2000
 DEFAULT_MEMORY_MIB = 4096
-# 0.14 for a seventh is meant as a seventh.
-ROUNDING = Fraction(1, 50)
+PORTION = asdict(Portion())  # its names, and what they are where nobody said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Size:
 
     pool: Pool
     flavor: Flavor | None
-    units: int
+    portion: Portion
     cpu_millicores: int
     memory_mib: int
 
@@ -62,7 +63,7 @@ class Size:
         return cls(
             pool=workspace.pool,
             flavor=workspace.flavor,
-            units=workspace.units,
+            portion=portion_of(workspace),
             cpu_millicores=workspace.cpu_millicores,
             memory_mib=workspace.memory_mib,
         )
@@ -81,7 +82,7 @@ class Size:
         return cls(
             pool=pool,
             flavor=pool.flavors.filter(slug=kept["flavor"]).first(),
-            units=kept["units"],
+            portion=Portion(**{name: kept.get(name, default) for name, default in PORTION.items()}),
             cpu_millicores=kept["cpu_millicores"],
             memory_mib=kept["memory_mib"],
         )
@@ -91,7 +92,7 @@ class Size:
         return {
             "pool": self.pool.slug,
             "flavor": self.flavor.slug if self.flavor else None,
-            "units": self.units,
+            **asdict(self.portion),
             "gpus": round(float(self.pool.gpus(self.units)), 4),
             "cpu_millicores": self.cpu_millicores,
             "memory_mib": self.memory_mib,
@@ -103,7 +104,8 @@ class Size:
         return SizeAsked(
             flavor=self.flavor.slug if self.flavor and is_flavor else None,
             pool=None if is_flavor else self.pool.slug,
-            gpus=None if is_flavor else self.pool.gpus(self.units),
+            gpus=None if is_flavor else self.gpus_asked,
+            gpu_memory_mib=None if is_flavor or not self.portion.cards else self.gpu_memory_mib,
             cpu_millicores=self.cpu_millicores,
             memory_mib=self.memory_mib,
         )
@@ -116,12 +118,31 @@ class Size:
         return f"{self.pool.name}, {gpus:g} GPU, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib / 1024:g} GiB"
 
     @property
+    def gpus_asked(self) -> Fraction:
+        """As `resolve` would make this very portion of it again."""
+        if self.portion.card_cores:
+            return Fraction(self.portion.cards * self.portion.card_cores, 100)
+        return self.pool.gpus(self.units)
+
+    @property
+    def units(self) -> int:
+        return self.portion.units
+
+    @property
+    def gpu_memory_mib(self) -> int | None:
+        return sharing.of(self.pool).memory_mib(self.pool, self.portion)
+
+    @property
     def requested_cpu_millicores(self) -> int:
         return ceil(self.cpu_millicores / self.pool.cpu_overcommit)
 
     @property
     def requested_memory_mib(self) -> int:
         return ceil(self.memory_mib / self.pool.memory_overcommit)
+
+
+def portion_of(workspace: Workspace) -> Portion:
+    return Portion(**{name: getattr(workspace, name) for name in PORTION})
 
 
 def resolve(tenant: Tenant, asked: SizeAsked) -> Size:
@@ -153,7 +174,7 @@ def _from_flavor(asked: SizeAsked) -> Size:
     return Size(
         pool=flavor.pool,
         flavor=flavor,
-        units=flavor.units,
+        portion=sharing.of(flavor.pool).of_units(flavor.pool, flavor.units),
         cpu_millicores=asked.cpu_millicores or flavor.cpu_millicores,
         memory_mib=asked.memory_mib or flavor.memory_mib,
     )
@@ -163,36 +184,10 @@ def _in_pool(pool: Pool, asked: SizeAsked) -> Size:
     return Size(
         pool=pool,
         flavor=None,
-        units=_units(pool, asked),
+        portion=sharing.of(pool).portion(pool, asked.gpus, asked.gpu_memory_mib),
         cpu_millicores=asked.cpu_millicores or DEFAULT_CPU_MILLICORES,
         memory_mib=asked.memory_mib or DEFAULT_MEMORY_MIB,
     )
-
-
-def _units(pool: Pool, asked: SizeAsked) -> int:
-    gpus = asked.gpus if asked.gpus is not None else Fraction(1 if pool.has_gpus else 0)
-    if not pool.has_gpus:
-        if gpus:
-            raise _invalid("gpus", _("This pool has no GPUs. Ask for 0, or choose another pool."))
-        return 0
-    exact = gpus * pool.units_per_gpu
-    units = round(exact)
-    if units < 1 or abs(exact - units) > ROUNDING * units:
-        smallest = (
-            _("1/%(n)d of a GPU") % {"n": pool.units_per_gpu} if pool.units_per_gpu > 1 else _("whole GPUs")
-        )
-        raise _invalid(
-            "gpus", _("This pool gives %(smallest)s. Ask for a multiple.") % {"smallest": smallest}
-        )
-    if asked.gpu_memory_mib is not None:
-        memory_mib = (pool.unit_memory_mib or pool.gpu_memory_mib or 0) * units
-        if asked.gpu_memory_mib > memory_mib:
-            raise _invalid(
-                "gpu_memory_mib",
-                _("That much of this pool has %(mib)d MiB of GPU memory. Ask for more GPUs.")
-                % {"mib": memory_mib},
-            )
-    return units
 
 
 def _find(tenant: Tenant, asked: SizeAsked) -> Size:
@@ -213,7 +208,7 @@ def _find(tenant: Tenant, asked: SizeAsked) -> Size:
         view = outlook(
             tenant=tenant,
             pool=size.pool,
-            units=size.units,
+            portion=size.portion,
             cpu_millicores=size.requested_cpu_millicores,
             memory_mib=size.requested_memory_mib,
         )

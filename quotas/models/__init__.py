@@ -2,11 +2,10 @@
 
 from .bookings import Booking
 from .claims import Claim, LedgerEntry
-from .pools import ISOLATION, Flavor, Pool, Sharing
+from .pools import Flavor, Pool, Sharing
 from .shares import Budget, BudgetMonth, Quota, TenantLimit
 
 __all__ = [
-    "ISOLATION",
     "Booking",
     "Budget",
     "BudgetMonth",

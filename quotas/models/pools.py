@@ -26,16 +26,6 @@ class Sharing(models.TextChoices):
     GPU_MANAGER = "gpu-manager", _("gpu-manager")
 
 
-ISOLATION = {
-    Sharing.EXCLUSIVE: _("dedicated"),
-    Sharing.MIG: _("hardware slice"),
-    Sharing.TIME_SLICING: _("none"),
-    Sharing.MPS: _("soft cap"),
-    Sharing.HAMI: _("soft cap"),
-    Sharing.GPU_MANAGER: _("soft cap"),
-}
-
-
 class Pool(models.Model):
     """A set of nodes of one cluster, chosen by labels, with one way of sharing a GPU. Counted in whole units."""
 
@@ -141,10 +131,6 @@ class Pool(models.Model):
     @property
     def has_gpus(self) -> bool:
         return bool(self.resource_name)
-
-    @property
-    def isolation(self) -> str:
-        return str(ISOLATION[Sharing(self.sharing)])
 
     def gpus(self, units: int) -> Fraction:
         """Units as GPUs, exactly."""

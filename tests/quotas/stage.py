@@ -11,6 +11,7 @@ from accounts.models import Tenant
 from clusters.models import Node, PodUsage
 from quotas import admission
 from quotas.models import Claim, Pool, Quota
+from quotas.sharing import Portion
 from tests.cast import GIB, PRODUCT, make_cast
 
 GPU = "nvidia.com/gpu"
@@ -69,7 +70,7 @@ class Stage:
             "tenant": self.cast.second if by == self.cast.carol else self.cast.demo,
             "user": by.user,
             "pool": self.pool,
-            "units": gpus,
+            "portion": Portion(gpus),
             "cpu_millicores": 1000,
             "memory_mib": 1024,
             "holder_kind": Claim.Holder.WORKSPACE,

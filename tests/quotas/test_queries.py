@@ -15,6 +15,7 @@ from clusters.models import Cluster
 from quotas import admission, queries
 from quotas import outlook as outlooks
 from quotas.models import Claim, Quota, TenantLimit
+from quotas.sharing import Portion
 from tests.quotas.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -153,7 +154,7 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
 def outlook(stage: Stage, gpus: int, **values: Any) -> outlooks.Outlook:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
-    return outlooks.outlook(units=gpus, **(defaults | values))
+    return outlooks.outlook(portion=Portion(gpus), **(defaults | values))
 
 
 def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:

@@ -1,0 +1,39 @@
+"""How a pool cuts a GPU: one small strategy for each way, all pure.
+
+A strategy turns what is asked for (GPUs, GPU memory) into a portion in whole units, says what a pool can express, what
+a pod must ask for to get its portion, and what neighbours on the same GPU can do.
+"""
+
+from __future__ import annotations
+
+from quotas.models import Pool, Sharing
+
+from .exclusive import Exclusive
+from .gpu_manager import GpuManager
+from .hami import Hami
+from .mig import Mig
+from .mps import Mps
+from .no_gpus import NoGpus
+from .strategy import Offer, PodParts, Portion, Strategy
+from .time_slicing import TimeSlicing
+
+__all__ = ["STRATEGIES", "Offer", "PodParts", "Portion", "Strategy", "of", "pod"]
+
+STRATEGIES: dict[Sharing, Strategy] = {
+    Sharing.EXCLUSIVE: Exclusive(),
+    Sharing.MIG: Mig(),
+    Sharing.TIME_SLICING: TimeSlicing(),
+    Sharing.MPS: Mps(),
+    Sharing.HAMI: Hami(),
+    Sharing.GPU_MANAGER: GpuManager(),
+}
+WITHOUT = NoGpus()
+
+
+def of(pool: Pool) -> Strategy:
+    return STRATEGIES[Sharing(pool.sharing)] if pool.has_gpus else WITHOUT
+
+
+def pod(pool: Pool, portion: Portion) -> PodParts:
+    """How a pod asks for its portion; one of none must not see any GPU, whatever else is on its node."""
+    return (of(pool) if portion.units else WITHOUT).pod(pool, portion)

@@ -1,0 +1,59 @@
+"""GPUs that are given out in whole units of one resource: cards, instances or replicas."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from django.utils.translation import gettext as _
+
+from quotas.models import Pool
+
+from .strategy import NO_GPU, ROUNDING, Offer, PodParts, Portion, Strategy, memory_unknown, of_a_gpu, refused
+
+NVIDIA = "nvidia.com/"
+
+
+class ByUnits(Strategy):
+    def most_units(self, pool: Pool) -> int | None:
+        """Of one run; None: as many as a node has."""
+        return 1 if pool.one_unit_each else None
+
+    def why_no_more(self) -> str:
+        return _("Each gets one part at most.")
+
+    def offer(self, pool: Pool) -> Offer:
+        most = self.most_units(pool)
+        return Offer(pool.gpus(1), None if most is None else pool.gpus(most))
+
+    def offer_words(self, pool: Pool) -> str:
+        if pool.units_per_gpu == 1:
+            words = _("This pool gives whole GPUs.")
+        else:
+            words = _("This pool gives %(part)s of a GPU at a time.") % {"part": of_a_gpu(pool.gpus(1))}
+        return words if self.most_units(pool) is None else f"{words} {self.why_no_more()}"
+
+    def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
+        each_mib = pool.unit_memory_mib or pool.gpu_memory_mib
+        if memory_mib and not each_mib:
+            raise memory_unknown()
+        by_memory = ceil(memory_mib / each_mib) if memory_mib and each_mib else 1
+        units = self._units(pool, gpus) if gpus is not None else by_memory
+        most = self.most_units(pool)
+        if by_memory > units:
+            text = _("That much of this pool has %(mib)d MiB of GPU memory. Ask for more GPUs.")
+            raise refused("gpu_memory_mib", text % {"mib": (each_mib or 0) * units})
+        if most is not None and units > most:
+            raise refused("gpus" if gpus is not None else "gpu_memory_mib", self.offer_words(pool))
+        return Portion(units)
+
+    def _units(self, pool: Pool, gpus: Fraction) -> int:
+        exact = gpus * pool.units_per_gpu
+        units = round(exact)
+        if units < 1 or abs(exact - units) > ROUNDING * units:
+            raise refused("gpus", f"{self.offer_words(pool)} {_('Ask for a multiple.')}")
+        return units
+
+    def pod(self, pool: Pool, portion: Portion) -> PodParts:
+        environment = {} if pool.resource_name.startswith(NVIDIA) else NO_GPU
+        return PodParts({pool.resource_name: str(portion.units)}, environment=environment)

@@ -1,0 +1,13 @@
+"""Whole GPUs, or whole devices of any vendor: the pool's resource name is all that there is to know."""
+
+from django.utils.translation import gettext_lazy as _
+
+from .by_units import ByUnits
+from .strategy import DEDICATED
+
+
+class Exclusive(ByUnits):
+    isolation = DEDICATED
+    neighbours = _(
+        "The GPU is yours alone. Nobody else uses its memory or compute, and no crash reaches you."
+    )

@@ -1,0 +1,83 @@
+"""HAMi: a share of the memory and of the cores of one or more GPUs, kept by a library within the container.
+
+Its scheduler reads what is asked for from the container's limits alone; the same names as annotations do nothing.
+Kubernetes counts no more than how many GPUs a pod touches, so admission counts card by card (`quotas/cards.py`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from quotas.models import Pool
+
+from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, memory_unknown, refused
+
+SCHEDULER = "hami-scheduler"
+MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
+# It fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
+POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-policy": "binpack"}
+
+
+class Hami(Strategy):
+    isolation = SOFT_CAP
+    neighbours = gettext_lazy(
+        "A library in each container holds it to its share of memory and compute. Programs that go round the"
+        " library are not held, and a crash of the GPU ends everything on it."
+    )
+
+    def offer(self, pool: Pool) -> Offer:
+        return Offer(Fraction(1, 100), by_memory=True)
+
+    def offer_words(self, pool: Pool) -> str:
+        return _("This pool gives any share of a GPU from 1/100, and as much of its memory as you say.")
+
+    def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
+        """Of so many GPUs as are needed for both, the same of each."""
+        whole_mib = _memory_of_a_gpu(pool)
+        by_memory = Fraction(memory_mib or 0, whole_mib)
+        share = gpus if gpus is not None else by_memory or Fraction(1)
+        if share <= 0:
+            raise refused("gpus", self.offer_words(pool))
+        cards = ceil(max(share, by_memory))
+        cores = ceil(100 * share / cards)
+        each_mib = ceil((memory_mib if memory_mib is not None else share * whole_mib) / cards)
+        return self._portion(pool, cards, each_mib, cores)
+
+    def of_units(self, pool: Pool, units: int) -> Portion:
+        return self.portion(pool, pool.gpus(units), None) if units else Portion()
+
+    def _portion(self, pool: Pool, cards: int, each_mib: int, cores: int) -> Portion:
+        whole_mib = _memory_of_a_gpu(pool)
+        if cores >= 100:  # HAMi gives that GPU to nobody else
+            each_mib, cores = whole_mib, 100
+        percent = max(cores, ceil(Fraction(100 * each_mib, whole_mib)))
+        return Portion(cards * percent, cards, each_mib, cores)
+
+    def pod(self, pool: Pool, portion: Portion) -> PodParts:
+        return PodParts(
+            {
+                pool.resource_name: str(portion.cards),
+                MEMORY: str(portion.card_memory_mib),
+                CORES: str(portion.card_cores),
+            },
+            POLICIES,
+            SCHEDULER,
+        )
+
+    def memory_mib(self, pool: Pool, portion: Portion) -> int | None:
+        return portion.cards * portion.card_memory_mib if portion.card_memory_mib else None
+
+    def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
+        """Kubernetes counts how many GPUs pods touch, at most one for each percent; HAMi counts the `limits`."""
+        most = {f"requests.{pool.resource_name}": 100 * gpus, f"limits.{CORES}": 100 * gpus}
+        return most | ({f"limits.{MEMORY}": gpus * pool.gpu_memory_mib} if pool.gpu_memory_mib else {})
+
+
+def _memory_of_a_gpu(pool: Pool) -> int:
+    if not pool.gpu_memory_mib:
+        raise memory_unknown()
+    return pool.gpu_memory_mib
