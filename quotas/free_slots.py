@@ -4,6 +4,9 @@ A booking is not tied to nodes, but each of its places must fit on one. So all p
 they are without our runs, beside the runs that will still be there: larger ones first and earlier ones first, each
 where least is left over. A run without a known end is always there. Not in the way is what can be asked back: runs
 beyond what is their tenant's own, the youngest first, for as long as its older ones go on.
+
+Where GPUs are cut by memory and cores, which run is on which GPU is not known: there a run takes whole ones, and
+places that are parts of a GPU share those of their own booking.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from math import ceil
 from uuid import UUID
 
-from quotas.scheduling import Booked, PoolState, Run
+from quotas.scheduling import Booked, NodeState, PoolState, Run
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -52,7 +56,8 @@ class FreeSlots:
     def __init__(self, state: PoolState) -> None:
         self.state = state
         self.runs = [run for node in state.nodes for run in node.runs]
-        self.own = _while_own(state, self.runs)
+        self.cuts_cards = any(node.without_ours.cards for node in state.nodes)
+        self.own = {run.claim: since for run, since in _own_since(state, self.runs)}
 
     def is_free(self, wanted: Booked) -> bool:
         """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
@@ -87,7 +92,7 @@ class FreeSlots:
             for run in self.runs
             if run.booking is None
             and _end(run) > wanted.starts_at
-            and (run.claim not in self.own or self.own[run.claim].starts_at > wanted.starts_at)
+            and self.own.get(run.claim, FOREVER) > wanted.starts_at
         )
         return () if not borrowed or self._has_room(wanted, borrowed_stay=True) else borrowed
 
@@ -101,58 +106,71 @@ class FreeSlots:
         lanes = self._lanes(bookings, borrowed_stay=borrowed_stay)
         in_use = Counter(run.booking for run in self.runs)
         for booked in sorted(bookings, key=lambda one: (-one.units_each, one.starts_at, one.booking)):
-            for _place in range(booked.places - in_use[booked.booking]):
-                if not _take_place(lanes, booked) and _overlap(booked, wanted):
+            count, units = self._pieces(booked, booked.places - in_use[booked.booking])
+            for _piece in range(count):
+                if not _take(lanes, booked, units) and _overlap(booked, wanted):
                     return False
         return True
 
     def _lanes(self, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
         """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
-        now, ends = self.state.now, {booked.booking: booked.ends_at for booked in bookings}
+        now = self.state.now
+        ends: dict[UUID | None, datetime] = {booked.booking: booked.ends_at for booked in bookings}
         lanes = []
         for node in self.state.nodes:
-            lane = Lane(node.without_ours.units)
+            lane = Lane(self._whole(node))
             for run in node.runs:
-                if run.booking in ends:
-                    lane.taken.append(Span(now, max(_end(run), ends[run.booking]), run.takes.units))
-                elif borrowed_stay:
-                    lane.taken.append(Span(now, _end(run), run.takes.units))
-                elif run.claim in self.own:
-                    lane.taken.append(self.own[run.claim])
+                since = now if borrowed_stay or run.booking in ends else self.own.get(run.claim, FOREVER)
+                until = max(_end(run), ends.get(run.booking, now))
+                if since < until:
+                    lane.taken.append(Span(since, until, self._takes(run)))
             lanes.append(lane)
         return lanes
+
+    def _whole(self, node: NodeState) -> int:
+        if not self.cuts_cards:
+            return node.without_ours.units
+        return self.state.units_per_gpu * sum(card.cores_percent >= 100 for card in node.without_ours.cards)
+
+    def _takes(self, run: Run) -> int:
+        return self.state.units_per_gpu * len(run.takes.cards) if self.cuts_cards else run.takes.units
+
+    def _pieces(self, booked: Booked, places: int) -> tuple[int, int]:
+        """How many times how many units so many of its places take, each time on one node."""
+        per_gpu = self.state.units_per_gpu
+        if not self.cuts_cards:
+            return places, booked.units_each
+        if booked.units_each > per_gpu:
+            return places, per_gpu * ceil(booked.units_each / per_gpu)
+        return ceil(places / (per_gpu // booked.units_each)), per_gpu
 
     def _others(self, wanted: Booked) -> Iterator[Booked]:
         return (booked for booked in self.state.bookings if booked.booking != wanted.booking)
 
 
-def _take_place(lanes: list[Lane], booked: Booked) -> bool:
+def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
     """On the node where least is left over. False: no node has room all that time."""
     left = ((lane.free(booked.starts_at, booked.ends_at), number) for number, lane in enumerate(lanes))
-    fitting = [(free, number) for free, number in left if free >= booked.units_each]
+    fitting = [(free, number) for free, number in left if free >= units]
     if not fitting:
         return False
-    lanes[min(fitting)[1]].taken.append(Span(booked.starts_at, booked.ends_at, booked.units_each))
+    lanes[min(fitting)[1]].taken.append(Span(booked.starts_at, booked.ends_at, units))
     return True
 
 
-def _while_own(state: PoolState, runs: Iterable[Run]) -> dict[UUID, Span]:
-    """When each run is within what is its tenant's own, and so cannot be asked back; not in it: never.
+def _own_since(state: PoolState, runs: Iterable[Run]) -> Iterator[tuple[Run, datetime]]:
+    """From when on each run is within what is its tenant's own, and so cannot be asked back.
 
     A tenant's older runs come first. Once enough of them have ended, a run that was borrowed no longer is.
     """
-    found = {}
     older: defaultdict[UUID, list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: (run.booking is None, run.admitted_at, run.claim)):
-        before = older[run.tenant]
-        starts_at = _own_from(run, before, state)
-        if starts_at is not None and starts_at < _end(run):
-            found[run.claim] = Span(starts_at, _end(run), run.takes.units)
-        before.append(run)
-    return found
+        yield run, _own_from(run, older[run.tenant], state)
+        if run.in_pool:
+            older[run.tenant].append(run)
 
 
-def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime | None:
+def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime:
     quota = state.tenants.get(run.tenant)
     if not run.in_pool or quota is None or quota.nominal_units is None:
         return state.now
@@ -163,7 +181,7 @@ def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime | No
         held -= one.takes.units
         if held <= quota.nominal_units:
             return _end(one)
-    return None
+    return FOREVER
 
 
 def units_of(booked: Booked) -> int:

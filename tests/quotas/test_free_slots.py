@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotas.free_slots import FreeSlots
-from quotas.scheduling import Booked, NodeState, PoolState, Room, Run, TenantQuota
+from quotas.scheduling import Booked, Card, NodeState, PoolState, Room, Run, TenantQuota
 
 many = settings(max_examples=80, deadline=None)
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -120,6 +120,25 @@ def test_how_many_fewer_places_would_fit() -> None:
 def test_a_booking_is_not_in_its_own_way() -> None:
     mine = booked(1, 3, units_each=4)
     assert FreeSlots(pool((4, []), bookings=[mine])).is_free(replace(mine, ends_at=at(4)))
+
+
+def test_a_run_of_another_pool_on_the_same_node_is_never_asked_back() -> None:
+    state = pool((2, [run(2, None, in_pool=False)]), nominal=0, limit=2)
+    assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
+
+
+def test_where_gpus_are_cut_a_run_takes_whole_ones_and_places_share_those_of_their_booking() -> None:
+    half = Room(50, cards=(Card(20_000, 50),))
+    gpus = Room(0, cards=(Card(40_000, 100),) * 2)
+    taken = Run(uuid.uuid4(), TWO, None, half, NOW, None)
+    state = replace(pool(), units_per_gpu=100, nodes=(NodeState("node", gpus, gpus, (taken,)),))
+    slots = FreeSlots(
+        replace(state, tenants=dict.fromkeys((ONE, TWO), TenantQuota(0, 800, nominal_units=800)))
+    )
+    assert slots.is_free(booked(1, 3, places=4, units_each=25))
+    assert not slots.is_free(booked(1, 3, places=5, units_each=25))
+    assert slots.is_free(booked(1, 3, units_each=100))
+    assert not slots.is_free(booked(1, 3, units_each=200))
 
 
 # --- Beside an exhaustive search
