@@ -164,10 +164,10 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
     order = (F("priority").desc(), F("place").asc())
     rows = (
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
-        .annotate(position=Window(RowNumber(), partition_by="pool_id", order_by=order))
-        .filter(Q(position__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
+        .annotate(rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
+        .filter(Q(rank__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
         .select_related("user", "tenant")
-        .order_by("position")
+        .order_by("rank")
     )
     waiting = list(rows)
     names = names_of([claim for claim in waiting if viewer.knows(claim)])
@@ -191,7 +191,7 @@ def why_of_others(code: str) -> str:
 def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     knows = viewer.knows(claim)
     is_mine = knows and claim.user_id == viewer.actor.user.pk
-    ahead = claim.position - 1  # type: ignore[attr-defined]
+    ahead = claim.rank - 1  # type: ignore[attr-defined]
     own = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)
     return InQueue(
         position=ahead + 1,
