@@ -1,6 +1,7 @@
 """All settings, from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -174,6 +175,9 @@ ACCOUNT_RATE_LIMITS = False
 ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ADAPTER = "accounts.sign_on.second_factor.Adapter"
 MFA_TOTP_TOLERANCE = 1  # half a minute early or late
+
+# Whoever is asked to give borrowed GPUs back is warned so long before.
+RECLAIM_GRACE = timedelta(minutes=env.float("BERTH_RECLAIM_GRACE_MINUTES", default=10))
 
 # --- Mail: in a trial into files, in production by BERTH_EMAIL_URL; without it, none is sent.
 if env.str("BERTH_EMAIL_URL", default=""):

@@ -11,11 +11,15 @@ What comes before and after, and how rows are locked, is told in `accounts/locks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -28,9 +32,9 @@ from accounts.models import Scope, Tenant, User
 from quotas import ledger, passes, pool_state
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
-from quotas.scheduling import BACK_OFF_MOST, Admitted, Waits, decide
+from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, Waits, decide
 from quotas.sharing import Portion
-from quotas.signals import claim_admitted, claim_released, claim_waits
+from quotas.signals import claim_admitted, claim_reclaimed, claim_released, claim_spared, claim_waits
 
 BACK_OFF_FIRST = timedelta(seconds=30)
 
@@ -48,6 +52,7 @@ def request(
     holder_kind: str,
     holder_id: UUID,
     priority: int = 0,
+    max_runtime_minutes: int | None = None,
 ) -> Claim:
     """Queue a claim, in the caller's transaction. Raises a Refusal for what could never start."""
     claim = Claim(
@@ -60,6 +65,7 @@ def request(
         holder_kind=holder_kind,
         holder_id=holder_id,
         priority=priority,
+        max_runtime_minutes=max_runtime_minutes,
         place=_next_place(),
     )
     refuse_what_never_fits(claim)
@@ -96,13 +102,11 @@ def admit(pool_id: UUID) -> int:
     lock(Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id))
     pool = Pool.objects.get(pk=pool_id)  # under the lock: it may just have been taken out of use
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
-    if not claims:
-        return 0
     _lock_limits({claim.tenant_id for claim in claims.values()})
     decisions = decide(pool_state.read(pool, claims.values()))
     # Holders' rows are locked in one order, or a pass and whoever marks many of them would deadlock.
-    admissions = sorted(decisions.admitted, key=lambda admitted: claims[admitted.claim].holder_id)
-    started = [_start(claims[admitted.claim], admitted) for admitted in admissions]
+    deeds = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
+    started = [deed() for _holder, deed in deeds]
     for waits in decisions.waits:
         _note_reason(claims[waits.claim], waits)
     return sum(started)
@@ -120,10 +124,24 @@ def release(claim_id: UUID, reason: str) -> bool:
 
 
 def renew(claim: Claim) -> Claim:
-    """A restart: end the claim and admit its successor to the same units on the same node, in one step."""
+    """A restart: end the claim and admit its successor to the same units on the same node, in one step.
+
+    What was said about the claim's end holds for its successor too, or a restart would be a way around it.
+    """
     with transaction.atomic():
         ended = _end_admitted(claim, "renewed")
-        successor = _successor(ended, state=State.ADMITTED, node=ended.node, admitted_at=timezone.now())
+        successor = _successor(
+            ended,
+            state=State.ADMITTED,
+            node=ended.node,
+            admitted_at=timezone.now(),
+            booking_id=ended.booking_id,
+            ends_at=ended.ends_at,
+            must_end_at=ended.must_end_at,
+            reclaim_at=ended.reclaim_at,
+            reclaim_code=ended.reclaim_code,
+            reclaim_for=ended.reclaim_for,
+        )
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_admitted.send(sender=Claim, claim=successor)
         return successor
@@ -131,19 +149,38 @@ def renew(claim: Claim) -> Claim:
 
 def send_back(claim: Claim, code: str, data: dict[str, Any]) -> Claim:
     """The cluster would not run it after all: end the claim and queue its successor at the old place, after a while."""
+    attempt = claim.attempt + 1
+    not_before = timezone.now() + back_off(claim.attempt)
+    return _queue_again(
+        claim, code, attempt=attempt, not_before=not_before, reason_code=code, reason_data=data
+    )
+
+
+def give_back(claim: Claim) -> Claim:
+    """Its GPUs were asked back, and its pod has ended: its successor waits in front, to go on as soon as it can."""
+    return _queue_again(claim, claim.reclaim_code or "reclaimed", returns_first=True)
+
+
+def _queue_again(claim: Claim, code: str, **changes: Any) -> Claim:
     with transaction.atomic():
         ended = _end_admitted(claim, code)
-        successor = _successor(
-            ended,
-            attempt=ended.attempt + 1,
-            not_before=timezone.now() + back_off(ended.attempt),
-            reason_code=code,
-            reason_data=data,
-        )
+        successor = _successor(ended, **{"returns_first": ended.returns_first} | changes)
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_waits.send(sender=Claim, claim=successor)
         passes.want_after(ended)
         return successor
+
+
+def move_end(claim_id: UUID, ends_at: datetime | None) -> None:
+    """The room above keeps to another end from now on. Under the cluster's lock; `ends.py` says what it may be."""
+    if Claim.objects.filter(pk=claim_id, state=State.ADMITTED).update(ends_at=ends_at):
+        passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+
+
+def change_runtime(claim_id: UUID, minutes: int | None) -> None:
+    """Its holder asks for another lifetime. Under the cluster's lock."""
+    if Claim.objects.filter(pk=claim_id).exclude(state=State.RELEASED).update(max_runtime_minutes=minutes):
+        passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
 
 
 def doubt_end(claim_id: UUID) -> bool:
@@ -169,14 +206,67 @@ def back_off(attempt: int) -> timedelta:
     return min(BACK_OFF_FIRST * (1 << min(attempt, 10)), BACK_OFF_MOST)
 
 
+Deed = tuple[UUID, Callable[[], bool]]  # whose row it locks; true when somebody started
+
+
+def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Deed]:
+    of = [(claims[admitted.claim], admitted) for admitted in decisions.admitted]
+    return [(claim.holder_id, partial(_start, claim, admitted)) for claim, admitted in of]
+
+
+def _reclaims(decisions: Decisions) -> list[Deed]:
+    runs = Claim.objects.in_bulk([*(reclaim.run for reclaim in decisions.reclaims), *decisions.spared])
+    asked = [(runs[reclaim.run], reclaim) for reclaim in decisions.reclaims]
+    return [
+        *((run.holder_id, partial(_ask_back, run, reclaim)) for run, reclaim in asked),
+        *((runs[pk].holder_id, partial(_spare, runs[pk])) for pk in decisions.spared),
+    ]
+
+
 def _start(claim: Claim, admitted: Admitted) -> bool:
     """False when somebody released it while this pass was deciding."""
-    claim.state, claim.node, claim.admitted_at = State.ADMITTED, admitted.node, timezone.now()
+    now = timezone.now()
+    claim.state, claim.node, claim.admitted_at = State.ADMITTED, admitted.node, now
     claim.reason_code, claim.reason_data, claim.not_before = "", {}, None
-    if not _update_waiting(claim, "state", "node", "admitted_at", "reason_code", "reason_data", "not_before"):
+    claim.booking_id, claim.must_end_at = admitted.booking, admitted.must_end_at
+    claim.ends_at = _first_end(claim, now)
+    if not _update_waiting(claim, *STARTED):
         return False
     claim_admitted.send(sender=Claim, claim=claim)
     return True
+
+
+STARTED = (
+    "state", "node", "admitted_at", "reason_code", "reason_data", "not_before", "booking_id", "must_end_at", "ends_at",
+)  # fmt: skip
+
+
+def _first_end(claim: Claim, now: datetime) -> datetime | None:
+    """Until its clock starts, when it is ready."""
+    lasts = pool_state.lasts(claim.max_runtime_minutes)
+    own_end = None if lasts is None else now + lasts
+    return min((end for end in (own_end, claim.must_end_at) if end is not None), default=None)
+
+
+def _ask_back(run: Claim, reclaim: Reclaim) -> bool:
+    """Told once; what it is for may become another meanwhile."""
+    live = Claim.objects.filter(pk=run.pk, state=State.ADMITTED)
+    if run.reclaim_at is not None:
+        live.update(reclaim_code=reclaim.code, reclaim_for=reclaim.beneficiary)
+        return False
+    run.reclaim_at = timezone.now() + settings.RECLAIM_GRACE
+    run.reclaim_code, run.reclaim_for = reclaim.code, reclaim.beneficiary
+    if live.update(reclaim_at=run.reclaim_at, reclaim_code=run.reclaim_code, reclaim_for=run.reclaim_for):
+        claim_reclaimed.send(sender=Claim, claim=run)
+    return False
+
+
+def _spare(run: Claim) -> bool:
+    """Unless it is being taken down already."""
+    asked = Claim.objects.filter(pk=run.pk, state=State.ADMITTED, reclaim_at__gt=timezone.now())
+    if asked.update(reclaim_at=None, reclaim_code="", reclaim_for=None):
+        claim_spared.send(sender=Claim, claim=run)
+    return False
 
 
 def _note_reason(claim: Claim, waits: Waits) -> None:
@@ -229,6 +319,7 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
         card_cores=ended.card_cores,
         cpu_millicores=ended.cpu_millicores,
         memory_mib=ended.memory_mib,
+        max_runtime_minutes=ended.max_runtime_minutes,
         priority=ended.priority,
         place=ended.place,
         **changes,

@@ -9,7 +9,7 @@ class QuotasConfig(AppConfig):
     def ready(self) -> None:
         from accounts.notices import words
         from clusters.signals import capacity_changed, tick
-        from quotas import notices, passes
+        from quotas import budget_notices, notices, passes, reclaim, spending
         from quotas.live import on_change
         from quotas.signals import claim_admitted, claim_released, claim_waits
 
@@ -17,4 +17,7 @@ class QuotasConfig(AppConfig):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
+        tick.connect(reclaim.on_tick, dispatch_uid="quotas.reclaim")
+        tick.connect(spending.on_tick, dispatch_uid="quotas.spending")
         words.register(notices.SUBJECT, notices.describe)
+        words.register(budget_notices.SUBJECT, budget_notices.describe)

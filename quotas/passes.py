@@ -10,13 +10,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster
 from quotas import tasks
-from quotas.models import Claim, Pool
+from quotas.models import Booking, Claim, Pool
 from vitals.clock import about
 
 LOST_AFTER = timedelta(seconds=10)
@@ -53,8 +54,14 @@ def on_capacity_changed(cluster: Cluster, **_: Any) -> None:
 
 
 def on_tick(**_: Any) -> None:
-    """A back-off may be over, or a pass was lost with its worker."""
+    """A back-off may be over, a booking begins soon, or a pass was lost with its worker."""
     _enqueue_for(Claim.objects.all())
+    now = timezone.now()
+    beginning = Booking.objects.filter(
+        cancelled_at=None, ends_at__gt=now, starts_at__lte=now + settings.RECLAIM_GRACE + LOST_AFTER
+    )
+    for pool_id in beginning.order_by().values_list("pool_id", flat=True).distinct():
+        _enqueue_once(pool_id)
 
 
 def on_worker_began(**_: Any) -> None:
@@ -65,9 +72,10 @@ def on_worker_began(**_: Any) -> None:
 
 
 def _enqueue_for(claims: QuerySet[Claim]) -> None:
-    """A pass for every pool in which one of these waits."""
-    waiting = claims.filter(state=Claim.State.WAITING)
-    for pool_id in waiting.order_by().values_list("pool_id", flat=True).distinct():
+    """A pass for every pool in which one of these waits, or was asked for its GPUs and may be spared."""
+    asked_back = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+    unsettled = claims.filter(Q(state=Claim.State.WAITING) | asked_back)
+    for pool_id in unsettled.order_by().values_list("pool_id", flat=True).distinct():
         _enqueue_once(pool_id)
 
 

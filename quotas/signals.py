@@ -8,6 +8,10 @@ from django.dispatch import Signal
 claim_admitted = Signal()  # claim: Claim
 claim_waits = Signal()  # claim: Claim; its reason became another, or it was sent back
 claim_to_stop = Signal()  # claim: Claim, code: str; it must give its units back
+claim_reclaimed = Signal()  # claim: Claim; its GPUs are asked back, it goes on until `reclaim_at`
+claim_spared = Signal()  # claim: Claim; it may stay after all
+# Its budget is spent: it goes on until `budget_ends_at`; None: after all it goes on. claim: Claim
+claim_ends_by_budget = Signal()
 name_holders = Signal()  # holders: set[UUID]; asks the rooms above for {id: name} of those that are theirs
 claim_released = (
     Signal()

@@ -18,7 +18,10 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     for signal in (
         signals.claim_admitted,
         signals.claim_waits,
+        signals.claim_reclaimed,
+        signals.claim_spared,
         signals.claim_to_stop,
+        signals.claim_ends_by_budget,
         signals.claim_released,
     ):
         monkeypatch.setattr(signal, "receivers", [])

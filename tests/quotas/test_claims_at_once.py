@@ -26,7 +26,7 @@ from accounts.errors import Conflict, Refusal
 from accounts.models import AuditEntry, Tenant
 from clusters.models import Cluster, Node, PodUsage
 from quotas import admission, opening, passes, signals
-from quotas.models import Claim, Pool, TenantLimit
+from quotas.models import Claim, LedgerEntry, Pool, TenantLimit
 from quotas.tasks import admission_pass
 from tests.crew import Crew, crew, play_examples
 from tests.quotas.holding import Most, allowed_now, at_every_admission_since, beside_free_room, held_now
@@ -329,7 +329,7 @@ class Told:
 
 def clear() -> None:
     """As it was before the first example."""
-    for model in (Claim, PodUsage, OrmQ, AuditEntry):
+    for model in (LedgerEntry, Claim, PodUsage, OrmQ, AuditEntry):
         model.objects.all().delete()
     Pool.objects.update(is_open=True, pass_queued_at=None)
     TenantLimit.objects.update(cpu_millicores=None, workspaces=None)
