@@ -41,7 +41,8 @@ NEEDS = (
     Need("StatefulSet", ("update",), subresource="finalizers"),  # to let what it owns delay its end
     Need("Service", ("get", *_FOLLOWED, *_APPLIED, "delete")),
     Need("PersistentVolumeClaim", ("get", *_FOLLOWED, *_APPLIED, "delete")),
-    Need("PersistentVolume", ("patch",)),  # to keep data when its claim goes
+    # To keep data when its claim goes; and made where a pool names the driver's path on its nodes.
+    Need("PersistentVolume", _APPLIED),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
     # Tenants.

@@ -34,7 +34,7 @@ from .findings import digest_in
 from .models import Finding, What
 from .ownership import differences, removals
 from .possible import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
-from .survey import beside_all_rows, namespaces, rows_of, thing_at
+from .survey import beside_all_rows, driver_claims, namespaces, rows_of, thing_at
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
@@ -211,7 +211,7 @@ def is_still_so(finding: Finding, api: Api) -> bool:
         return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
-    found = judge(thing, rows, namespaces())
+    found = judge(thing, rows, namespaces(), driver_claims(finding.cluster))
     told: list[Found] = beside_all_rows(finding.cluster, [found] if found else [])
     return [(one.what, digest_in(one)) for one in told] == [(finding.what, finding.digest)]
 

@@ -6,7 +6,7 @@ What is in transition is no finding (its reconcile is at work), and neither is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -115,9 +115,12 @@ def thing_of(body: Object) -> Thing:
 
 
 def drift(
-    rows: Mapping[UUID, Row], namespaces: Mapping[str, str], things: Iterable[Thing]
+    rows: Mapping[UUID, Row],
+    namespaces: Mapping[str, str],
+    things: Iterable[Thing],
+    drivers: Set[str] = frozenset(),
 ) -> Iterator[Found]:
-    """`namespaces`: of all tenants, with their slugs."""
+    """`namespaces`: of all tenants, with their slugs. `drivers`: names of claims that pools on old nodes want."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -128,7 +131,7 @@ def drift(
             continue
         if thing.key.kind == "Namespace" and thing.key.name in namespaces:
             fences |= fences_of(thing.key.name)
-        found = judge(thing, rows, namespaces)
+        found = judge(thing, rows, namespaces, drivers)
         if found is None:
             continue
         if found.what == What.UNWANTED:
@@ -146,14 +149,16 @@ def fences_of(namespace: str) -> set[Key]:
     return {Key(kind, namespace, name) for kind, name in FENCES.items() if kind != NOT_EVERYWHERE}
 
 
-def judge(thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str]) -> Found | None:
+def judge(
+    thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], drivers: Set[str]
+) -> Found | None:
     """One object by itself. Where its name is what a row wants it is that row's, whatever its label says by now: a
     label that anybody may write must not make a tenant's namespace one of nobody."""
     key, labelled = thing.key, uuid_of(thing.workspace)
     known = named_in(key.name) or labelled
     row = rows.get(known) if known else None
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
-    if is_of_a_tenant(key, namespaces):
+    if is_of_a_tenant(key, namespaces, drivers):
         changed = thing.differences
         return Found(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
     if row is not None and row.state == State.MOVES:
@@ -175,9 +180,11 @@ def with_label(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
     return found if any(one.fields == label for one in found) else (*found, Difference(label))
 
 
-def is_of_a_tenant(key: Key, namespaces: Mapping[str, str]) -> bool:
+def is_of_a_tenant(key: Key, namespaces: Mapping[str, str], drivers: Set[str]) -> bool:
     if key.kind == "Namespace":
         return key.name in namespaces
+    if key.kind == "PersistentVolumeClaim" and key.name in drivers:
+        return key.namespace in namespaces
     return FENCES.get(key.kind) == key.name and key.namespace in namespaces
 
 

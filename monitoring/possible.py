@@ -6,6 +6,8 @@ import shlex
 
 from django.utils.translation import gettext as _
 
+from workspaces.drivers import PREFIX
+
 from .drift import FENCES
 from .models import Finding, What
 
@@ -19,7 +21,7 @@ def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
         return _(
             "Berth has no right to delete what belongs to a whole tenant. If you are sure: %(command)s"
         ) % {"command": by_hand(finding)}
-    if with_data and finding.kind != CLAIM:
+    if with_data and (finding.kind != CLAIM or finding.name.startswith(PREFIX)):
         return _("It holds no data: delete it without.")
     return ""
 

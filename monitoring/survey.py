@@ -15,6 +15,8 @@ from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.labels import WORKSPACE, instance_selector
 from clusters.models import Cluster
+from quotas.models import Pool
+from workspaces.drivers import claim_name
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.observe import end_proven
 from workspaces.proof import let_go
@@ -40,7 +42,7 @@ def survey(cluster: Cluster, api: Api) -> Seen:
     rows = rows_of(cluster)
     seen = Seen(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
-    found = list(drift(rows, namespaces(), things(api, seen, held)))
+    found = list(drift(rows, namespaces(), things(api, seen, held), driver_claims(cluster)))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
     seen.found = beside_all_rows(cluster, [one for one in found if one.workspace not in seen.moving])
     let_go_of_nobodys(held, api)
@@ -80,6 +82,13 @@ def state_in(phase: Phase, desired: Desired) -> State:
 
 def namespaces() -> dict[str, str]:
     return {tenant.namespace: tenant.slug for tenant in Tenant.objects.only("slug")}
+
+
+def driver_claims(cluster: Cluster) -> frozenset[str]:
+    """What each tenant may have once it has launched there: the driver of a pool on old nodes."""
+    return frozenset(
+        claim_name(pool) for pool in Pool.objects.filter(cluster=cluster).exclude(driver_path="")
+    )
 
 
 def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:

@@ -15,7 +15,7 @@ from clusters.explain import count
 from clusters.labels import RUN
 from quotas.models import Claim
 
-from . import lifetime, manifests, runs, tasks
+from . import drivers, lifetime, manifests, runs, tasks
 from .digest import HASH
 from .live import changing
 from .look import look_at_storage, look_closely, what_ails
@@ -42,7 +42,7 @@ from .observe import (
 from .proof import let_go, note_pods
 from .put_back import labels_back, pod_back
 from .story import tell
-from .volumes import VolumeGone, alert_deleted, keep_data, make_claim
+from .volumes import VolumeGone, alert_deleted, free_for, keep_data, make_claim
 from .wanted import Wanted, wanted_of
 
 # One that is ended from outside again and again does not start again by itself for ever.
@@ -82,6 +82,7 @@ def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
     """
     try:
         ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
+        make_driver_volume(wanted, api)
         seen = make_volume_claims(wanted, seen, api)
         seen = make_container(wanted, seen, api)
     except NamespaceTrouble as trouble:
@@ -101,6 +102,21 @@ def refused(refusal: ClusterRefused) -> Trouble:
     if refusal.status == 409 or any(words in refusal.message for words in PASSING_REFUSALS):
         return trouble_told("admission", refusal.message, Outcome.REQUEUE, 120)
     return trouble_told("admission", refusal.message, Outcome.FAIL)
+
+
+def make_driver_volume(wanted: Wanted, api: Api) -> None:
+    """Of a pool on old nodes, before the pod, which would not be scheduled without."""
+    if not wanted.mounts_driver or wanted.workspace.ready_at is not None:
+        return
+    volume, claim = drivers.objects(wanted.workspace.pool, wanted.workspace.tenant, wanted.instance)
+    name, namespace = claim["metadata"]["name"], claim["metadata"]["namespace"]
+    there = api.get("PersistentVolumeClaim", namespace, name)
+    if there is not None and there.get("status", {}).get("phase") == "Bound":
+        return
+    reference = api.apply(volume)["spec"].get("claimRef", {})
+    if there is None and reference.get("uid"):  # of a claim that somebody deleted
+        free_for(name, namespace, volume["metadata"]["name"], api)
+    api.apply(claim)
 
 
 def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:

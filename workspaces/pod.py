@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
+from clusters.models import Cluster
 from clusters.quantities import format_cpu, format_mib
-from quotas import selection
+from quotas import selection, sharing
 from quotas.models import Pool
+from quotas.sharing import PodParts
 
+from . import drivers
+from .sizing import portion_of
 from .tenancy import JUPYTER_PORT, SERVICE_ACCOUNT, SSH_PORT
 from .wanted import Wanted
 
@@ -17,6 +22,7 @@ EPHEMERAL_LIMIT_MIB = 10 * 1024
 DISK_PATH = "/disk"
 # sshd may need minutes where an image installs things at its start.
 STARTUP_SECONDS = 300
+ITSELF = ("localhost", "127.0.0.1", "::1")  # notebooks speak to their own server
 NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -46,10 +52,12 @@ def spec(wanted: Wanted) -> dict[str, Any]:
         "containers": [container(wanted)],
         "volumes": volumes(wanted),
     }
+    if scheduler := gpu_parts(wanted).scheduler:
+        body["schedulerName"] = scheduler
     if pool.runtime_class:
         body["runtimeClassName"] = pool.runtime_class
-    if cluster.image_pull_secrets:
-        body["imagePullSecrets"] = [{"name": name} for name in cluster.image_pull_secrets]
+    if secrets := list(dict.fromkeys([*cluster.image_pull_secrets, *pool.image_pull_secrets])):
+        body["imagePullSecrets"] = [{"name": name} for name in secrets]
     return body
 
 
@@ -93,7 +101,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
 
 
 def environment(wanted: Wanted) -> list[dict[str, Any]]:
-    """Ours, then the user's; their names cannot collide (launch refuses reserved ones)."""
+    """Ours, then the user's. Launch refuses names that are reserved; of all others the user's own wins."""
     workspace = wanted.workspace
     ours = {
         "HOME": workspace.image.home,
@@ -104,9 +112,11 @@ def environment(wanted: Wanted) -> list[dict[str, Any]]:
     }
     if workspace.repository:
         ours["BERTH_REPOSITORY"] = workspace.repository
-    if not workspace.units:
-        ours["NVIDIA_VISIBLE_DEVICES"] = "void"  # else a container that asks for no GPU sees them all
+    ours |= gpu_parts(wanted).environment
+    if wanted.mounts_driver:
+        ours["BERTH_DRIVER"] = drivers.MOUNT_PATH
     taken = set(workspace.env) | set(wanted.secret.env)
+    ours |= proxy_settings(wanted.cluster, taken)
     entries: list[dict[str, Any]] = [
         {"name": name, "value": literal(value)}
         for name, value in (ours | workspace.env).items()
@@ -119,6 +129,19 @@ def environment(wanted: Wanted) -> list[dict[str, Any]]:
     return entries
 
 
+def proxy_settings(cluster: Cluster, taken: Set[str]) -> dict[str, str]:
+    """In both spellings, as programs read one or the other; so a user who sets one of them has both to themselves."""
+    settings = {"http_proxy": cluster.http_proxy, "https_proxy": cluster.https_proxy}
+    if any(settings.values()):
+        settings["no_proxy"] = ",".join(filter(None, [*ITSELF, cluster.no_proxy]))
+    return {
+        spelled: value
+        for name, value in settings.items()
+        if value and not {name, name.upper()} & taken
+        for spelled in (name, name.upper())
+    }
+
+
 def literal(value: str) -> str:
     """Kubernetes replaces $(NAME) in values, and every $$ by one dollar."""
     return value.replace("$", "$$")
@@ -128,9 +151,14 @@ def secret_env_key(name: str) -> str:
     return f"env.{name}"
 
 
+def gpu_parts(wanted: Wanted) -> PodParts:
+    """What its pool's way of sharing has it ask for."""
+    return sharing.pod(wanted.workspace.pool, portion_of(wanted.workspace))
+
+
 def resources(wanted: Wanted) -> dict[str, Any]:
     workspace = wanted.workspace
-    gpus = {workspace.pool.resource_name: str(workspace.units)} if workspace.units else {}
+    gpus = gpu_parts(wanted).resources
     return {
         "requests": {
             "cpu": format_cpu(wanted.requested_cpu_millicores),
@@ -158,6 +186,8 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
     ]
     if wanted.workspace.disk_mib:
         entries.append({"name": "disk", "mountPath": DISK_PATH})
+    if wanted.mounts_driver:
+        entries.append({"name": "driver", "mountPath": drivers.MOUNT_PATH, "readOnly": True})
     return entries
 
 
@@ -175,4 +205,7 @@ def volumes(wanted: Wanted) -> list[dict[str, Any]]:
     ]
     if wanted.workspace.disk_mib:
         entries.append({"name": "disk", "persistentVolumeClaim": {"claimName": f"{name}-disk"}})
+    if wanted.mounts_driver:
+        claim = {"claimName": drivers.claim_name(wanted.workspace.pool), "readOnly": True}
+        entries.append({"name": "driver", "persistentVolumeClaim": claim})
     return entries

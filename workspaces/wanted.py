@@ -43,6 +43,11 @@ class Wanted:
         return self.workspace.pool.cluster
 
     @property
+    def mounts_driver(self) -> bool:
+        """Its GPUs need the driver of an old node."""
+        return bool(self.workspace.units and self.workspace.pool.driver_path)
+
+    @property
     def labels(self) -> dict[str, str]:
         return tenant_labels(self.workspace.tenant, self.instance) | {
             labels.OWNER: label_value(self.workspace.owner.get_username()),

@@ -57,6 +57,16 @@ CAUSES = (
         "admin",
     ),
     Cause(
+        "driver_missing_on_node",
+        r"hostPath type check failed: (?P<path>\S+) is not a directory",
+        _("The node has no folder %(path)s, from which the pool takes the GPU driver."),
+        _(
+            "An admin has to put the driver there, or to correct the driver's path of the pool. "
+            "Starting again may pick another node."
+        ),
+        "admin",
+    ),
+    Cause(
         "volume_access_denied",
         r"mount.*permission denied|access denied by server|mount failed.*\b(13|EACCES)\b",
         _("The storage does not let the node mount the volume."),

@@ -53,6 +53,13 @@ def test_what_runs_with_all_that_it_wants_is_no_finding() -> None:
     assert found(State.RUNS, *fences(), home, *of_a_run(), volumes=frozenset({HOME})) == set()
 
 
+def test_a_driver_claim_is_unwanted_once_no_pool_names_its_path() -> None:
+    claim = thing_of(body("PersistentVolumeClaim", "driver-p-1", ""))
+    assert list(drift({}, {NAMESPACE: "demo"}, [claim], {"driver-p-1"})) == []
+    (finding,) = drift({}, {NAMESPACE: "demo"}, [claim], {"driver-p-2"})
+    assert finding.what == What.UNWANTED
+
+
 def test_each_thing_that_what_runs_lacks_is_missing() -> None:
     for lacking in of_a_run():
         others = [one for one in of_a_run() if one["kind"] != lacking["kind"]]

@@ -79,6 +79,35 @@ def test_a_container_without_gpus_sees_none() -> None:
     assert "nvidia.com/gpu" not in pod.resources(wanted(workspace(units=0)))["limits"]
 
 
+def test_a_proxy_of_the_cluster_is_in_the_environment_in_both_spellings() -> None:
+    row = workspace()
+    row.pool.cluster.http_proxy = row.pool.cluster.https_proxy = "http://proxy.lab:3128"
+    row.pool.cluster.no_proxy = ".lab,10.0.0.0/8"
+    env = {entry["name"]: entry.get("value") for entry in pod.environment(wanted(row))}
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        assert env[name] == "http://proxy.lab:3128"
+    assert env["no_proxy"] == env["NO_PROXY"] == "localhost,127.0.0.1,::1,.lab,10.0.0.0/8"
+    assert not any("proxy" in entry["name"].lower() for entry in pod.environment(wanted()))
+
+
+def test_a_users_own_proxy_wins_however_it_is_spelled() -> None:
+    row = workspace(env={"HTTPS_PROXY": "http://mine:1"})
+    row.pool.cluster.http_proxy = row.pool.cluster.https_proxy = "http://proxy.lab:3128"
+    env = {entry["name"]: entry.get("value") for entry in pod.environment(wanted(row))}
+    assert env["HTTPS_PROXY"] == "http://mine:1"
+    assert "https_proxy" not in env  # programs that read this one first would pass theirs over
+    assert env["http_proxy"] == "http://proxy.lab:3128"
+
+
+def test_pull_secrets_are_those_of_the_cluster_and_of_the_pool() -> None:
+    assert "imagePullSecrets" not in pod.spec(wanted())
+    row = workspace()
+    row.pool.cluster.image_pull_secrets = ["registry", "mirror"]
+    row.pool.image_pull_secrets = ["ngc", "registry"]
+    names = [secret["name"] for secret in pod.spec(wanted(row))["imagePullSecrets"]]
+    assert names == ["registry", "mirror", "ngc"]
+
+
 def test_values_of_the_environment_arrive_as_they_were_given() -> None:
     entries = {entry["name"]: entry for entry in pod.environment(wanted())}
     # Kubernetes makes one dollar of two, wherever they stand.

@@ -268,9 +268,12 @@ def test_it_runs_in_any_shell(shell: str) -> None:
     pod = pod_of_trial_image(shell=shell)
     pod.see(Path(program))
     try:
-        pod.start(ENV | {"BERTH_REPOSITORY": "/nowhere/at/all"})
+        pod.start(ENV | {"BERTH_REPOSITORY": "/nowhere/at/all", "BERTH_DRIVER": "/usr/local/nvidia"})
         pod.wait_for_ssh()
         assert pod.says('printf %s "$MY_ENV"') == MIXED
+        # The driver of an old node is found, and the image's own programs before it.
+        assert pod.says('printf %s "$LD_LIBRARY_PATH"') == "/usr/local/nvidia/lib64:/usr/local/nvidia/lib"
+        assert pod.says('printf %s "$PATH"').endswith(":/usr/local/nvidia/bin")
         until("the clone's end", lambda: "not cloned" in pod.logged())
         pod.wait_for_jupyter()
         assert pod.stop() < 2

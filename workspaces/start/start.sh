@@ -20,13 +20,19 @@ done </etc/passwd
 export USER LOGNAME HOME LANG SHELL
 mkdir -p "$HOME" && cd "$HOME" && [ -w . ] || say "the home $HOME is not writable, nothing can be kept there"
 
-BERTH_CLONE=${BERTH_REPOSITORY:-}
+BERTH_CLONE=${BERTH_REPOSITORY:-} BERTH_GPU_DRIVER=${BERTH_DRIVER:-}
 unset JUPYTER_TOKEN JUPYTER_TOKEN_FILE SHLVL OLDPWD $(env | sed -n 's/^\(BERTH_[A-Za-z0-9_]*\)=.*/\1/p')
 
 # What belongs to this start alone: keys, kernels' connection files, the environment for sessions. Never in the home.
 BERTH_RUN=$(mktemp -d) || exit 1
 trap 'rm -rf "$BERTH_RUN"' EXIT
 export JUPYTER_RUNTIME_DIR="$BERTH_RUN/jupyter"
+
+# Of an old node, mounted because its container runtime does not bring it. What the image has of its own comes first.
+if [ -n "$BERTH_GPU_DRIVER" ]; then
+  PATH=$PATH:$BERTH_GPU_DRIVER/bin
+  export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$BERTH_GPU_DRIVER/lib64:$BERTH_GPU_DRIVER/lib"
+fi
 
 BERTH_JUPYTER=$(command -v jupyter-lab)
 export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" PIP_BREAK_SYSTEM_PACKAGES=1
