@@ -70,6 +70,12 @@ def days(begin: datetime, end: datetime) -> Iterator[tuple[date, int]]:
         at = midnight
 
 
+def known_until(claim: Claim) -> datetime:
+    """Up to when the time of one that was admitted stands there."""
+    assert claim.admitted_at is not None
+    return claim.settled_until or claim.admitted_at
+
+
 def _locked(which: Q, *, skip_busy: bool = False) -> QuerySet[Claim]:
     admitted = Claim.objects.filter(which, admitted_at__isnull=False)
     return locked(admitted, skip_busy=skip_busy).select_related("pool")
@@ -92,14 +98,14 @@ def _end(claim: Claim, now: datetime) -> datetime:
     assert claim.admitted_at is not None
     if claim.released_at is not None:
         return max(claim.released_at, claim.admitted_at)
-    known = claim.settled_until or claim.admitted_at
+    known = known_until(claim)
     return max(known, min(now, known + MOST_AT_ONCE))
 
 
 def _write(claim: Claim, upto: datetime) -> list[LedgerEntry]:
     """The rows of the days on which something becomes another; those of none any more are deleted."""
     assert claim.admitted_at is not None
-    known = claim.settled_until or claim.admitted_at
+    known = known_until(claim)
     first = min(known, upto).astimezone(UTC).date()
     amounts = {day: amount for day, amount in days(claim.admitted_at, upto) if day >= first}
     if upto < known:

@@ -14,3 +14,13 @@ def admission_pass(pool_id: str) -> None:
 
     passes.begins(UUID(pool_id))
     admission.admit(UUID(pool_id))
+
+
+def enqueue_spending() -> None:
+    async_task("quotas.tasks.look_at_spending", group="spending")
+
+
+def look_at_spending() -> None:
+    from quotas import spending
+
+    spending.look()
