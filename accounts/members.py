@@ -42,7 +42,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
     `was` is the role that the actor saw when they decided ("" for somebody who is not in): another one by now, and
     nothing is done.
     """
-    with _changing_members(actor, tenant):
+    with changing(actor, tenant):
         user = _person(username)
         membership = Membership.objects.filter(tenant=tenant, user=user).first()
         _require_as_seen(user, membership, was)
@@ -54,13 +54,13 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
         action = "member.add" if created else "member.change"
         data = {"username": user.username, "role": role}
         audit.record(actor, action, target=user, tenant=tenant, data=data)
-        signals.access_changed.send(sender=Membership, user=user)
+        signals.tell_access_changed(user)
     return membership
 
 
 def remove(actor: Actor, tenant: Tenant, username: str) -> None:
     """Take a person out: what they still run there is its owners' to see and stop."""
-    with _changing_members(actor, tenant):
+    with changing(actor, tenant):
         membership = member(tenant, username)
         if membership.role == Role.OWNER:
             _require_other_owner(tenant, membership)
@@ -68,7 +68,7 @@ def remove(actor: Actor, tenant: Tenant, username: str) -> None:
         audit.record(
             actor, "member.remove", target=membership.user, tenant=tenant, data={"username": username}
         )
-        signals.access_changed.send(sender=Membership, user=membership.user)
+        signals.tell_access_changed(membership.user)
 
 
 def member(tenant: Tenant, username: str) -> Membership:
@@ -89,7 +89,7 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
         User.objects.filter(pk=user.pk).update(is_active=active)
         action = "user.activate" if active else "user.deactivate"
         audit.record(actor, action, target=user, data={"username": user.username})
-        signals.access_changed.send(sender=User, user=user)
+        signals.tell_access_changed(user)
 
 
 def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
@@ -100,14 +100,14 @@ def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
         User.objects.filter(pk=user.pk).update(is_staff=is_admin, staff_by_group=False)
         action = "user.make_admin" if is_admin else "user.unmake_admin"
         audit.record(actor, action, target=user, data={"username": user.username})
-        signals.access_changed.send(sender=User, user=user)
+        signals.tell_access_changed(user)
 
 
 def delete_person(actor: Actor, user: User) -> None:
     """For people who never launched anything. Whoever did is deactivated: what they did stays theirs."""
     with _changing_people(actor, user, one_stays=True):
         audit.record(actor, "user.delete", target=user, data={"username": user.username})
-        signals.access_changed.send(sender=User, user=user)
+        signals.tell_access_changed(user)
         try:
             user.delete()
         except ProtectedError:
@@ -130,7 +130,7 @@ def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[N
 
 
 @contextmanager
-def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
+def changing(actor: Actor, tenant: Tenant) -> Iterator[None]:
     """One change of a tenant's members at a time, by somebody who is its owner when their turn comes: of two owners
     who take each other out, the second is out already.
 

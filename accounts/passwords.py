@@ -40,7 +40,7 @@ def choose(user: User, password: str) -> None:
         user.password_is_first = False
         user.save(update_fields=["password", "password_is_first"])
         audit.record(Actor(user), "user.choose_password", target=user)
-        signals.access_changed.send(sender=User, user=user)
+        signals.tell_access_changed(user)
 
 
 def given(actor: Actor, user: User) -> None:
@@ -48,7 +48,7 @@ def given(actor: Actor, user: User) -> None:
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(password_is_first=user != actor.user)
         audit.record(actor, "user.set_password", target=user, data={"username": user.username})
-        signals.access_changed.send(sender=User, user=user)
+        signals.tell_access_changed(user)
 
 
 def _refused(code: str, *texts: str) -> Invalid:

@@ -6,6 +6,6 @@ from accounts.locks import for_change
 from accounts.models import IdempotentAnswer, SocketTicket, User
 
 
-def forget_answers(sender: Any, user: User, **kwargs: Any) -> None:
-    for_change(IdempotentAnswer.objects.filter(user=user)).delete()
-    for_change(SocketTicket.objects.filter(user=user)).delete()
+def forget_answers(sender: Any, users: set[User], **kwargs: Any) -> None:
+    for_change(IdempotentAnswer.objects.filter(user__in=users)).delete()
+    for_change(SocketTicket.objects.filter(user__in=users)).delete()

@@ -67,7 +67,7 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
             user=actor.user, name=name, public_key=key.line, fingerprint=key.fingerprint
         )
         audit.record(actor, "ssh_key.add", target=row, data={"name": name, "fingerprint": key.fingerprint})
-        signals.ssh_keys_changed.send(sender=SSHKey, user=actor.user)
+        signals.ssh_keys_changed.send(sender=SSHKey, users={actor.user})
     return row
 
 
@@ -88,7 +88,7 @@ def remove(actor: Actor, key_id: UUID) -> None:
             actor, "ssh_key.remove", target=row, data={"name": row.name, "fingerprint": row.fingerprint}
         )
         row.delete()
-        signals.ssh_keys_changed.send(sender=SSHKey, user=actor.user)
+        signals.ssh_keys_changed.send(sender=SSHKey, users={actor.user})
 
 
 def parse(text: str) -> PublicKey:

@@ -10,13 +10,14 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from accounts.live import publish, publish_to_all
+from accounts.live import publish_to_all
+from accounts.models import User
 from clusters import labels
 from clusters.models import Cluster
 from clusters.watching import Changed
 
 from . import lifetime, tasks
-from .models import Phase, Workspace
+from .models import Desired, Phase, Workspace
 from .observe import tells_trouble
 
 # Events carry no labels of ours; the name of what they are about carries the id.
@@ -79,12 +80,12 @@ def on_name_holders(*, holders: set[UUID], **_: object) -> dict[UUID, str]:
     return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
 
 
-def on_ssh_keys_changed(*, user: Any, **_: object) -> None:
-    """Running workspaces get the person's new keys."""
-    rows = Workspace.objects.filter(owner=user, desired="running", ending="")
+def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
+    """Running workspaces get these people's new keys."""
+    rows = Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING)
     tasks.mark(rows.values_list("pk", flat=True))
 
 
-def on_access_changed(*, user: Any, **_: object) -> None:
-    """What the person has open asks anew what it may show."""
-    publish(f"user.{user.pk}", {"type": "access.changed"})
+def on_access_changed(*, users: set[User], **_: object) -> None:
+    """What these people have open asks anew what it may show."""
+    publish_to_all([f"user.{user.pk}" for user in users], {"type": "access.changed"})

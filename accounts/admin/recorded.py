@@ -23,7 +23,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from accounts import audit
+from accounts import audit, signals
 from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
@@ -184,7 +184,8 @@ class RecordedPage(Page[M]):
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
         try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            with signals.told_together():
+                return super().changeform_view(request, object_id, form_url, extra_context)
         except Refusal as refusal:  # by a use case; what was saved before it is undone
             return self.refused(request, refusal)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 
 from accounts import audit, sessions, signals
 from accounts.locks import locked
@@ -55,13 +54,12 @@ def is_admin(groups: frozenset[str], grants: Iterable[Grant]) -> bool:
 def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> None:
     """Let the person's roles follow their groups. One transaction, each change in the trail."""
     wanted = wanted_roles(groups, grants)
-    with transaction.atomic():
+    with signals.told_together():
         given = Membership.objects.filter(user=user, by_group=True).values_list("tenant__slug", flat=True)
-        slugs = sorted(
-            {*wanted, *given}
-        )  # always in the same order: two sign-ins at once do not wait on each other
-        tenants = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=slugs)}
-        for slug in slugs:
+        slugs = {*wanted, *given}
+        # Locked as members.py does: owners are counted.
+        tenants = {tenant.slug: tenant for tenant in locked(Tenant.objects.filter(slug__in=slugs))}
+        for slug in sorted(slugs):
             if slug in tenants:
                 _follow_in(tenants[slug], user, wanted.get(slug))
             else:
@@ -70,7 +68,6 @@ def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> Non
 
 
 def _follow_in(tenant: Tenant, user: User, wanted: str | None) -> None:
-    locked(Tenant.objects.all()).get(pk=tenant.pk)  # as members.py does: owners are counted
     membership = Membership.objects.filter(tenant=tenant, user=user).first()
     if membership is None:
         if wanted is not None:
@@ -121,10 +118,10 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
         return
     action = "user.make_admin" if wanted else "user.unmake_admin"
     audit.record(None, action, target=user, data={"username": user.username, "by": "groups"})
-    signals.access_changed.send(sender=User, user=user)
+    signals.tell_access_changed(user)
 
 
 def _changed(user: User, tenant: Tenant, action: str, **data: str) -> None:
     details = {"username": user.username, "by": "groups", **data}
     audit.record(None, action, target=user, tenant=tenant, data=details)
-    signals.access_changed.send(sender=Membership, user=user)
+    signals.tell_access_changed(user)

@@ -28,7 +28,7 @@ from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
 from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.provider import Conversation
-from accounts.signals import access_changed
+from accounts.signals import tell_access_changed
 from accounts.targets import safe_target
 
 
@@ -57,7 +57,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
         signing_in.sign_out(user)
     logout(request)
     if isinstance(user, User):
-        access_changed.send(sender=User, user=user)  # what this session has open ends with it
+        tell_access_changed(user)  # what this session has open ends with it
     return redirect("sign-in")
 
 

@@ -11,7 +11,8 @@ from django.http import HttpRequest
 from accounts import members
 from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
-from accounts.models import Membership
+from accounts.locks import locked
+from accounts.models import Membership, Tenant
 
 
 class MembershipInline(admin.TabularInline[Membership, Any]):
@@ -30,7 +31,8 @@ class MembershipInline(admin.TabularInline[Membership, Any]):
 
 
 def save(actor: Actor, formset: Any) -> None:
-    """By the use cases, so that what is open of a person is checked anew."""
+    """By the use cases, so that what is open of a person is checked anew. Their tenants are locked before."""
+    list(locked(Tenant.objects.filter(pk__in={form.instance.tenant_id for form in formset.forms})))
     changed = formset.save(commit=False)
     moved = [row for row, fields in formset.changed_objects if {"user", "tenant"} & set(fields)]
     gone = {row.pk for row in [*moved, *formset.deleted_objects]}

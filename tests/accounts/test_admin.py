@@ -37,8 +37,8 @@ def test_a_token_is_revoked_after_a_look_at_whose_it_is(people: People) -> None:
 def test_who_is_no_longer_an_admin_is_told_to_what_they_have_open(people: People) -> None:
     heard: list[User] = []
 
-    def hear(sender: Any, user: User, **_: Any) -> None:
-        heard.append(user)
+    def hear(sender: Any, users: set[User], **_: Any) -> None:
+        heard.extend(users)
 
     person = people.admin.user
     boss = User.objects.create_user("boss", is_staff=True)

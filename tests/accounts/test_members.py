@@ -15,8 +15,8 @@ def told() -> Iterator[list[str]]:
     """Whose access was said to have changed."""
     heard: list[str] = []
 
-    def hear(sender: Any, user: Any, **kwargs: Any) -> None:
-        heard.append(user.username)
+    def hear(sender: Any, users: Any, **kwargs: Any) -> None:
+        heard.extend(user.username for user in users)
 
     signals.access_changed.connect(hear)
     yield heard

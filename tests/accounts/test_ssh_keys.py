@@ -132,8 +132,8 @@ def test_any_text_is_a_key_or_a_refusal(text: str) -> None:
 def test_adding_and_removing_tells_the_workspaces_and_the_trail(people: People, ed25519: str) -> None:
     told: list[str] = []
 
-    def hear(sender: Any, user: Any, **kwargs: Any) -> None:
-        told.append(user.username)
+    def hear(sender: Any, users: Any, **kwargs: Any) -> None:
+        told.extend(user.username for user in users)
 
     signals.ssh_keys_changed.connect(hear)
     try:

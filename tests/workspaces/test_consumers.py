@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts import sessions, tickets, tokens
 from accounts.access import Actor
 from accounts.models import APIToken, Scope, SocketTicket
-from accounts.signals import access_changed
+from accounts.signals import tell_access_changed
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
@@ -280,7 +280,7 @@ async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> 
 
 def take_out(actor: Actor) -> None:
     actor.user.memberships.all().delete()
-    access_changed.send(sender=None, user=actor.user)
+    tell_access_changed(actor.user)
 
 
 async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
@@ -296,7 +296,7 @@ async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
 def deactivate(actor: Actor) -> None:
     actor.user.is_active = False
     actor.user.save()
-    access_changed.send(sender=None, user=actor.user)
+    tell_access_changed(actor.user)
 
 
 async def test_who_signs_out_while_a_socket_joins_is_put_out_though_it_heard_nothing(

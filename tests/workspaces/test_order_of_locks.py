@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection, connections, transaction
+from django.utils import timezone
 
-from accounts import audit, ssh_keys
+from accounts import audit, signals, ssh_keys
+from accounts.locks import locked
 from accounts.models import SSHKey
+from accounts.notices import inbox
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from portal.environment import BASE_DIR
+from quotas import admission, passes
+from quotas.models import Pool
 from tests.accounts.people import KEY
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
+from workspaces import people, tasks
 from workspaces.live import changing
+from workspaces.models import Desired
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -64,3 +76,72 @@ def test_a_key_is_added_while_a_workspace_of_its_person_is_changed(cast: Cast, b
         adding = beside(lambda: ssh_keys.add(cast.alice, "laptop", KEY))
     adding.result()
     assert SSHKey.objects.count() == 1
+
+
+def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
+    cast: Cast, beside: Beside
+) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    with transaction.atomic():
+        admission.lock(cast.cluster.pk)
+        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+        with changing(workspace.pk) as row:
+            row.node = "gpu-2"
+    taking_out.result()
+    workspace.refresh_from_db()
+    assert (workspace.node, workspace.desired) == ("gpu-2", Desired.STOPPED)
+
+
+def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cast, beside: Beside) -> None:
+    """In the order in which one who marks all of it would take it, whoever is told of first."""
+    made = {actor.user: make_workspace(cast, actor) for actor in (cast.alice, cast.bob)}
+    (first, workspace), (last, _) = sorted(made.items(), key=lambda pair: pair[1].pk)
+    with signals.told_together():
+        signals.tell_access_changed(last)
+        marking = beside(lambda: tasks.mark(row.pk for row in made.values()))
+        signals.tell_access_changed(first)
+    marking.result()
+    workspace.refresh_from_db()
+    assert workspace.dirty_marks == 2
+
+
+def test_notices_are_read_while_their_mail_is_sent(cast: Cast, beside: Beside) -> None:
+    """Both change many rows of one person, and none of them comes across these as the other does."""
+    first, last = sorted(uuid4() for _ in range(2))
+    for pk in (last, first):
+        Notice.objects.create(
+            pk=pk,
+            user=cast.alice.user,
+            kind=Kind.READY,
+            key=str(pk),
+            subject="x",
+            subject_id=pk,
+            data={},
+            in_berth=True,
+        )
+    with transaction.atomic():
+        locked(Notice.objects.filter(pk=first)).get()
+        reading = beside(lambda: inbox.read_all(cast.alice.user))
+        # It waits for the first, and so cannot hold the last yet.
+        Notice.objects.select_for_update(nowait=True).get(pk=last)
+    reading.result()
+    assert inbox.unread(cast.alice.user) == 0
+
+
+def test_a_worker_begins_while_pools_are_marked(cast: Cast, beside: Beside) -> None:
+    """Each pool's mark is taken away by itself: who waits for one holds no other."""
+    pools = [cast.pool, Pool.objects.create(slug="also", name="Also", cluster=cast.cluster)]
+    for waits_for, other in (pools, pools[::-1]):
+        Pool.objects.update(pass_queued_at=timezone.now())
+        with transaction.atomic():
+            locked(Pool.objects.filter(pk=waits_for.pk)).get()
+            beginning = beside(passes.on_worker_began)
+            Pool.objects.select_for_update(nowait=True).get(pk=other.pk)
+        beginning.result()
+
+
+def test_rows_are_locked_in_one_place() -> None:
+    """`accounts/locks.py` tells how. A plain FOR UPDATE keeps out whoever writes what points to the row."""
+    command = ["git", "grep", "--untracked", "-l", "select_for_update", "--", "*.py", ":!tests"]
+    found = subprocess.run(command, cwd=BASE_DIR, capture_output=True, text=True, check=True).stdout.split()
+    assert found == ["accounts/locks.py"]
