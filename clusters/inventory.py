@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 from uuid import UUID
 
-from clusters import labels
+from clusters import hami, labels
 from clusters.models import Cluster, Node, PodUsage
 from clusters.quantities import parse
 from clusters.transport import Json
@@ -28,6 +28,7 @@ class NodeValues:
     taints: list[dict[str, str]]
     allocatable: Mapping[str, int]
     capacity: Mapping[str, int]
+    devices: list[dict[str, Any]]
     ready: bool
     unschedulable: bool
 
@@ -40,6 +41,7 @@ class UsageValues:
     node: str
     run: UUID | None
     requests: Mapping[str, int]
+    devices: list[dict[str, Any]]
 
 
 def node_values(body: Json) -> NodeValues:
@@ -54,6 +56,7 @@ def node_values(body: Json) -> NodeValues:
         taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         allocatable=amounts(status.get("allocatable")),
         capacity=extended(amounts(status.get("capacity"))),
+        devices=hami.cards_of_node(metadata.get("annotations") or {}),
         ready=conditions.get("Ready") == "True",
         unschedulable=bool(spec.get("unschedulable")),
     )
@@ -77,6 +80,7 @@ def usage_values(body: Json, installation: str) -> UsageValues | None:
         node=node,
         run=_run_of(metadata.get("labels") or {}, installation),
         requests=pod_requests(spec),
+        devices=hami.cards_of_pod(metadata.get("annotations") or {}),
     )
 
 
@@ -210,5 +214,5 @@ class UsageTable:
             batch_size=1000,
             update_conflicts=True,
             unique_fields=["cluster", "uid"],
-            update_fields=["namespace", "name", "node", "run", "requests"],
+            update_fields=["namespace", "name", "node", "run", "requests", "devices"],
         )

@@ -188,6 +188,11 @@ class Node(models.Model):
     capacity = models.JSONField(
         default=dict, db_default={}, help_text=_("As allocatable, of extended resources alone.")
     )
+    devices = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text=_("Cards as HAMi has them: id, memory_mib, cores, slots, usable."),
+    )
     ready = models.BooleanField(default=False)
     unschedulable = models.BooleanField(default=False)
 
@@ -211,6 +216,9 @@ class PodUsage(models.Model):
         null=True, db_index=True, help_text=_("The claim that this pod runs under, if ours.")
     )
     requests = models.JSONField(default=dict, help_text=_("As in Node.allocatable."))
+    devices = models.JSONField(
+        default=list, db_default=[], help_text=_("Cards that HAMi gave it: id, memory_mib, cores.")
+    )
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "uid"], name="one_row_per_pod")]

@@ -7,14 +7,14 @@ from collections import Counter
 from accounts.models import Tenant
 from clusters.models import Cluster
 
+from . import sharing
 from .models import Quota
 
 
 def ceilings(tenant: Tenant, cluster: Cluster) -> dict[str, int]:
-    """Resource name to units: over all pools, what is the tenant's own and what it may borrow."""
-    units: Counter[str] = Counter()
+    """Keys of a ResourceQuota to amounts: over all pools, what is the tenant's own and what it may borrow."""
+    most: Counter[str] = Counter()
     for quota in Quota.objects.filter(tenant=tenant, pool__cluster=cluster).select_related("pool"):
         gpus = quota.nominal_gpus + quota.borrowing_limit_gpus
-        if quota.pool.resource_name:
-            units[quota.pool.resource_name] += gpus * quota.pool.units_per_gpu
-    return dict(units)
+        most.update(sharing.of(quota.pool).ceiling(quota.pool, gpus))
+    return dict(most)

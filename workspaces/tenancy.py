@@ -29,7 +29,7 @@ def tenant_labels(tenant: Tenant, instance: UUID) -> dict[str, str]:
 def objects(
     tenant: Tenant, cluster: Cluster, instance: UUID, ceilings: dict[str, int]
 ) -> list[dict[str, Any]]:
-    """Everything a tenant needs before its first pod, namespace first. `ceilings`: resource name to units."""
+    """Everything a tenant needs before its first pod, namespace first. `ceilings`: keys of a ResourceQuota."""
     common = tenant_labels(tenant, instance)
 
     def named(api: str, kind: str, name: str, **body: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def objects(
         named("networking.k8s.io/v1", "NetworkPolicy", "berth", spec=network_policy(cluster)),
     ]
     if ceilings:
-        hard = {f"requests.{resource}": str(units) for resource, units in sorted(ceilings.items())}
+        hard = {key: str(amount) for key, amount in sorted(ceilings.items())}
         inside.append(named("v1", "ResourceQuota", "berth", spec={"hard": hard}))
     namespace: dict[str, Any] = {
         "apiVersion": "v1",

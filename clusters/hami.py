@@ -1,0 +1,75 @@
+"""What HAMi writes on nodes and pods: which cards there are, and who has how much of which. Pure.
+
+A node announces its cards in an annotation, as JSON, or in older versions as `id,slots,MiB,percent,type,numa,health` with
+colons between cards. A pod's allocation is `id,type,MiB,percent` with colons between cards, semicolons between its
+containers. What cannot be read is as if it were not there: no card is given out that nobody described.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+REGISTER = "hami.io/node-nvidia-register"
+HANDSHAKE = "hami.io/node-handshake"
+CORDON = "hami.io/device-cordon"
+ALLOCATED = "hami.io/vgpu-devices-allocated"
+OLD_FIELDS = (7, 9)
+
+Card = dict[str, Any]
+
+
+def cards_of_node(annotations: Mapping[str, str]) -> list[Card]:
+    """{id, memory_mib, cores, slots, usable} of each card; empty where HAMi is not, or has given the node up."""
+    if annotations.get(HANDSHAKE, "").startswith("Deleted"):
+        return []
+    cordoned = {uid.strip() for uid in annotations.get(CORDON, "").split(",")}
+    text = annotations.get(REGISTER, "").strip()
+    try:
+        cards = list(_from_json(text) if text.startswith("[") else _from_colons(text))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    for card in cards:
+        card["usable"] = card["usable"] and card["id"] not in cordoned
+    return sorted(cards, key=lambda card: str(card["id"]))
+
+
+def _from_json(text: str) -> Iterator[Card]:
+    """As Go writes it: what is zero or false is left out."""
+    for entry in json.loads(text):
+        yield _card(
+            entry["id"],
+            entry.get("count", 0),
+            entry.get("devmem", 0),
+            entry.get("devcore", 0),
+            entry.get("health", False) is True,
+        )
+
+
+def _from_colons(text: str) -> Iterator[Card]:
+    for part in filter(None, text.split(":")):
+        fields = part.split(",")
+        if len(fields) not in OLD_FIELDS:
+            raise ValueError(part)
+        yield _card(*fields[:4], fields[6].lower() in ("true", "t", "1"))
+
+
+def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Card:
+    return {
+        "id": str(uid),
+        "memory_mib": int(memory_mib),
+        "cores": int(cores),
+        "slots": int(slots),
+        "usable": usable,
+    }
+
+
+def cards_of_pod(annotations: Mapping[str, str]) -> list[Card]:
+    """{id, memory_mib, cores} of each card that the pod was given, once for each of its containers that has it."""
+    cards = []
+    for part in annotations.get(ALLOCATED, "").replace(";", ":").split(":"):
+        fields = part.split(",")
+        if len(fields) >= 4 and fields[2].isdecimal() and fields[3].isdecimal():
+            cards.append({"id": fields[0], "memory_mib": int(fields[2]), "cores": int(fields[3])})
+    return cards
