@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from quotas import budgets
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.nodes import nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
@@ -79,6 +80,8 @@ def tenant_quotas(
     held = held_over_all_pools(tenants)
     lately = used_lately(pool, tenants)
     uses = _people(tenants, people, limits)
+    costs = pool.has_gpus and pool.weight > 0
+    blocked, blocked_people = budgets.spent(tenants) if costs else ({}, {})
     return {
         tenant: TenantQuota(
             used_units=units[tenant, pool.id],
@@ -89,6 +92,8 @@ def tenant_quotas(
             weight=quotas[tenant].weight if tenant in quotas else 1,
             past_use=lately[tenant],
             people=uses[tenant],
+            blocked=blocked.get(tenant),
+            blocked_people={user: why for (of, user), why in blocked_people.items() if of == tenant},
         )
         for tenant in tenants
     }

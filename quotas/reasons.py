@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
+from django.template.defaultfilters import floatformat
+from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
@@ -63,6 +66,13 @@ REASONS = {
     "no_node_ready": (
         _("No node of this pool is ready."),
         _("It starts by itself when one is. Choose another pool if you cannot wait, or ask your admin."),
+    ),
+    "budget_spent": (
+        _(
+            "All %(limit_gpu_hours)s GPU-hours that %(whose)s has this month are spent: "
+            "nothing new that uses GPUs starts before %(from)s (UTC)."
+        ),
+        _("It starts by itself then, or as soon as an admin adds hours."),
     ),
     "quota_full": (
         _(
@@ -147,6 +157,9 @@ def in_queue(code: str, data: Mapping[str, Any], ahead: int) -> dict[str, str]:
 
 
 def _for_people(code: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    if code == "budget_spent":
+        hours, day = floatformat(data["limit_gpu_hours"], "-2"), date.fromisoformat(data["from"])
+        return {**data, "limit_gpu_hours": hours, "from": date_format(day, "DATE_FORMAT")}
     divisor = 1000 if "cpu" in code else 1024 if "memory" in code else 0
     if not divisor:
         return dict(data)
