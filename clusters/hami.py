@@ -1,8 +1,8 @@
 """What HAMi writes on nodes and pods: which cards there are, and who has how much of which. Pure.
 
-A node announces its cards in an annotation, as JSON, or in older versions as `id,slots,MiB,percent,type,numa,health` with
-colons between cards. A pod's allocation is `id,type,MiB,percent` with colons between cards, semicolons between its
-containers. What cannot be read is as if it were not there: no card is given out that nobody described.
+A node announces its cards in an annotation: as JSON, or in older versions as `id,slots,MiB,percent,type,numa,health`
+with colons between cards. A pod's allocation is `id,type,MiB,percent` with colons between cards, semicolons between
+its containers. What cannot be read is as if it were not there: no card is given out that nobody described.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def _from_colons(text: str) -> Iterator[Card]:
         fields = part.split(",")
         if len(fields) not in OLD_FIELDS:
             raise ValueError(part)
-        yield _card(*fields[:4], fields[6].lower() in ("true", "t", "1"))
+        uid, slots, memory_mib, cores = fields[:4]
+        yield _card(uid, slots, memory_mib, cores, fields[6].lower() in ("true", "t", "1"))
 
 
 def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Card:

@@ -23,15 +23,13 @@ from accounts.access import Actor, visible_tenants
 from accounts.models import Membership
 from clusters.models import Node, PodUsage
 from quotas import reasons
-from quotas.gpu_map import Held, Kind, NodeRow, Trouble, node_row
-from quotas.models import Claim, Pool, Sharing
-from quotas.nodes import is_healthy
+from quotas.gpu_map import Held, Kind, NodeRow, node_row
+from quotas.health import broken_units, trouble_of
+from quotas.models import Claim, Pool
+from quotas.nodes import offered_units
 from quotas.queries import names_of
 from quotas.selection import members
 
-# Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
-COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
-CARDS_LABEL = "nvidia.com/gpu.count"
 QUEUE_SHOWN = 20
 DIGITS = re.compile(r"(\d+)")
 
@@ -108,13 +106,13 @@ class Nodes:
 
     def row(self, pool: Pool, node: Node, number: int, viewer: Viewer) -> NodeRow:
         place = (pool.cluster_id, node.name, pool.resource_name)
-        offered = node.allocatable.get(pool.resource_name, 0)
+        offered = offered_units(node, pool)
         is_admin = viewer.actor.user.is_staff
         return node_row(
             node.name if is_admin else _("node %(number)s") % {"number": number},
             trouble_of(node, pool),
             offered=offered,
-            broken=max(cards_said(node, pool) * pool.units_per_gpu - offered, 0),
+            broken=broken_units(node, pool),
             held=[*self._by_claims(place, viewer), *self._by_pods(place)],
             units_per_gpu=pool.units_per_gpu,
         )
@@ -138,20 +136,6 @@ class Nodes:
         foreign = sum(units for units, is_ours in self.pods[place] if not is_ours)
         yield Held(Kind.RESERVED, ending, who=_("a workspace that is just ending"))
         yield Held(Kind.FOREIGN, foreign, who=_("a program outside Berth"))
-
-
-def trouble_of(node: Node, pool: Pool) -> Trouble:
-    if not node.ready:
-        return Trouble.NOT_READY
-    if node.unschedulable:
-        return Trouble.CORDONED
-    return Trouble.NONE if is_healthy(node, pool) else Trouble.TAINTED
-
-
-def cards_said(node: Node, pool: Pool) -> int:
-    """How many GPUs the node says it has, whether it offers them or not; 0 where that is not told."""
-    said = node.labels.get(CARDS_LABEL, "")
-    return int(said) if pool.sharing in COUNTED_BY_NODE and said.isdecimal() else 0
 
 
 def natural(name: str) -> list[Any]:

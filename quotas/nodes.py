@@ -2,13 +2,13 @@
 
 Of our own runs the claim counts and not the pod, so that room is taken from the moment of admission and given back
 at release: on the node that its pod really is on, or else on the one chosen for it. Nodes may be in several pools,
-so every claim of the cluster counts. Three queries, however many pools, nodes and pods there are.
+so every claim of the cluster counts. Three queries, however many pools, nodes and pods there are; four with HAMi.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
@@ -29,12 +29,13 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
 from clusters.models import Node, PodUsage
-from quotas.models import Claim, Pool
+from quotas import cards
+from quotas.cards import Device
+from quotas.models import Claim, Pool, Sharing
 from quotas.scheduling import Card, NodeState, Room, Run
 from quotas.selection import members
 
 MIB = 1024**2
-SHUT_OUT = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class PoolNodes:
 
     whole: tuple[Room, ...]
     healthy: tuple[NodeState, ...]
+    out: Out
 
 
 @dataclass
@@ -57,6 +59,9 @@ class _Taken:
         self.units: defaultdict[str, int] = defaultdict(int)
         self.unplaced: defaultdict[str, int] = defaultdict(int)
         self.runs: list[Any] = []
+        # Of GPUs that are cut by memory and cores: cards that pods were given, and what runs without a pod yet need.
+        self.given: list[Device] = []
+        self.coming: list[tuple[Card, ...]] = []
 
 
 NodeKey = tuple[UUID, str]
@@ -69,8 +74,16 @@ def nodes_of(pools: Collection[Pool]) -> dict[UUID, PoolNodes]:
     resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
     nodes = list(Node.objects.filter(cluster__in=clusters))
     foreign, ours = _taken_by_pods(clusters, resources)
-    _add_claims(ours, clusters)
+    given = (
+        _take_given(foreign, ours, clusters) if any(pool.sharing == Sharing.HAMI for pool in pools) else {}
+    )
+    _add_claims(ours, clusters, given)
     return {pool.id: _pool_nodes(pool, members(pool, nodes), foreign=foreign, ours=ours) for pool in pools}
+
+
+def offered_units(node: Node, pool: Pool) -> int:
+    """What the node gives out now, whoever has it."""
+    return _left(node, pool).units
 
 
 def whole_nodes(pool: Pool) -> list[Room]:
@@ -78,44 +91,24 @@ def whole_nodes(pool: Pool) -> list[Room]:
     return [_left(node, pool) for node in members(pool, Node.objects.filter(cluster=pool.cluster_id))]
 
 
-def is_healthy(node: Node, pool: Pool) -> bool:
-    """A new pod of the pool may be placed there."""
-    return (
-        node.ready
-        and not node.unschedulable
-        and all(
-            any(tolerates(toleration, taint) for toleration in pool.tolerations)
-            for taint in node.taints
-            if taint.get("effect") in SHUT_OUT
-        )
-    )
-
-
-def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """As Kubernetes means it: an empty key with Exists is every taint, an empty effect is every effect."""
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
-
-
 def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
-    whole, healthy, displaced = [], [], 0
+    whole, healthy, displaced, needs = [], [], 0, list[Room]()
     for node in nodes:
         key = (node.cluster_id, node.name)
         whole.append(_left(node, pool))
         too_many = max(0, -_left(node, pool, foreign[key], ours[key]).units)
         unplaced = ours[key].unplaced[pool.resource_name]
         displaced += min(too_many, unplaced, ours[key].units[pool.resource_name] - unplaced)
-        if is_healthy(node, pool):
+        needs += _displaced_cards(node, pool, foreign[key], ours[key])
+        if not trouble_of(node, pool):
             without_ours = _left(node, pool, foreign[key])
             free = _left(node, pool, foreign[key], ours[key])
             runs = tuple(_run(claim, pool) for claim in ours[key].runs)
             healthy.append(NodeState(node.name, free, without_ours, runs))
-    return PoolNodes(tuple(whole), tuple(_set_aside(healthy, displaced)))
+    healthy = [*_set_aside(healthy, displaced)]
+    for need in needs:
+        _set_cards_aside(healthy, need)
+    return PoolNodes(tuple(whole), tuple(healthy))
 
 
 def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
@@ -126,14 +119,41 @@ def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
         yield replace(node, free=node.free - Room(taken, 0, 0, 0))
 
 
+def _set_cards_aside(nodes: list[NodeState], need: Room) -> None:
+    """The same of cards: on the first of the fullest nodes that holds it."""
+    fullest = sorted(range(len(nodes)), key=lambda at: nodes[at].free.units)
+    at = next((at for at in fullest if nodes[at].free.holds(need)), None)
+    if at is not None:
+        nodes[at] = replace(nodes[at], free=nodes[at].free - need)
+
+
+def _displaced_cards(node: Node, pool: Pool, *taken: _Taken) -> Iterator[Room]:
+    if pool.sharing == Sharing.HAMI:
+        for need in _cards_left(node, *taken)[1]:
+            yield Room(cards=need)
+
+
+def _cards_left(node: Node, *taken: _Taken) -> tuple[tuple[Card, ...], list[tuple[Card, ...]]]:
+    given = [device for one in taken for device in one.given]
+    coming = [need for one in taken for need in one.coming]
+    return cards.left(node.devices, given, coming)
+
+
 def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
     has = node.allocatable
     resource = pool.resource_name
+    if pool.sharing == Sharing.HAMI:
+        free, _displaced = _cards_left(node, *taken)
+        units = cards.units(node.devices, free)
+    else:
+        free = ()
+        units = has.get(resource, 0) - sum(t.units[resource] for t in taken) if resource else 0
     return Room(
-        units=has.get(resource, 0) - sum(t.units[resource] for t in taken) if resource else 0,
+        units=units,
         cpu_millicores=has.get("cpu", 0) - sum(t.cpu_millicores for t in taken),
         memory_mib=(has.get("memory", 0) - sum(t.memory_bytes for t in taken)) // MIB,
         pods=has.get("pods", 0) - sum(t.pods for t in taken),
+        cards=free,
     )
 
 
@@ -159,16 +179,36 @@ def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNo
     return foreign, ours
 
 
+def _take_given(foreign: TakenByNode, ours: TakenByNode, clusters: set[UUID]) -> dict[UUID, list[Device]]:
+    """Cards that pods were given: taken where no claim counts, else by the claim's id."""
+    counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
+    rows = PodUsage.objects.filter(cluster__in=clusters).exclude(devices=[])
+    by_claim: dict[UUID, list[Device]] = {}
+    for cluster, node, run, devices, is_counted in rows.annotate(counted=Exists(counted)).values_list(
+        "cluster_id", "node", "run", "devices", "counted"
+    ):
+        if run is not None and is_counted:
+            by_claim[run] = devices
+        else:
+            (foreign if run is None else ours)[cluster, node].given += devices
+    return by_claim
+
+
 def _requested(name: str) -> Coalesce:
     return Coalesce(Sum(Cast(KeyTextTransform(name, "requests"), BigIntegerField())), 0)
 
 
 def takes(claim: Any, *, counts: bool = True) -> Room:
     """What a claim asks of a node, or a row of one. `counts`: where its units are those that are counted."""
-    cards = (Card(claim.card_memory_mib or 0, claim.card_cores or 0),) * claim.cards
+    needed = cards_needed(claim)
     return Room(
-        claim.units if counts else 0, claim.cpu_millicores, claim.memory_mib, 1, cards if counts else ()
+        claim.units if counts else 0, claim.cpu_millicores, claim.memory_mib, 1, needed if counts else ()
     )
+
+
+def cards_needed(claim: Any) -> tuple[Card, ...]:
+    one = Card(claim.card_memory_mib or 0, claim.card_cores or 0)
+    return (one,) * int(claim.cards)
 
 
 def _run(claim: Any, pool: Pool) -> Run:
@@ -193,7 +233,7 @@ RUN = (
 )  # fmt: skip
 
 
-def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID]) -> None:
+def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID], given: Mapping[UUID, list[Device]]) -> None:
     pods = PodUsage.objects.filter(run=OuterRef("pk"))
     rows = (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
@@ -204,8 +244,13 @@ def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID]) -> None:
     )
     for row in rows:
         taken = taken_by_node[row.cluster, row.at]
-        taken.units[row.resource] += row.units
-        taken.unplaced[row.resource] += 0 if row.placed else row.units
+        units = row.cards or row.units  # as the pod requests it
+        taken.units[row.resource] += units
+        taken.unplaced[row.resource] += 0 if row.placed else units
+        if row.pk in given:
+            taken.given += given[row.pk]
+        elif row.cards:
+            taken.coming.append(cards_needed(row))
         taken.cpu_millicores += row.cpu_millicores
         taken.memory_bytes += row.memory_mib * MIB
         taken.pods += 1

@@ -1,0 +1,51 @@
+"""Room on GPUs that are cut by memory and cores (HAMi), card by card: Kubernetes itself counts neither. Pure.
+
+A node says what its cards have, a pod which it was given. Until a run's pod has said so, it is counted where HAMi will
+put it: on the fullest that hold it, as its pods ask for (`sharing/hami.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from quotas.scheduling import Card, Room
+
+Device = Mapping[str, Any]
+
+
+def usable(devices: Iterable[Device]) -> list[Device]:
+    """A card that is not well, or taken out of use, has no room."""
+    return [device for device in devices if device["usable"]]
+
+
+def left(
+    devices: Sequence[Device], given: Iterable[Device], coming: Iterable[tuple[Card, ...]]
+) -> tuple[tuple[Card, ...], list[tuple[Card, ...]]]:
+    """What is free of each usable card, always in the same order; and of those to come whom it no longer holds."""
+    cards = {
+        device["id"]: Card(device["memory_mib"], device["cores"], device["slots"])
+        for device in usable(devices)
+    }
+    for device in given:
+        if device["id"] in cards:
+            cards[device["id"]] -= Card(device["memory_mib"], device["cores"])
+    room = Room(cards=tuple(cards.values()))
+    displaced = []
+    for need in coming:
+        if room.holds(Room(cards=need)):
+            room -= Room(cards=need)
+        else:
+            displaced.append(need)
+    return room.cards, displaced
+
+
+def units(devices: Sequence[Device], cards: Sequence[Card]) -> int:
+    """Hundredths of GPUs that could still be given out: of each card, what is left of both memory and cores."""
+    return sum(
+        max(
+            0, min(100 * card.memory_mib // device["memory_mib"], 100 * card.cores_percent // device["cores"])
+        )
+        for device, card in zip(usable(devices), cards, strict=True)
+        if card.slots > 0 and device["memory_mib"] and device["cores"]
+    )
