@@ -45,7 +45,10 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
     template = {
         "metadata": {
             "labels": wanted.labels | {labels.RUN: str(wanted.run)},
-            "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+            "annotations": {
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                **pod.gpu_parts(wanted).annotations,
+            },
             "finalizers": [FINALIZER],
         },
         "spec": pod.spec(wanted),
