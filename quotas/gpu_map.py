@@ -16,6 +16,8 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from quotas.health import Trouble
+
 
 class Kind(StrEnum):
     """Whose a unit is, as far as the reader may know; in the order of the drawing."""
@@ -32,15 +34,6 @@ class Kind(StrEnum):
 # Up to this many to a GPU, each unit is drawn by itself: they can be counted.
 MOST_COUNTED = 8
 ORDER = {kind: place for place, kind in enumerate(Kind)}
-
-
-class Trouble(StrEnum):
-    """Why a node takes nothing new."""
-
-    NONE = ""
-    NOT_READY = "not-ready"
-    CORDONED = "cordoned"
-    TAINTED = "tainted"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ so every claim of the cluster counts. Three queries, however many pools, nodes a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
@@ -31,6 +31,7 @@ from django.db.models.functions import Cast, Coalesce
 from clusters.models import Node, PodUsage
 from quotas import cards
 from quotas.cards import Device
+from quotas.health import Out, out_of, trouble_of
 from quotas.models import Claim, Pool, Sharing
 from quotas.scheduling import Card, NodeState, Room, Run
 from quotas.selection import members
@@ -92,6 +93,7 @@ def whole_nodes(pool: Pool) -> list[Room]:
 
 
 def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
+    nodes = list(nodes)
     whole, healthy, displaced, needs = [], [], 0, list[Room]()
     for node in nodes:
         key = (node.cluster_id, node.name)
@@ -108,7 +110,8 @@ def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours
     healthy = [*_set_aside(healthy, displaced)]
     for need in needs:
         _set_cards_aside(healthy, need)
-    return PoolNodes(tuple(whole), tuple(healthy))
+    out = out_of(pool, zip(nodes, (room.units for room in whole), strict=True))
+    return PoolNodes(tuple(whole), tuple(healthy), out)
 
 
 def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:

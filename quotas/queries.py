@@ -153,6 +153,13 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
         },
         "largest_free_on_one_node": as_gpus(max(free, default=0), per_gpu),
         "nodes": {"total": len(nodes.whole), "ready": len(nodes.healthy)},
+        "out": {
+            "nodes_not_ready": nodes.out.not_ready,
+            "nodes_cordoned": nodes.out.cordoned,
+            "nodes_tainted": nodes.out.tainted,
+            "gpus": as_gpus(nodes.out.units, per_gpu),
+            "broken_gpus": as_gpus(nodes.out.broken_units, per_gpu),
+        },
         "waiting": waiting,
         "next_free_at": None,
     }

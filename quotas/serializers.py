@@ -40,6 +40,16 @@ class PoolNodesSerializer(serializers.Serializer[Any]):
     ready = serializers.IntegerField()
 
 
+class PoolOutSerializer(serializers.Serializer[Any]):
+    """What takes nothing new now."""
+
+    nodes_not_ready = serializers.IntegerField()
+    nodes_cordoned = serializers.IntegerField()
+    nodes_tainted = serializers.IntegerField(help_text="By a taint that the pool does not tolerate.")
+    gpus = GPUsField(help_text="Of those nodes.")
+    broken_gpus = GPUsField(help_text="Of the other nodes.")
+
+
 class PoolSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField()
     name = serializers.CharField()
@@ -52,6 +62,7 @@ class PoolSerializer(serializers.Serializer[Any]):
     gpus = PoolGPUsSerializer()
     largest_free_on_one_node = GPUsField()
     nodes = PoolNodesSerializer()
+    out = PoolOutSerializer()
     waiting = serializers.IntegerField(help_text="How many requests wait.")
     next_free_at = serializers.DateTimeField(allow_null=True)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotas.gpu_map import Held, Kind, NodeRow, Trouble, node_row
+from quotas.gpu_map import Held, Kind, NodeRow, node_row
+from quotas.health import Trouble
 
 
 def row(
