@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import AsyncIterator
 
@@ -11,23 +9,22 @@ from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
 
 from accounts.models import AuditEntry
+from accounts.spreadsheets import line
 from accounts.trail import KEYSET
 
 COLUMNS = ("at", "actor", "outcome", "action", "tenant", "target_kind", "target_id", "address", "data")
 ROWS_AT_ONCE = 1000
-# What a spreadsheet would take for a formula.
-FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")
 
 
 async def csv_lines(entries: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     """Newest first, in pages of their own: no query lasts as long as the reader takes."""
     entries = entries.order_by(*KEYSET)
-    yield _line(COLUMNS)
+    yield line(COLUMNS)
     beyond = Q()
     while True:
         rows = await _read(entries.filter(beyond)[:ROWS_AT_ONCE])
         if rows:
-            yield "".join(_line(_cells(row)) for row in rows)
+            yield "".join(line(_cells(row)) for row in rows)
         if len(rows) < ROWS_AT_ONCE:
             return
         last = rows[-1]
@@ -37,11 +34,6 @@ async def csv_lines(entries: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 @sync_to_async
 def _read(entries: QuerySet[AuditEntry]) -> list[AuditEntry]:
     return list(entries)
-
-
-def safe(cell: str) -> str:
-    """As text, whatever it begins with: names and addresses are chosen by people."""
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
 
 
 def _cells(entry: AuditEntry) -> tuple[str, ...]:
@@ -56,9 +48,3 @@ def _cells(entry: AuditEntry) -> tuple[str, ...]:
         entry.address or "",
         json.dumps(entry.data, ensure_ascii=False, sort_keys=True),
     )
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(safe(cell) for cell in cells)
-    return line.getvalue()

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts import trail
 from accounts.models import AuditEntry
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
+from accounts.rest.csv import OffersCSV, as_csv
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView
 from accounts.trail_export import csv_lines
 
 
-class CSVRenderer(JSONRenderer):
-    """Only to be asked for, by `?format=csv` or Accept: the view itself writes the lines."""
-
-    media_type = "text/csv"
-    format = "csv"
-
-
-class AuditView(ListView):
+class AuditView(OffersCSV, ListView):
     serializer_class = shapes.AuditShape
     queryset = AuditEntry.objects.none()
     filter_backends = (DjangoFilterBackend,)
     filterset_class = trail.TrailFilter
-    renderer_classes = (JSONRenderer, CSVRenderer)
     keyset = trail.KEYSET
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
@@ -56,18 +46,6 @@ class AuditView(ListView):
         ),
     )
     def get(self, request: Request) -> HttpResponseBase:
-        if not isinstance(request.accepted_renderer, CSVRenderer):
+        if not self.is_csv:
             return self.page()
-        entries = self.filter_queryset(self.get_queryset())
-        return StreamingHttpResponse(
-            csv_lines(entries),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": 'attachment; filename="audit.csv"'},
-        )
-
-    def handle_exception(self, exc: Exception) -> Response:
-        """A refusal is JSON, whatever was asked for."""
-        if hasattr(self.request, "accepted_renderer"):
-            self.request.accepted_renderer = JSONRenderer()
-            self.request.accepted_media_type = JSONRenderer.media_type
-        return super().handle_exception(exc)
+        return as_csv("audit.csv", csv_lines(self.filter_queryset(self.get_queryset())))

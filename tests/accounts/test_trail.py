@@ -11,7 +11,8 @@ from django.utils import timezone, translation
 
 from accounts import audit, members, tokens, trail_words
 from accounts.models import AuditEntry, Role, Scope, User
-from accounts.trail_export import csv_lines, safe
+from accounts.spreadsheets import safe
+from accounts.trail_export import csv_lines
 from tests.accounts.people import People, api, ask, browser
 
 
