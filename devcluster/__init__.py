@@ -32,7 +32,7 @@ How it is built, from the bottom up:
     `attachments` what drivers do; `storage` above says which drivers and classes there are
   - and `namespaces`, `garbage`, `quotas`, `services`, `clusterroles`
 - `scheduling/` places pods: `filters` what a pod asks of nodes, by `fitting`, `spreading` and `volumebinding`;
-  `preemption`, `priorities`
+  `preemption`, `priorities`; `hami` for the scheduler of that name
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject
   - pods: `worker` one pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what
     probes and hooks do; `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what

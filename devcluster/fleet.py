@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from devcluster.errors import bad_request
 from devcluster.faults import Fault, Switch, number, one_of
+from devcluster.gpus import without_health
 from devcluster.nodes import NodeFile
 from devcluster.resources import Obj
 
@@ -46,9 +47,18 @@ class PlayedNode:
         return any(f.spec.get("pressure") == pressure for f in self.faults)
 
     @property
+    def dead_gpus(self) -> int:
+        return int(sum(f.spec.get("dead_gpus", 0) for f in self.faults))
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As its plugins write them."""
+        return without_health(self.body["metadata"].get("annotations") or {}, self.dead_gpus)
+
+    @property
     def allocatable(self) -> dict[str, str]:
         """Its capacity without the GPUs that died."""
-        dead = int(sum(f.spec.get("dead_gpus", 0) for f in self.faults))
+        dead = self.dead_gpus
         found = dict(self.body["status"]["capacity"])
         for resource, amount in self.card.items():
             found[resource] = str(max(int(found[resource]) - dead * int(amount), 0))

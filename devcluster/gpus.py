@@ -66,6 +66,16 @@ def annotations(node: str, gpus: Obj) -> dict[str, str]:
     return {HAMI_REGISTER: json.dumps(cards, separators=(",", ":"))}
 
 
+def without_health(annotations: dict[str, str], dead: int) -> dict[str, str]:
+    """HAMi's inventory once so many cards have died, the last ones first."""
+    if not dead or HAMI_REGISTER not in annotations:
+        return annotations
+    cards = json.loads(annotations[HAMI_REGISTER])
+    for card in cards[-dead:]:
+        del card["health"]  # a false one is left out
+    return annotations | {HAMI_REGISTER: json.dumps(cards, separators=(",", ":"))}
+
+
 def card_id(node: str, n: int) -> str:
     """The same at each start."""
     return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{n}.{node}.devcluster')}"

@@ -49,7 +49,7 @@ class Reports:
     def _register(self, node: PlayedNode) -> None:
         found = self._api.store.get(NODE, "", node.name)
         meta = node.body["metadata"]
-        annotations = _ANNOTATIONS | meta.get("annotations", {})
+        annotations = _ANNOTATIONS | node.annotations
         if found is None:
             body = node.body | {"metadata": meta | {"annotations": annotations}}
             body["status"] = status(node, node.body["status"], self._images.on(node.name), now())
@@ -99,6 +99,7 @@ class Reports:
 
     def _report(self, node: PlayedNode) -> None:
         """Post the status, if it says something new or was not heard for long."""
+        self._announce(node)
         found = self._api.get(NODE, "", node.name)
         old, at = found["status"], now()
         new = status(node, old, self._images.on(node.name), at)
@@ -113,6 +114,17 @@ class Reports:
         for condition in new["conditions"]:
             if condition["status"] != before.get(condition["type"]):
                 self._tell(node, transition_event(condition))
+
+    def _announce(self, node: PlayedNode) -> None:
+        """What plugins write on the Node, where it became another."""
+
+        def change(old: Obj) -> Obj:
+            old["metadata"].setdefault("annotations", {}).update(node.annotations)
+            return old
+
+        found = self._api.get(NODE, "", node.name)["metadata"].get("annotations") or {}
+        if not node.annotations.items() <= found.items():
+            self._api.update(NODE, "", node.name, change, self._writer)
 
     def _tell(self, node: PlayedNode, reason: str) -> None:
         recorder = self._recorders.get(node.name)

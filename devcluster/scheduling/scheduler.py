@@ -10,6 +10,7 @@ from devcluster.disruption import disrupted
 from devcluster.events import Recorder
 from devcluster.qos import requests
 from devcluster.resources import NAMESPACE, NODE, POD, PRIORITY_CLASS, PV, PVC, STORAGE_CLASS, Obj
+from devcluster.scheduling import hami
 from devcluster.scheduling.filters import Wishes
 from devcluster.scheduling.fitting import NodeState, Rejection
 from devcluster.scheduling.preemption import Preemption, explain
@@ -20,6 +21,8 @@ from devcluster.storage import claims_of
 from devcluster.store import Change
 
 Key = tuple[str, str]
+DEFAULT = "default-scheduler"
+SCHEDULERS = (DEFAULT, hami.NAME)
 ALL: Key = ("", "")
 """Stands for every pod that waits."""
 ONE_POD = (
@@ -39,8 +42,10 @@ def create_priority_classes(api: Api) -> None:
 class Scheduler(Controller[Key]):
     def __init__(self, api: Api):
         super().__init__(api)
-        host = f"default-scheduler-{socket.gethostname()}"
-        self._events = Recorder(api, "default-scheduler", host, "kube-scheduler")
+        self._recorders = {
+            name: Recorder(api, name, f"{name}-{socket.gethostname()}", "kube-scheduler")
+            for name in SCHEDULERS
+        }
         self._states: dict[str, NodeState] = {}
         """What is on each node, also of one that is gone."""
         self._held: dict[str, str] = {}
@@ -137,7 +142,7 @@ class Scheduler(Controller[Key]):
             return
 
         def wishes(among: list[NodeState]) -> Wishes:
-            return Wishes(pod, among, lambda state: self._unreachable(pod, state), self._labels_of)
+            return Wishes(pod, among, lambda state: self._kept_off(pod, state), self._labels_of)
 
         asked = wishes(states)
         fitting: list[NodeState] = []
@@ -151,7 +156,7 @@ class Scheduler(Controller[Key]):
                 break
         self._first = (self._first + len(fitting) + len(refused)) % len(states)
         if fitting:
-            self._place(pod, asked.best(fitting).node)
+            self._place(pod, hami.best(pod, fitting) if hami.owns(pod) else asked.best(fitting))
             return
         preemption = Preemption(pod, states, refused, wishes)
         self._refuse(pod, explain(refused.values(), preemption.told))
@@ -161,6 +166,10 @@ class Scheduler(Controller[Key]):
     def _labels_of(self, namespace: str) -> dict[str, str]:
         found = self.api.store.get(NAMESPACE, "", namespace)
         return (found["metadata"].get("labels") or {}) if found else {}
+
+    def _kept_off(self, pod: Obj, state: NodeState) -> Rejection | None:
+        """By a volume, or by the cards of its GPUs."""
+        return self._unreachable(pod, state) or (hami.rejection(pod, state) if hami.owns(pod) else None)
 
     def _unreachable(self, pod: Obj, state: NodeState) -> Rejection | None:
         """By a volume of the pod."""
@@ -176,14 +185,27 @@ class Scheduler(Controller[Key]):
         others = (o for o in self.api.store.each(POD, namespace) if o["metadata"]["uid"] in self._held)
         return any(claim in claims_of(other) for other in others)
 
-    def _place(self, pod: Obj, node: Obj) -> None:
+    def _place(self, pod: Obj, state: NodeState) -> None:
         """Bind, or first have the claims that wait for a node get their volumes on this one."""
-        if not self._volumes.bind(pod, node):
+        if not self._volumes.bind(pod, state.node):
             return  # their binding wakes the pod again
-        meta, name = pod["metadata"], node["metadata"]["name"]
+        meta, name = pod["metadata"], state.name
+        if hami.owns(pod):
+            self._annotate(pod, hami.allocation(pod, state))
         bound = self.api.bind(pod, name)
         message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {name}"
-        self._events.scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
+        self._events(pod).scheduling(POD, bound, "Normal", "Scheduled", message, "Binding")
+
+    def _annotate(self, pod: Obj, given: dict[str, str]) -> None:
+        def annotate(obj: Obj) -> Obj:
+            obj["metadata"].setdefault("annotations", {}).update(given)
+            return obj
+
+        meta = pod["metadata"]
+        self.api.update(POD, meta["namespace"], meta["name"], annotate, Writer(hami.NAME))
+
+    def _events(self, pod: Obj) -> Recorder:
+        return self._recorders[hami.NAME if hami.owns(pod) else DEFAULT]
 
     def _refuse(self, pod: Obj, why: str) -> None:
         """The condition and the event carry the same words; repeats are not told again."""
@@ -201,7 +223,7 @@ class Scheduler(Controller[Key]):
         others = [c for c in conditions if c["type"] != "PodScheduled"]
         status = pod["status"] | {"conditions": [*others, refused]}
         told = self.api.set_status(POD, pod, status, "kube-scheduler")
-        self._events.scheduling(POD, told or pod, "Warning", "FailedScheduling", why, "Scheduling")
+        self._events(pod).scheduling(POD, told or pod, "Warning", "FailedScheduling", why, "Scheduling")
 
     def _preempt(self, pod: Obj, victim: Obj, node: str) -> None:
         """Its end wakes the pod that it makes room for."""
@@ -210,7 +232,7 @@ class Scheduler(Controller[Key]):
         why = "default-scheduler: preempting to accommodate a higher priority pod"
         self.api.set_status(POD, victim, disrupted(victim, "PreemptionByScheduler", why), "kube-scheduler")
         message = f"Preempted by pod {pod['metadata']['uid']} on node {node}"
-        self._events.scheduling(POD, victim, "Normal", "Preempted", message, "Preempting")
+        self._events(pod).scheduling(POD, victim, "Normal", "Preempted", message, "Preempting")
         self.api.try_delete(POD, victim)
 
 
@@ -223,7 +245,7 @@ def _wants_node(pod: Obj) -> bool:
     return (
         not pod["spec"].get("nodeName")
         and "deletionTimestamp" not in pod["metadata"]
-        and pod["spec"].get("schedulerName") == "default-scheduler"
+        and pod["spec"].get("schedulerName") in SCHEDULERS
         and not pod["spec"].get("schedulingGates")
         and not _ended(pod)
     )
@@ -243,7 +265,11 @@ def _counts(change: Change) -> bool:
     if change.kind is not NODE or change.type != "MODIFIED" or change.old is None:
         return True
     old, new = (
-        (obj["spec"], obj["metadata"].get("labels"), obj["status"].get("allocatable"))
+        (
+            obj["spec"],
+            *(obj["metadata"].get(of) for of in ("labels", "annotations")),
+            obj["status"].get("allocatable"),
+        )
         for obj in (change.old, change.obj)
     )
     return old != new

@@ -149,16 +149,69 @@ def test_hami_announces_places_and_keeps_memory_in_an_annotation(nodes: dict[str
     assert second == first | {"id": gpus.card_id("hami", 1), "index": 1}
 
 
-def test_a_pod_may_ask_for_memory_and_cores_on_nodes_of_hami_alone(
-    cluster: DevCluster, nodes: dict[str, Obj]
-) -> None:
-    space = cluster.fresh()
-    body = pod("slice")
-    amounts = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000", "nvidia.com/gpucores": "30"}
+def share(name: str, memory_mib: int, cores: int, **annotations: str) -> Obj:
+    body = pod(name)
+    amounts = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory_mib), "nvidia.com/gpucores": str(cores)}
+    body["metadata"]["annotations"] = {
+        f"hami.io/{key}-scheduler-policy": it for key, it in annotations.items()
+    }
+    body["spec"] |= {"schedulerName": "hami-scheduler"}
     body["spec"]["containers"][0]["resources"] = {"limits": amounts}
+    return body
+
+
+def given(body: Obj) -> str:
+    return str(body["metadata"].get("annotations", {}).get("hami.io/vgpu-devices-allocated", ""))
+
+
+def is_placed(body: Obj) -> bool:
+    return bool(body["spec"].get("nodeName"))
+
+
+def refusal(body: Obj) -> str:
+    return next((c["message"] for c in body["status"].get("conditions", []) if c["status"] == "False"), "")
+
+
+def test_hamis_scheduler_gives_out_memory_and_cores_of_its_own_nodes_cards(cluster: DevCluster) -> None:
+    space = cluster.fresh()
+    first, second = (gpus.card_id("hami", n) for n in (0, 1))
+    cluster.create(f"{space}/pods", share("a", 60_000, 30, gpu="binpack"))
+    assert given(cluster.until(f"{space}/pods/a", is_placed)) == f"{first},NVIDIA,60000,30:;"
+    cluster.create(f"{space}/pods", share("b", 20_000, 60, gpu="binpack"))  # fits beside it
+    found = cluster.until(f"{space}/pods/b", is_placed)
+    assert (found["spec"]["nodeName"], given(found)) == ("hami", f"{first},NVIDIA,20000,60:;")
+    cluster.create(f"{space}/pods", share("c", 8_000, 30, gpu="binpack"))
+    assert given(cluster.until(f"{space}/pods/c", is_placed)) == f"{second},NVIDIA,8000,30:;"
+    cluster.create(f"{space}/pods", share("d", 80_000, 5))
+    told = refusal(cluster.until(f"{space}/pods/d", lambda body: bool(refusal(body))))
+    assert "1 2/2 CardInsufficientMemory" in told
+    cluster.call("DELETE", f"{space}/pods/c")  # what it leaves is given out again
+    assert given(cluster.until(f"{space}/pods/d", is_placed)) == f"{second},NVIDIA,80000,5:;"
+    for name in ("a", "b", "d"):
+        cluster.call("DELETE", f"{space}/pods/{name}")
+
+
+def test_a_card_that_died_or_is_cordoned_is_given_to_nobody(cluster: DevCluster) -> None:
+    space = cluster.fresh()
+    cordon = {"metadata": {"annotations": {"hami.io/device-cordon": gpus.card_id("hami", 0)}}}
+    cluster.call("PATCH", "/api/v1/nodes/hami", cordon, "merge")
+    fault = cluster.call("POST", "/_faults", {"node": "hami", "dead_gpus": 1})[1]
+    cluster.create(f"{space}/pods", share("e", 8_000, 30))
+    told = refusal(cluster.until(f"{space}/pods/e", lambda body: bool(refusal(body))))
+    assert "1/2 CardCordoned, 1/2 CardNotHealth" in told
+    cluster.call("DELETE", f"/_faults/{fault['id']}")
+    cordon["metadata"]["annotations"]["hami.io/device-cordon"] = ""
+    cluster.call("PATCH", "/api/v1/nodes/hami", cordon, "merge")
+    assert given(cluster.until(f"{space}/pods/e", is_placed))
+
+
+def test_who_asks_for_hamis_resources_is_its_schedulers_as_its_webhook_has_it(cluster: DevCluster) -> None:
+    space = cluster.fresh()
+    body = share("f", 8_000, 30)
+    del body["spec"]["schedulerName"]
     cluster.create(f"{space}/pods", body)
-    found = cluster.until(f"{space}/pods/slice", lambda o: bool(o["spec"].get("nodeName")))
-    assert found["spec"]["nodeName"] == "hami"
+    found = cluster.until(f"{space}/pods/f", is_placed)
+    assert (found["spec"]["nodeName"], bool(given(found))) == ("hami", True)
 
 
 def test_gpu_manager_counts_hundredths_and_blocks_of_256_mib(nodes: dict[str, Obj]) -> None:
