@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from django.template.defaultfilters import floatformat
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -15,6 +16,7 @@ from clusters import explain
 
 GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
 STOP_SOME = _("It starts by itself as soon as your tenant stops something. Stop what you no longer need.")
+STOP_OWN = _("It starts by itself as soon as you stop something. Stop what you no longer need.")
 LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
 SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
 
@@ -96,9 +98,73 @@ REASONS = {
         _("An earlier request of your tenant waits for the tenant's own limit."),
         _("It starts by itself after that one. Stop what your tenant no longer needs."),
     ),
+    "above_person_gpus": (
+        _("You ask for %(gpus)s GPUs, and one person of your tenant may use %(limit_gpus)s at once."),
+        LESS_OR_ASK,
+    ),
+    "above_person_workspaces": (
+        _("People of your tenant may not run workspaces."),
+        _("Ask your admin for more."),
+    ),
+    "person_gpus_full": (
+        _("You hold %(used_gpus)s of the %(limit_gpus)s GPUs that one person may use, and ask for %(gpus)s."),
+        STOP_OWN,
+    ),
+    "person_workspaces_full": (
+        _("You run %(limit)s workspaces, as many as one person may at once."),
+        STOP_OWN,
+    ),
+    "behind_own_request": (
+        _("An earlier request of yours waits for your own limit."),
+        _("It starts by itself after that one. Stop what you no longer need."),
+    ),
+    "borrow_limit": (
+        _(
+            "Your tenant holds %(used_gpus)s GPUs: of its own %(own_gpus)s, and with what it may borrow "
+            "%(limit_gpus)s. You ask for %(gpus)s."
+        ),
+        STOP_SOME,
+    ),
+    "waits_for_reclaim": (
+        _("GPUs that your tenant lent to others come back for this by %(at)s."),
+        _("It starts by itself then. Those who use them have been told."),
+    ),
+    "booked": (
+        _("What is free here is booked from %(from)s on."),
+        _(
+            "It starts by itself when there is room. Give it a lifetime that ends before, and it may start now."
+        ),
+    ),
+    "behind_larger": (
+        _("An earlier request for %(gpus)s GPUs waits for what is free, and would be delayed by yours."),
+        _("It starts by itself after that one. With a shorter lifetime it may start before."),
+    ),
+    "no_free_cards": (
+        _(
+            "No node has %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of their cores "
+            "free each: the most on one node is %(free_cards)s, though %(free_memory_mib)s GiB are free in all."
+        ),
+        _("It starts by itself when one node has enough. Ask for less memory to start sooner."),
+    ),
+    "no_node_has_cards": (
+        _(
+            "You ask for %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of their cores "
+            "on one node, and no node of this pool can give more than %(largest_cards)s of them."
+        ),
+        SMALLER_OR_ELSEWHERE,
+    ),
     "behind_others": (
         _("Earlier requests wait for this pool."),
         _("It starts by itself when its turn comes."),
+    ),
+    # Why a run is asked for its GPUs.
+    "owner_waits": (
+        _("It runs on borrowed GPUs, and a tenant that owns them needs them."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+    ),
+    "booking_begins": (
+        _("It runs on borrowed GPUs, which somebody has booked."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
     ),
     "no_free_gpus": (
         _("%(free_gpus)s GPUs are free in this pool, and you ask for %(gpus)s."),
@@ -106,8 +172,8 @@ REASONS = {
     ),
     "fragmented": (
         _(
-            "No node has %(gpus)s GPUs free at once, though %(free_gpus)s are free in all: "
-            "the most on one node is %(largest_free_gpus)s."
+            "No node has %(gpus)s GPUs free at once: %(free_gpus)s are free, but on %(nodes)s nodes, "
+            "the most on one being %(largest_free_gpus)s."
         ),
         _("It starts by itself when one node has enough. Ask for fewer GPUs to start sooner."),
     ),
@@ -127,6 +193,8 @@ REASONS = {
 
 # These speak of the pool, and not to whoever waits.
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+# Which of their data is a moment.
+AT_A_TIME = {"waits_for_reclaim": "at", "booked": "from"}
 
 
 def knows(code: str) -> bool:
@@ -160,7 +228,20 @@ def _for_people(code: str, data: Mapping[str, Any]) -> dict[str, Any]:
     if code == "budget_spent":
         hours, day = floatformat(data["limit_gpu_hours"], "-2"), date.fromisoformat(data["from"])
         return {**data, "limit_gpu_hours": hours, "from": date_format(day, "DATE_FORMAT")}
+    if code in AT_A_TIME:
+        return {**data, AT_A_TIME[code]: _moment(data[AT_A_TIME[code]])}
+    if "cards" in code:
+        mib = {name: _rounded(amount / 1024) for name, amount in data.items() if name.endswith("memory_mib")}
+        return {**data, **mib}
     divisor = 1000 if "cpu" in code else 1024 if "memory" in code else 0
     if not divisor:
         return dict(data)
-    return {name: f"{amount / divisor:.2f}".rstrip("0").rstrip(".") for name, amount in data.items()}
+    return {name: _rounded(amount / divisor) for name, amount in data.items()}
+
+
+def _rounded(amount: float) -> str:
+    return f"{amount:.2f}".rstrip("0").rstrip(".")
+
+
+def _moment(iso: str) -> str:
+    return date_format(timezone.localtime(datetime.fromisoformat(iso)), "j M Y, H:i T")

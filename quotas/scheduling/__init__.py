@@ -1,6 +1,7 @@
 """Decides the queue of a pool: pure functions over a snapshot (`state.py`)."""
 
-from .decide import decide, in_order, never, shortage, too_large
+from .decide import decide, may_last_until, plan
+from .reclaim import BOOKING_BEGINS, OWNER_WAITS, RECLAIM_GRACE
 from .state import (
     BACK_OFF_MOST,
     Admitted,
@@ -20,9 +21,14 @@ from .state import (
     Waits,
     as_gpus,
 )
+from .timeline import known_end
+from .why import never, shortage, too_large
 
 __all__ = [
     "BACK_OFF_MOST",
+    "BOOKING_BEGINS",
+    "OWNER_WAITS",
+    "RECLAIM_GRACE",
     "Admitted",
     "Booked",
     "Card",
@@ -40,8 +46,10 @@ __all__ = [
     "Waits",
     "as_gpus",
     "decide",
-    "in_order",
+    "known_end",
+    "may_last_until",
     "never",
+    "plan",
     "shortage",
     "too_large",
 ]

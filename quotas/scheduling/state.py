@@ -66,14 +66,42 @@ class Room:
             _cards_less(self.cards, other.cards),
         )
 
+    def with_back(self, back: Room, whole: Room) -> Room:
+        """As it is once a run on it has given back what it took. No GPU comes to have more than in `whole`."""
+        return Room(
+            self.units + back.units,
+            self.cpu_millicores + back.cpu_millicores,
+            self.memory_mib + back.memory_mib,
+            self.pods + back.pods,
+            _cards_plus(self.cards, back.cards, whole.cards),
+        )
+
 
 def _cards_less(cards: tuple[Card, ...], asked: tuple[Card, ...]) -> tuple[Card, ...]:
-    """Taken of the fullest that hold it, so that whole GPUs stay free."""
+    """Taken of the fullest that hold it, so that whole GPUs stay free; where none does, of the emptiest."""
+    if not asked:
+        return cards
     left = list(cards)
     fullest = sorted(range(len(left)), key=lambda at: (left[at].memory_mib, left[at].cores_percent, at))
-    fitting = [at for at in fullest if asked and left[at].holds(asked[0])]
-    for at, need in zip(fitting, asked, strict=False):
+    fitting = [at for at in fullest if left[at].holds(asked[0])]
+    others = [at for at in reversed(fullest) if at not in fitting]
+    for at, need in zip(fitting + others, asked, strict=False):
         left[at] = left[at] - need
+    return tuple(left)
+
+
+def _cards_plus(cards: tuple[Card, ...], back: tuple[Card, ...], whole: tuple[Card, ...]) -> tuple[Card, ...]:
+    """Which GPUs they were taken of is not known: of the fullest that could have given them."""
+    if not back:
+        return cards
+    left = list(cards)
+    gave = [at for at in range(len(left)) if (whole[at] - left[at]).holds(back[0])]
+    gave.sort(key=lambda at: (left[at].memory_mib, left[at].cores_percent, at))
+    for at, card in zip(gave, back, strict=False):
+        now = left[at]
+        left[at] = Card(
+            now.memory_mib + card.memory_mib, now.cores_percent + card.cores_percent, now.slots + card.slots
+        )
     return tuple(left)
 
 
@@ -93,6 +121,9 @@ class Run:
     # It was told to give its units back by then.
     reclaim_at: datetime | None = None
     reclaim_for: UUID | None = None
+    is_workspace: bool = True
+    # Nobody of a lower priority asks it for its units.
+    priority: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,26 @@ from quotas.reasons import REASONS, hint, in_queue, sentence
 # All figures that a decision may carry.
 FIGURES = dict.fromkeys(
     [
-        *("gpus", "used_gpus", "limit_gpus", "free_gpus", "largest_free_gpus", "largest_gpus"),
-        *("asked", "limit", "together", "free", "largest"),
+        *("gpus", "used_gpus", "limit_gpus", "free_gpus", "largest_free_gpus", "largest_gpus", "own_gpus"),
+        *("asked", "limit", "together", "free", "largest", "nodes", "limit_gpu_hours"),
+        *("cards", "free_cards", "largest_cards", "card_memory_mib", "card_cores", "free_memory_mib"),
     ],
     2,
 )
+TIMES = {
+    "budget_spent": {"whose": "tenant", "from": "2026-02-01"},
+    "booked": {"from": "2026-03-01T12:00:00+00:00"},
+    "waits_for_reclaim": {"at": "2026-03-01T10:10:00+00:00"},
+}
 
 
 @pytest.mark.parametrize("code", sorted(REASONS))
 def test_every_code_has_a_whole_sentence_and_what_to_do(code: str) -> None:
-    message = sentence(code, FIGURES)
+    data: dict[str, Any] = FIGURES | TIMES.get(code, {})
+    message = sentence(code, data)
     assert message.endswith(".")
-    assert "%" not in message
-    assert code == "" or hint(code, FIGURES).endswith(".")
+    assert "%(" not in message
+    assert code == "" or hint(code, data).endswith(".")
 
 
 def test_every_code_of_the_rules_has_words() -> None:
@@ -40,6 +48,7 @@ def test_every_code_of_the_rules_has_words() -> None:
     ):
         codes |= {f"{prefix}{name}{suffix}" for name in names}
     assert len(codes) > 15
+    codes |= {"budget_spent", scheduling.OWNER_WAITS, scheduling.BOOKING_BEGINS}
     assert codes - {""} == set(REASONS) - {""}
 
 
@@ -52,6 +61,18 @@ def test_cpu_and_memory_are_told_in_cores_and_gib() -> None:
     assert "at most 0 free" in sentence("no_free_cpu", {"asked": 1500, "free": 0})
     assert "12345 GiB" in sentence("above_memory_limit", {"asked": 12345 * 1024, "limit": 100})
     assert "20 CPU cores" in sentence("above_cpu_limit", {"asked": 20_000, "limit": 100})
+
+
+def test_what_comes_back_or_begins_is_told_with_its_time() -> None:
+    back = sentence("waits_for_reclaim", {"gpus": 2, "at": "2026-03-01T10:10:00+00:00"})
+    assert "1 Mar 2026, 10:10 UTC" in back
+    assert "1 Mar 2026, 12:00 UTC" in sentence("booked", {"from": "2026-03-01T12:00:00+00:00"})
+
+
+def test_the_memory_of_a_card_is_told_in_gib() -> None:
+    data = {"cards": 1, "card_memory_mib": 10240, "card_cores": 30, "free_cards": 0, "free_memory_mib": 24576}
+    assert "1 GPUs with 10 GiB of memory and 30% of their cores" in sentence("no_free_cards", data)
+    assert "24 GiB are free in all" in sentence("no_free_cards", data)
 
 
 def test_a_reason_of_the_cluster_is_told_in_its_words() -> None:

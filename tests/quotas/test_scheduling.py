@@ -109,11 +109,13 @@ def test_quota_is_used_up_within_one_pass() -> None:
     assert reasons_of(decisions) == ["quota_full"]
 
 
-def test_whoever_waits_for_room_holds_back_everybody_behind() -> None:
+def test_where_no_end_is_known_the_node_of_whoever_waits_for_room_is_left_alone() -> None:
     decisions = decided([node("a", 3)], asks(4), asks(1), asks(1, SECOND))
     assert not decisions.admitted
-    assert reasons_of(decisions) == ["no_free_gpus", "behind_others", "behind_others"]
+    assert reasons_of(decisions) == ["no_free_gpus", "behind_larger", "behind_larger"]
+    assert decisions.waits[1].reason.data == {"gpus": 4}
     assert [waits.position for waits in decisions.waits] == [1, 2, 3]
+    assert [waits.units_ahead for waits in decisions.waits] == [0, 4, 5]
 
 
 def test_a_request_that_no_ready_node_can_ever_hold_holds_nobody_back_and_says_so() -> None:
@@ -134,7 +136,7 @@ def test_room_that_others_than_berth_take_is_not_waited_for() -> None:
 
 def test_fragmentation_is_told_with_its_figures() -> None:
     decisions = decided([node("a", 3), node("b", 3)], asks(4))
-    figures = {"gpus": 4, "free_gpus": 6, "largest_free_gpus": 3}
+    figures = {"gpus": 4, "free_gpus": 6, "largest_free_gpus": 3, "nodes": 2}
     assert decisions.waits[0].reason == Reason("fragmented", figures)
 
 

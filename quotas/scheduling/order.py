@@ -1,0 +1,81 @@
+"""In which order those who wait have their turn.
+
+Higher priority first. Then those within their tenant's own GPUs before those that would borrow; among each, those
+that gave borrowed GPUs back; then the tenant that has had least for its weight; then whoever came first. Own before
+given back: or GPUs that were asked back for their owner would go to the borrower again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
+from datetime import timedelta
+from heapq import heapify, heappop, heappush
+from uuid import UUID
+
+from .standing import standing_by
+from .state import PoolState, Waiting
+
+# A GPU that is held now counts as if it had been held for so long: who has much already is not given more.
+HELD_COUNTS_AS = timedelta(days=1)
+
+
+def within_own(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
+    """Those that start without borrowing, if those of their tenant before them do."""
+    used = {tenant: quota.used_units for tenant, quota in state.tenants.items()}
+    own = set()
+    for claim in sorted(state.waiting, key=_in_tenant):
+        nominal = state.tenants[claim.tenant].nominal_units
+        together = used[claim.tenant] + claim.need.units
+        if nominal is None or not claim.need.units or together <= nominal:
+            own.add(claim.claim)
+            if claim.claim not in stand_by:
+                used[claim.tenant] = together
+    return own
+
+
+def in_order(state: PoolState) -> list[Waiting]:
+    """All who wait. Those who stand by have their turn too, but it counts for nothing against their tenant."""
+    stand_by = standing_by(state)
+    return ordered(state, within_own(state, stand_by), stand_by)
+
+
+def ordered(state: PoolState, own: Container[UUID], stand_by: Container[UUID]) -> list[Waiting]:
+    classes: defaultdict[tuple[int, bool, bool], list[Waiting]] = defaultdict(list)
+    for claim in sorted(state.waiting, key=_in_tenant):
+        classes[-claim.priority, claim.claim not in own, not claim.returns_first].append(claim)
+    per_weight = {
+        tenant: HELD_COUNTS_AS.total_seconds() / state.units_per_gpu / quota.weight
+        for tenant, quota in state.tenants.items()
+    }
+    use = {
+        tenant: quota.past_use / quota.weight + quota.used_units * per_weight[tenant]
+        for tenant, quota in state.tenants.items()
+    }
+    queue: list[Waiting] = []
+    for key in sorted(classes):
+        for claim in _fairly(classes[key], use):
+            queue.append(claim)
+            if claim.claim not in stand_by:
+                use[claim.tenant] += claim.need.units * per_weight[claim.tenant]
+    return queue
+
+
+def _in_tenant(claim: Waiting) -> tuple[int, bool, int, UUID]:
+    return -claim.priority, not claim.returns_first, claim.place, claim.claim
+
+
+def _fairly(claims: Iterable[Waiting], use: dict[UUID, float]) -> Iterator[Waiting]:
+    """Each time the first of the tenant that has had least; `use` grows meanwhile."""
+    queues: defaultdict[UUID, list[Waiting]] = defaultdict(list)
+    for claim in claims:
+        queues[claim.tenant].append(claim)
+    for queue in queues.values():
+        queue.reverse()
+    turns = [(use[tenant], queue[-1].place, tenant) for tenant, queue in queues.items()]
+    heapify(turns)
+    while turns:
+        _use, _place, tenant = heappop(turns)
+        yield queues[tenant].pop()
+        if queues[tenant]:
+            heappush(turns, (use[tenant], queues[tenant][-1].place, tenant))

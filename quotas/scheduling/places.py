@@ -1,0 +1,86 @@
+"""Bookings keep their places free, each on a node of its own choice, and the runs of their tenant may use them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from .reclaim import BOOKING_BEGINS, Lent, Wanted
+from .state import Booked, Card, PoolState, Room, Waiting
+from .timeline import Held, NodeLine, Nodes, Rank, after
+
+GPU_IN_PERCENT = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place of a booking that no run uses."""
+
+    booking: Booked
+    line: NodeLine
+    held: Held
+
+
+class Places:
+    """All places that are kept free."""
+
+    def __init__(self, state: PoolState, nodes: Nodes, lent: Lent) -> None:
+        self.nodes = nodes
+        self.lent = lent
+        self.now = state.now
+        self._places: list[Place] = []
+        used = Counter(run.booking for node in state.nodes for run in node.runs)
+        whole = max((card.memory_mib for node in state.nodes for card in node.without_ours.cards), default=0)
+        for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
+            if booking.ends_at > state.now:
+                need = _need(booking, whole)
+                for _number in range(booking.places - used[booking.booking]):
+                    self._keep(booking, need)
+
+    def take_one(self, claim: Waiting) -> Place | None:
+        """A place of its tenant's own that has begun and suits it, now no longer kept free."""
+        for place in self._places:
+            if place.booking.tenant != claim.tenant or place.held.start > self.now:
+                continue
+            if claim.need.units > place.booking.units_each:
+                continue
+            self.nodes.free_again(place.line, place.held)
+            until = min(after(self.now, claim.lasts), place.booking.ends_at)
+            if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
+                self._places.remove(place)
+                return place
+            self.nodes.reserve(place.line, place.held)
+        return None
+
+    def _keep(self, booking: Booked, need: Room) -> None:
+        start = max(booking.starts_at, self.now)
+        lasts = booking.ends_at - start
+
+        def rank(line: NodeLine) -> Rank | None:
+            if not line.whole.holds(need):
+                return None
+            room = line.room_at(start)
+            if line.earliest(need, lasts, start) == start:
+                return 0, room.units, room.cpu_millicores
+            return 1, *line.lacks(need, start)
+
+        found = self.nodes.best(("place", need, start, booking.ends_at), rank)
+        if found is None:
+            return
+        ranked, line = found
+        if ranked[0] and start <= self.lent.grace_ends:
+            wanted = Wanted(need, lasts, start, spares=booking.tenant)
+            line = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS) or line
+        held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
+        self.nodes.reserve(line, held)
+        self._places.append(Place(booking, line, held))
+
+
+def _need(booking: Booked, card_memory_mib: int) -> Room:
+    """What a booked place keeps free of a node: its GPUs, and that one more pod may run."""
+    if not card_memory_mib:
+        return Room(booking.units_each, pods=1)
+    gpus, rest = divmod(booking.units_each, GPU_IN_PERCENT)
+    percent = GPU_IN_PERCENT if gpus else rest
+    card = Card(card_memory_mib * percent // GPU_IN_PERCENT, percent)
+    return Room(booking.units_each, pods=1, cards=(card,) * max(gpus, 1))

@@ -1,0 +1,164 @@
+"""What is left of a tenant's limits, and of each person's in it, now and later: runs give back, reservations take."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from fractions import Fraction
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+from .state import PersonUse, PoolState, Run, TenantQuota, Waiting
+from .timeline import FOREVER, EndsOf, after, still_to_come
+
+# Units of this pool, CPU, memory, workspaces; of what is left, None is no limit.
+Amounts = tuple[int, int, int, int]
+Left = tuple[int | None, int | None, int | None, int | None]
+NAMES = ("gpus", "cpu", "memory", "workspaces")
+
+
+def asked_by(claim: Waiting) -> Amounts:
+    need = claim.need
+    return need.units, need.cpu_millicores, need.memory_mib, int(claim.is_workspace)
+
+
+def left_of_tenant(quota: TenantQuota) -> Left:
+    used, limits = quota.used, quota.limits
+    return (
+        _less(quota.limit_units, quota.used_units),
+        _less(limits.cpu_millicores, used.cpu_millicores),
+        _less(limits.memory_mib, used.memory_mib),
+        _less(limits.workspaces, used.workspaces),
+    )
+
+
+def left_of_person(person: PersonUse, units_per_gpu: int) -> Left:
+    gpus = None if person.most_gpus is None else (person.most_gpus - person.gpus) * units_per_gpu
+    units = None if gpus is None else Fraction(gpus).__floor__()
+    return units, None, None, _less(person.most_workspaces, person.workspaces)
+
+
+def _less(limit: int | None, used: int | None) -> int | None:
+    return None if limit is None else limit - (used or 0)
+
+
+class Share:
+    """One tenant's or person's part over time."""
+
+    def __init__(self, left: Left, now: datetime, user: Any = None) -> None:
+        self.now = now
+        self.user = user
+        # Limits that an earlier claim waits for.
+        self.closed: set[int] = set()
+        self.is_limited = any(amount is not None for amount in left)
+        self.limited = [at for at, amount in enumerate(left) if amount is not None]
+        self._left = [0 if amount is None else amount for amount in left]
+        # With all that is kept for later taken off at once: enough for most questions.
+        self._least = list(self._left)
+        self._events: list[tuple[datetime, Amounts]] = []
+
+    def lacks_now(self, asked: Amounts) -> int | None:
+        """The number of the first limit that it would break now."""
+        return self._first_broken(self._left, asked)
+
+    def left(self, number: int) -> int:
+        return self._left[number]
+
+    def promised(self, asked: Amounts, until: datetime) -> int | None:
+        """The number of the first limit that it would take from an earlier claim, now or at any time until then."""
+        closed = next((at for at in sorted(self.closed) if asked[at]), None)
+        if closed is not None:
+            return closed
+        if self._first_broken(self._least, asked) is None:
+            return None
+        left = list(self._left)
+        broken = self._first_broken(left, asked)
+        for time, amounts in self._events:
+            if broken is not None or time >= until:
+                break
+            left = [have + amount for have, amount in zip(left, amounts, strict=True)]
+            broken = self._first_broken(left, asked)
+        return broken
+
+    def earliest(self, asked: Amounts, lasts: timedelta | None, not_before: datetime) -> datetime:
+        """From when on it holds what is asked for so long; FOREVER if that is not known."""
+        left = list(self._left)
+        start: datetime | None = not_before if self._first_broken(left, asked) is None else None
+        for time, amounts in self._events:
+            left = [have + amount for have, amount in zip(left, amounts, strict=True)]
+            if self._first_broken(left, asked) is None:
+                start = start or max(time, not_before)
+            elif start is not None:
+                if time >= after(start, lasts):
+                    return start
+                start = None
+        return start or FOREVER
+
+    def ends(self, amounts: Amounts, time: datetime) -> None:
+        if self.is_limited and time != FOREVER:
+            insort(self._events, (time, amounts), key=itemgetter(0))
+
+    def keep(self, asked: Amounts, start: datetime, until: datetime) -> None:
+        if not self.is_limited:
+            return
+        minus = tuple(-amount for amount in asked)
+        self._least = [have - amount for have, amount in zip(self._least, asked, strict=True)]
+        if start <= self.now:
+            self._left = [have - amount for have, amount in zip(self._left, asked, strict=True)]
+        elif start != FOREVER:
+            insort(self._events, (start, minus), key=itemgetter(0))  # type: ignore[misc]
+        self.ends(asked, until)
+
+    def _first_broken(self, left: list[int], asked: Amounts) -> int | None:
+        return next((at for at in self.limited if asked[at] and asked[at] > left[at]), None)
+
+
+class Shares:
+    """Those of all tenants of a pool, and of the people in them who wait."""
+
+    def __init__(self, state: PoolState, ends_of: EndsOf) -> None:
+        now, per_gpu = state.now, state.units_per_gpu
+        self.tenants = {key: Share(left_of_tenant(quota), now) for key, quota in state.tenants.items()}
+        self.people: dict[tuple[UUID, Any], Share] = {
+            (tenant, user): Share(left_of_person(person, per_gpu), now, user)
+            for tenant, quota in state.tenants.items()
+            for user, person in quota.people.items()
+        }
+        for run in (run for node in state.nodes for run in node.runs):
+            end = ends_of(run)
+            if end is not None:
+                self._give_back(run, still_to_come(end, now))
+
+    def of(self, claim: Waiting) -> Iterable[Share]:
+        yield self.tenants[claim.tenant]
+        person = self.people.get((claim.tenant, claim.user))
+        if person is not None:
+            yield person
+
+    def keep(self, claim: Waiting, start: datetime, until: datetime) -> None:
+        for share in self.of(claim):
+            share.keep(asked_by(claim), start, until)
+
+    def earliest(self, claim: Waiting, not_before: datetime) -> datetime:
+        """When all of them allow it at once."""
+        start = not_before
+        while True:
+            found = max(share.earliest(asked_by(claim), claim.lasts, start) for share in self.of(claim))
+            if found in (start, FOREVER):
+                return found
+            start = found
+
+    def _give_back(self, run: Run, end: datetime) -> None:
+        takes = run.takes
+        amounts = (
+            takes.units if run.in_pool else 0,
+            takes.cpu_millicores,
+            takes.memory_mib,
+            int(run.is_workspace),
+        )
+        if run.tenant in self.tenants:
+            self.tenants[run.tenant].ends(amounts, end)
+        if (run.tenant, run.user) in self.people:
+            self.people[run.tenant, run.user].ends(amounts, end)

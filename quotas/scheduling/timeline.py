@@ -1,0 +1,262 @@
+"""What room a node has when: runs end and give theirs back, reservations and bookings take it for a time.
+
+A run without a known end never ends, and what others than Berth run there never ends either. For a need, `Nodes`
+knows the node and time at which it fits first. It looks again only at nodes that changed, so that a queue of
+thousands is decided in a blink.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from heapq import heapify, heappop, heappush
+from typing import Any
+from uuid import UUID
+
+from .state import NodeState, Room, Run
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
+# How long a run that is past its end is thought to need at least.
+GOING_DOWN = timedelta(minutes=1)
+
+EndsOf = Callable[[Run], datetime | None]
+
+
+def known_end(run: Run) -> datetime | None:
+    return run.ends_at
+
+
+def after(start: datetime, lasts: timedelta | None) -> datetime:
+    return FOREVER if lasts is None or start == FOREVER else start + lasts
+
+
+def still_to_come(end: datetime, now: datetime) -> datetime:
+    """One that should have ended and has not: the longer that is ago, the less its end is expected at once."""
+    return end if end > now else now + max(GOING_DOWN, now - end)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A part of a node's room that is kept from a time to another, for whom: a waiting claim, or a booking."""
+
+    owner: UUID
+    need: Room
+    start: datetime
+    until: datetime
+    is_booking: bool = False
+
+
+class NodeLine:
+    """The room of one node in steps of time, the last of which lasts for ever."""
+
+    def __init__(self, node: NodeState, ends_of: EndsOf, now: datetime) -> None:
+        self.name = node.name
+        self.whole = node.without_ours
+        self.runs = node.runs
+        self.held: list[Held] = []
+        # What is free as it stands, whatever is reserved for later.
+        self.free = node.free
+        self.ends: dict[UUID, datetime] = {}
+        self.times = [now]
+        self.rooms = [node.free]
+        for run in node.runs:
+            end = ends_of(run)
+            self.ends[run.claim] = FOREVER if end is None else still_to_come(end, now)
+        for run in sorted(node.runs, key=lambda run: (self.ends[run.claim], run.claim)):
+            end = self.ends[run.claim]
+            if end != FOREVER:
+                self._step_at(end)
+                self.rooms[-1] = self.rooms[-1].with_back(run.takes, self.whole)
+        # What is taken without a known end: those runs, and pods that are still going away.
+        self.endless = self.whole - self.rooms[-1]
+
+    def earliest(self, need: Room, lasts: timedelta | None, not_before: datetime | None = None) -> datetime:
+        """From when on it holds the need for so long; FOREVER if that is not known."""
+        if lasts is None and not self.rooms[-1].holds(need):
+            return FOREVER
+        start = None
+        for at, room in zip(self.times, self.rooms, strict=True):
+            if not room.holds(need):
+                if start is not None and lasts is not None and at - start >= lasts:
+                    return start
+                start = None
+            elif start is None:
+                start = at if not_before is None or at >= not_before else not_before
+        return FOREVER if start is None else start
+
+    def earliest_if_lucky(self, need: Room) -> datetime:
+        """The first moment at which it might hold the need, should all that has no known end be gone at once."""
+        for at, room in zip(self.times, self.rooms, strict=True):
+            if room.with_back(self.endless, self.whole).holds(need):
+                return at
+        return self.times[0]
+
+    def holds_until(self, need: Room, start: datetime) -> datetime:
+        """From `start` on it holds the need until then; `start` itself if it does not even then."""
+        first = self._index(start)
+        for at in range(first, len(self.times)):
+            if not self.rooms[at].holds(need):
+                return max(self.times[at], start)
+        return FOREVER
+
+    def room_at(self, time: datetime) -> Room:
+        return self.rooms[self._index(time)]
+
+    def lacks(self, need: Room, time: datetime = FOREVER) -> tuple[int, int, int, int]:
+        """How much less than the need it has then; only what ends there makes this less."""
+        room = self.room_at(time)
+        units = need.units - room.units
+        if need.cards:
+            units = len(need.cards) - sum(card.holds(need.cards[0]) for card in room.cards)
+        return (
+            max(units, 0),
+            max(need.cpu_millicores - room.cpu_millicores, 0),
+            max(need.memory_mib - room.memory_mib, 0),
+            max(need.pods - room.pods, 0),
+        )
+
+    def take(self, need: Room, start: datetime, until: datetime) -> None:
+        first, end = self._step_at(start), self._step_at(until)
+        for at in range(first, end):
+            self.rooms[at] = self.rooms[at] - need
+
+    def give(self, back: Room, start: datetime, until: datetime) -> None:
+        first, end = self._step_at(start), self._step_at(until)
+        for at in range(first, end):
+            self.rooms[at] = self.rooms[at].with_back(back, self.whole)
+
+    def trial(self) -> NodeLine:
+        """A copy to try on what becomes of its room."""
+        copied = copy(self)
+        copied.times, copied.rooms = list(self.times), list(self.rooms)
+        return copied
+
+    def _index(self, time: datetime) -> int:
+        at = bisect_left(self.times, time)
+        return at if at < len(self.times) and self.times[at] == time else max(at - 1, 0)
+
+    def _step_at(self, time: datetime) -> int:
+        """The number of the step that begins then, made where there is none."""
+        if time == FOREVER:
+            return len(self.times)
+        at = bisect_left(self.times, time)
+        if at == len(self.times) or self.times[at] != time:
+            self.times.insert(at, time)
+            self.rooms.insert(at, self.rooms[at - 1])
+        return at
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where and from when on a need fits; from FOREVER on where no end is known that would make it fit."""
+
+    node: NodeLine
+    start: datetime
+
+
+Rank = tuple[Any, ...]
+
+
+class Nodes:
+    """All nodes of a pool over time, with the best of them for each need at hand."""
+
+    def __init__(self, nodes: Iterable[NodeState], ends_of: EndsOf, now: datetime) -> None:
+        ordered = sorted(nodes, key=lambda node: node.name)
+        self.lines = [NodeLine(node, ends_of, now) for node in ordered]
+        self.now = now
+        self._number = {line.name: at for at, line in enumerate(self.lines)}
+        self._versions = [0] * len(self.lines)
+        self._changes: list[int] = []
+        self._best: dict[Any, _Best] = {}
+
+    def named(self, name: str) -> NodeLine:
+        return self.lines[self._number[name]]
+
+    def first_fit(self, need: Room, lasts: timedelta | None) -> Spot | None:
+        """The node on which it fits first, of several the fullest; if none is known, on which it lacks least.
+
+        None: no node could ever hold it.
+        """
+
+        def rank(line: NodeLine) -> Rank | None:
+            if not line.whole.holds(need):
+                return None
+            start = line.earliest(need, lasts)
+            if start == FOREVER:
+                return FOREVER, *line.lacks(need)
+            room = line.room_at(start)
+            return start, room.units, room.cpu_millicores
+
+        found = self.best((need, lasts), rank)
+        return Spot(found[1], found[0][0]) if found else None
+
+    def first_fit_from(self, need: Room, lasts: timedelta | None, not_before: datetime) -> Spot | None:
+        """The same, not before a time."""
+        spot = self.first_fit(need, lasts)
+        if spot is None or spot.start >= not_before:
+            return spot
+        line = min(self.lines, key=lambda line: (line.earliest(need, lasts, not_before), line.name))
+        return Spot(line, line.earliest(need, lasts, not_before))
+
+    def best(self, key: Any, rank: Callable[[NodeLine], Rank | None]) -> tuple[Rank, NodeLine] | None:
+        """The node of the lowest rank, by name among equals. The same key must mean the same rank, and each is either
+        the same still or has told so by `changed`."""
+        if key not in self._best:
+            self._best[key] = _Best(rank, self.lines, self._versions, len(self._changes))
+        best = self._best[key]
+        best.catch_up(self.lines, self._versions, self._changes)
+        if not best.heap:
+            return None
+        ranked, at, _version = best.heap[0]
+        return ranked, self.lines[at]
+
+    def changed(self, line: NodeLine) -> None:
+        at = self._number[line.name]
+        self._versions[at] += 1
+        self._changes.append(at)
+
+    def start(self, need: Room, line: NodeLine, until: datetime) -> None:
+        """A run begins there now."""
+        line.free = line.free - need
+        line.take(need, self.now, until)
+        self.changed(line)
+
+    def reserve(self, line: NodeLine, held: Held) -> None:
+        line.held.append(held)
+        line.take(held.need, held.start, held.until)
+        self.changed(line)
+
+    def free_again(self, line: NodeLine, held: Held) -> None:
+        line.held.remove(held)
+        line.give(held.need, held.start, held.until)
+        self.changed(line)
+
+    def ends_sooner(self, line: NodeLine, run: Run, end: datetime) -> None:
+        line.give(run.takes, end, line.ends[run.claim])
+        line.ends[run.claim] = end
+        self.changed(line)
+
+
+class _Best:
+    """The nodes by rank, where only those that changed are ranked anew."""
+
+    def __init__(
+        self, rank: Callable[[NodeLine], Rank | None], lines: list[NodeLine], versions: list[int], read: int
+    ) -> None:
+        self.rank = rank
+        self.read = read
+        ranked = ((rank(line), at, versions[at]) for at, line in enumerate(lines))
+        self.heap = [(key, at, version) for key, at, version in ranked if key is not None]
+        heapify(self.heap)
+
+    def catch_up(self, lines: list[NodeLine], versions: list[int], changes: list[int]) -> None:
+        for at in set(changes[self.read :]):
+            key = self.rank(lines[at])
+            if key is not None:
+                heappush(self.heap, (key, at, versions[at]))
+        self.read = len(changes)
+        while self.heap and self.heap[0][2] != versions[self.heap[0][1]]:
+            heappop(self.heap)

@@ -1,0 +1,135 @@
+"""One walk along the queue of a pool: each in its turn starts, or is given the earliest time and node that it can have.
+
+What is given to one is taken from those after it, so that nobody is delayed by a later one (conservative backfill).
+A later one starts now where it fits beside all that is kept, or surely ends before. Where nobody knows when a run
+ends, the node on which least is lacking is kept from the first moment at which it might do.
+
+Who waits for a limit of the tenant or of the person keeps nothing of the pool, and holds back those after it that
+need more of the same limit. What no node could ever hold, what is in back-off or out of budget, holds back nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from .order import ordered, within_own
+from .places import Places
+from .reclaim import OWNER_WAITS, Lent, Wanted
+from .shares import Shares, asked_by
+from .standing import backs_off, standing_by
+from .state import Admitted, PoolState, Reason, Run, Waiting
+from .timeline import FOREVER, EndsOf, Held, NodeLine, Nodes, after, known_end
+from .why import limit_full
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """It waits for room, which it has then and there; FOREVER where no end is known that would give it."""
+
+    line: NodeLine
+    start: datetime
+    # Borrowed units are asked back for it.
+    is_reclaimed: bool = False
+
+
+class Walk:
+    def __init__(self, state: PoolState, ends_of: EndsOf = known_end) -> None:
+        def end_of(run: Run) -> datetime | None:
+            """One that was told to give its units back by now is on its way out."""
+            end = ends_of(run)
+            stopped = run.reclaim_at if run.reclaim_at and run.reclaim_at <= state.now else None
+            return min((time for time in (end, stopped) if time), default=None)
+
+        self.state = state
+        self.now = state.now
+        self.standing_by = standing_by(state)
+        self.own = within_own(state, self.standing_by)
+        self.order = ordered(state, self.own, self.standing_by)
+        self.nodes = Nodes(state.nodes, end_of, state.now)
+        self.shares = Shares(state, end_of)
+        self.lent = Lent(state, self.nodes)
+        self.places = Places(state, self.nodes, self.lent)
+        self.admitted: dict[UUID, Admitted] = {}
+        self.reserved: dict[UUID, Reserved] = {}
+        self.limited: dict[UUID, Reason] = {}
+        for claim in self.order:
+            if claim.claim not in self.standing_by:
+                self._turn(claim)
+
+    def _turn(self, claim: Waiting) -> None:
+        limit = self._limit(claim)
+        if limit is not None:
+            self.limited[claim.claim] = limit
+            return
+        place = self.places.take_one(claim)
+        if place is not None:
+            self._start(claim, place.line, place.booking.booking)
+            return
+        spot = self.nodes.first_fit(claim.need, claim.lasts)
+        assert spot is not None  # or it would stand by
+        if spot.start == self.now:
+            self._start(claim, spot.node)
+        else:
+            self._wait_for_room(claim, spot.node, spot.start)
+
+    def _start(self, claim: Waiting, line: NodeLine, booking: UUID | None = None) -> None:
+        kept_from = line.holds_until(claim.need, self.now)
+        until = min(after(self.now, claim.lasts), kept_from)
+        self.nodes.start(claim.need, line, until)
+        self.shares.keep(claim, self.now, until)
+        must_end_at = None if kept_from == FOREVER else kept_from
+        self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
+
+    def _wait_for_room(self, claim: Waiting, line: NodeLine, start: datetime) -> None:
+        is_reclaimed = False
+        if start > self.lent.grace_ends and claim.claim in self.own and claim.need.units:
+            wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
+            got = self.lent.get_back(wanted, claim.claim, OWNER_WAITS)
+            if got is not None:
+                is_reclaimed, line = True, got
+                start = line.earliest(claim.need, claim.lasts)
+        self.reserved[claim.claim] = Reserved(line, start, is_reclaimed)
+        self.keep(claim, line, start)
+
+    def keep(self, claim: Waiting, line: NodeLine, start: datetime) -> None:
+        until = after(start, claim.lasts)
+        if start == FOREVER:
+            start = line.earliest_if_lucky(claim.need)
+        self.nodes.reserve(line, Held(claim.claim, claim.need, start, until))
+        self.shares.keep(claim, start, until)
+
+    def later(self, claim: Waiting) -> datetime | None:
+        """When one that is in back-off or waits for a limit starts after all the others have their place."""
+        not_before = self.now
+        if claim.claim in self.standing_by:
+            if claim.not_before is None or not backs_off(self.state, claim):
+                return None
+            not_before = claim.not_before
+        start = self.shares.earliest(claim, not_before)
+        while start != FOREVER:
+            spot = self.nodes.first_fit_from(claim.need, claim.lasts, start)
+            if spot is None or spot.start == FOREVER:
+                return None
+            start = self.shares.earliest(claim, spot.start)
+            if start == spot.start:
+                self.keep(claim, spot.node, start)
+                return start
+        return None
+
+    def _limit(self, claim: Waiting) -> Reason | None:
+        """Which limit of its tenant or person it waits for, or an earlier one of theirs that does."""
+        asked, until = asked_by(claim), after(self.now, claim.lasts)
+        for share in self.shares.of(claim):
+            full = share.lacks_now(asked)
+            if full is not None:
+                share.closed.add(full)
+                return limit_full(claim, self.state, full, share)
+        for share in self.shares.of(claim):
+            promised = share.promised(asked, until)
+            if promised is not None:
+                share.closed.add(promised)
+                is_person = share.user is not None
+                return Reason("behind_own_request") if is_person else Reason("behind_own_tenant")
+        return None

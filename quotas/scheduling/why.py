@@ -1,0 +1,126 @@
+"""What is in the way of a claim, as a code with figures; the words are in `quotas/reasons.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from .shares import NAMES, Share, asked_by
+from .state import PersonUse, PoolState, Reason, Room, TenantQuota, Waiting, as_gpus
+
+AMOUNTS: tuple[tuple[str, Callable[[Room], int]], ...] = (
+    ("cpu", attrgetter("cpu_millicores")),
+    ("memory", attrgetter("memory_mib")),
+)
+NOTHING_HELD = PersonUse()
+
+
+def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | None:
+    """Why the tenant's own limits can never let this start, however long it waits."""
+    limit = quota.limit_units
+    if limit == 0 and claim.need.units:
+        return Reason("no_quota")
+    gpus = as_gpus(claim.need.units, units_per_gpu)
+    if limit is not None and claim.need.units > limit:
+        return Reason("above_quota", {"gpus": gpus, "limit_gpus": as_gpus(limit, units_per_gpu)})
+    for name, asked, most in (
+        ("cpu", claim.need.cpu_millicores, quota.limits.cpu_millicores),
+        ("memory", claim.need.memory_mib, quota.limits.memory_mib),
+        ("workspaces", int(claim.is_workspace), quota.limits.workspaces),
+    ):
+        if most is not None and asked > most:
+            return Reason(f"above_{name}_limit", {"asked": asked, "limit": most})
+    person = quota.people.get(claim.user, NOTHING_HELD)
+    if person.most_gpus is not None and claim.need.units > person.most_gpus * units_per_gpu:
+        return Reason("above_person_gpus", {"gpus": gpus, "limit_gpus": person.most_gpus})
+    if claim.is_workspace and person.most_workspaces == 0:
+        return Reason("above_person_workspaces", {"limit": 0})
+    return None
+
+
+def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> Reason:
+    """Its tenant, or its person in it, holds too much of the limit of this number for it to start now."""
+    quota, per_gpu, name = state.tenants[claim.tenant], state.units_per_gpu, NAMES[number]
+    gpus = {"gpus": as_gpus(claim.need.units, per_gpu)}
+    if share.user is not None:
+        person = quota.people[share.user]
+        if name == "workspaces":
+            return Reason("person_workspaces_full", {"limit": person.most_workspaces})
+        held = (person.most_gpus or 0) * per_gpu - share.left(number)
+        limits = {"used_gpus": as_gpus(held, per_gpu), "limit_gpus": person.most_gpus}
+        return Reason("person_gpus_full", gpus | limits)
+    if name != "gpus":
+        limit = (quota.limits.cpu_millicores, quota.limits.memory_mib, quota.limits.workspaces)[
+            number - 1
+        ] or 0
+        together = limit - share.left(number) + asked_by(claim)[number]
+        return Reason(f"{name}_limit_full", {"together": together, "limit": limit})
+    most, own = quota.limit_units or 0, quota.nominal_units
+    used = as_gpus(most - share.left(number), per_gpu)
+    data = gpus | {"used_gpus": used, "limit_gpus": as_gpus(most, per_gpu)}
+    if own is None or own >= most:
+        return Reason("quota_full", data)
+    return Reason("borrow_limit", {**data, "own_gpus": as_gpus(own, per_gpu)})
+
+
+def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
+    """What is lacking now, where some node would do once others have ended."""
+    lacking = _first_lacking(rooms, need)
+    gpus = as_gpus(need.units, units_per_gpu)
+    if lacking.name == "cards":
+        free_mib = sum(card.memory_mib for room in rooms for card in room.cards)
+        data = {"cards": lacking.asked, "free_cards": lacking.most, "free_memory_mib": free_mib}
+        return Reason("no_free_cards", data | _of_card(need))
+    if lacking.name != "gpus":
+        return Reason(f"no_free_{lacking.name}", {"asked": lacking.asked, "free": lacking.most})
+    free = [room.units for room in rooms if room.units > 0]
+    told = {"gpus": gpus, "free_gpus": as_gpus(sum(free), units_per_gpu)}
+    if sum(free) < need.units:
+        return Reason("no_free_gpus", told)
+    largest = as_gpus(lacking.most, units_per_gpu)
+    return Reason("fragmented", {**told, "largest_free_gpus": largest, "nodes": len(free)})
+
+
+def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason | None:
+    """Why none of these nodes could hold it even then; None when one could."""
+    if any(room.holds(need) for room in rooms):
+        return None
+    lacking = _first_lacking(rooms, need)
+    if lacking.name == "cards":
+        return Reason(
+            "no_node_has_cards", {"cards": lacking.asked, "largest_cards": lacking.most, **_of_card(need)}
+        )
+    if lacking.name != "gpus":
+        return Reason(f"no_node_has_{lacking.name}", {"asked": lacking.asked, "largest": lacking.most})
+    return Reason(
+        "no_node_has_gpus",
+        {"gpus": as_gpus(need.units, units_per_gpu), "largest_gpus": as_gpus(lacking.most, units_per_gpu)},
+    )
+
+
+def _of_card(need: Room) -> dict[str, int]:
+    return {"card_memory_mib": need.cards[0].memory_mib, "card_cores": need.cards[0].cores_percent}
+
+
+@dataclass(frozen=True)
+class _Lacking:
+    name: str
+    asked: int
+    most: int
+
+
+def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
+    """Of GPUs, CPU, memory and pods the first that no node has together with those before it."""
+    gpus: Callable[[Room], int] = attrgetter("units")
+    name, asked = "gpus", need.units
+    if need.cards:
+        name, asked = "cards", len(need.cards)
+        gpus = lambda room: sum(card.holds(need.cards[0]) for card in room.cards)  # noqa: E731
+    steps = ((name, asked, gpus), *((name, amount(need), amount) for name, amount in AMOUNTS))
+    for name, asked, amount in steps:
+        enough = [room for room in rooms if amount(room) >= asked]
+        if not enough:
+            return _Lacking(name, asked, max(max((amount(room) for room in rooms), default=0), 0))
+        rooms = enough
+    return _Lacking("pods", need.pods, 0)
