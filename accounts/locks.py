@@ -2,11 +2,12 @@
 
 The order between kinds, for whatever is done in one transaction:
 
-1. the row of a request's key or form (it is new: who comes with the same one waits)
-2. people, then their tenants, then what is theirs: memberships, keys, tokens, kept answers
-3. clusters' admission locks (`quotas.admission.lock`), tenants' limits
-4. claims and workspaces: several at once only under the cluster's lock, or all of them in one step as `locked` does
-5. what nobody waits with: findings, notices, tasks, lines of the trail
+1. what lets in one at a time: the new row of a request's key or form, signing on, changes of shares
+2. people, then tenants; what one change needs of both, before it changes the first
+3. clusters' admission locks (`quotas.admission.lock`), all of them at once; tenants' limits
+4. what belongs to people and tenants: memberships, keys, tokens, kept answers
+5. claims and workspaces: under the cluster's lock, or all that are needed in one step as `locked` does
+6. what nobody holds and then waits: findings, notices, tasks, lines of the trail
 
 Within a kind rows are locked by key. And never harder than a change needs: PostgreSQL looks after a foreign key when
 the transaction commits, by a lock that a plain FOR UPDATE keeps out. A line of the trail, which points to its person,

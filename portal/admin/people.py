@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts import members, passwords
 from accounts.admin.recorded import ReadOnlyInline, RecordedPage, changes_of
+from accounts.locks import locked
 from accounts.models import APIToken, SSHKey, User
 from accounts.rest.actors import actor_of
 from portal.admin import members as membership_rows
@@ -204,6 +205,9 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Active or not, admin or not: by the use cases, and only where this form changed it."""
+        actor = actor_of(request)
+        # Both, as members.py does, before one of them is changed.
+        list(locked(User.objects.filter(pk__in={actor.user.pk, obj.pk})))
         before = User.objects.filter(pk=obj.pk).values(*ACCESS).first() or NEW
         wanted = {name: getattr(obj, name) if name in form.changed_data else before[name] for name in ACCESS}
         obj.is_active, obj.is_staff = before["is_active"], before["is_staff"]
@@ -213,7 +217,6 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=fields if change else None)
         if not change or fields:
             self.record(request, obj, "change" if change else "create", changes)
-        actor = actor_of(request)
         if wanted["is_active"] != obj.is_active:
             members.set_active(actor, obj, active=wanted["is_active"])
         if wanted["is_staff"] != obj.is_staff:

@@ -14,15 +14,19 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from accounts import audit, signals, ssh_keys
+from accounts.access import Actor
 from accounts.locks import locked
-from accounts.models import SSHKey
+from accounts.models import SSHKey, User
 from accounts.notices import inbox
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
+from clusters.models import Cluster
 from portal.environment import BASE_DIR
 from quotas import admission, passes
+from quotas.admin import shared as shares
+from quotas.admin.pools import ClosePools
 from quotas.models import Pool
-from tests.accounts.people import KEY
+from tests.accounts.people import KEY, browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from workspaces import people, tasks
@@ -138,6 +142,56 @@ def test_a_worker_begins_while_pools_are_marked(cast: Cast, beside: Beside) -> N
             beginning = beside(passes.on_worker_began)
             Pool.objects.select_for_update(nowait=True).get(pk=other.pk)
         beginning.result()
+
+
+def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, beside: Beside) -> None:
+    """Whatever order their lists have."""
+    clusters = sorted([cast.cluster, Cluster.objects.create(slug="other", name="Other")], key=lambda c: c.pk)
+    pools = [
+        Pool.objects.create(slug=slug, name=slug, cluster=cluster)
+        for slug, cluster in zip(("0-last", "1-first"), reversed(clusters), strict=True)
+    ]
+    seen = [effect.digest for effect in ClosePools().effects(cast.admin, pools)]
+    form = {
+        "action": "close",
+        "_selected_action": [pool.pk for pool in pools],
+        "confirmed": "1",
+        "seen": seen,
+    }
+    client = browser(cast.admin)
+    with transaction.atomic():
+        admission.lock(clusters[0].pk)
+        closing = beside(lambda: client.post("/admin/quotas/pool/", form))
+        admission.lock(clusters[1].pk)
+    closing.result()
+    assert not Pool.objects.filter(pk__in=[pool.pk for pool in pools], is_open=True).exists()
+
+
+def test_of_two_admins_who_change_shares_the_second_waits(cast: Cast, beside: Beside) -> None:
+    client = browser(cast.admin)
+    with transaction.atomic():
+        shares.one_at_a_time()
+        saving = beside(lambda: client.post("/admin/quotas/quota/", {}))
+        assert not saving.done()
+    saving.result()
+
+
+def test_two_admins_change_each_others_page(cast: Cast, beside: Beside) -> None:
+    boss = Actor(User.objects.create_user("boss", is_staff=True))
+    first, last = sorted([boss, cast.admin], key=lambda actor: actor.user.pk)
+    person = last.user
+    form = {"username": person.username, "first_name": "New", "language": "en", "is_active": "on"}
+    form |= {"initial-is_active": "True", "initial-is_staff": "True"}
+    parts = ("memberships", "workspaces", "tokens", "ssh_keys")
+    form |= {f"{part}-{count}_FORMS": "0" for part in parts for count in ("TOTAL", "INITIAL")}
+    client = browser(first)
+    with transaction.atomic():
+        locked(User.objects.filter(pk=first.user.pk)).get()
+        changing_the_last = beside(lambda: client.post(f"/admin/accounts/user/{person.pk}/change/", form))
+        locked(User.objects.filter(pk=person.pk)).get()
+    assert changing_the_last.result().status_code == 302
+    person.refresh_from_db()
+    assert (person.first_name, person.is_staff) == ("New", False)
 
 
 def test_rows_are_locked_in_one_place() -> None:
