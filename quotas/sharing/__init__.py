@@ -9,6 +9,7 @@ from __future__ import annotations
 from quotas.models import Pool, Sharing
 
 from .exclusive import Exclusive
+from .found import Found, found_on
 from .gpu_manager import GpuManager
 from .hami import Hami
 from .mig import Mig
@@ -17,7 +18,7 @@ from .no_gpus import NoGpus
 from .strategy import Offer, PodParts, Portion, Strategy
 from .time_slicing import TimeSlicing
 
-__all__ = ["STRATEGIES", "Offer", "PodParts", "Portion", "Strategy", "of", "pod"]
+__all__ = ["STRATEGIES", "Found", "Offer", "PodParts", "Portion", "Strategy", "found_on", "of", "pod"]
 
 STRATEGIES: dict[Sharing, Strategy] = {
     Sharing.EXCLUSIVE: Exclusive(),
