@@ -1,0 +1,13 @@
+"""Writes the golden manifests anew."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+django.setup()
+
+from tests.workspaces.shared_manifests import CASES, manifest, path  # noqa: E402
+
+for name in CASES:
+    path(name).write_text(manifest(name))
