@@ -14,15 +14,27 @@ class WorkspacesConfig(AppConfig):
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.models import Cluster
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
-        from quotas.signals import claim_admitted, claim_released, claim_to_stop, claim_waits, name_holders
+        from quotas.signals import (
+            claim_admitted,
+            claim_reclaimed,
+            claim_released,
+            claim_spared,
+            claim_to_stop,
+            claim_waits,
+            name_holders,
+            standing_changed,
+        )
 
         from . import measures, notices, receivers, runs
         from .models import Event
 
         claim_admitted.connect(runs.on_admitted)
         claim_waits.connect(runs.on_waits)
+        standing_changed.connect(runs.on_standing_changed)
         claim_released.connect(runs.on_released)
         claim_to_stop.connect(runs.on_to_stop)
+        claim_reclaimed.connect(runs.on_reclaimed)
+        claim_spared.connect(runs.on_spared)
         name_holders.connect(receivers.on_name_holders)
         objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)

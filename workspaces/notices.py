@@ -24,6 +24,8 @@ from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.telling import tell
 from accounts.notices.words import Words
+from quotas import reclaim
+from quotas.reclaim import Asked
 
 from . import access, story
 from .models import Event, Phase, Workspace
@@ -40,13 +42,20 @@ class Told(NamedTuple):
     title: Promise
 
 
+GIVES_BACK = gettext_lazy("“%(name)s” has to give its GPUs back soon")
+ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 TOLD: dict[str, Told] = {
     "ready": Told(Kind.READY, gettext_lazy("“%(name)s” is ready")),
     "given_up": Told(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
     "refused_again": Told(Kind.FAILED, gettext_lazy("“%(name)s” cannot start again")),
     "stop_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped by %(by)s")),
     "delete_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was deleted by %(by)s")),
-    "claim_to_stop": Told(Kind.STOPPED, gettext_lazy("“%(name)s” has to give its GPUs back")),
+    "given_back": Told(Kind.STOPPED, gettext_lazy("“%(name)s” gives its GPUs back")),
+    "stopped_by_budget_spent": Told(
+        Kind.STOPPED, gettext_lazy("“%(name)s” stopped: its GPU-hours are spent")
+    ),
+    **dict.fromkeys(ASKED_BACK, Told(Kind.STOPS_SOON, GIVES_BACK)),
+    "spared": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: its GPUs are not needed elsewhere")),
     "interrupted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
     "container_restarted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
     "stopped_by_lifetime": Told(Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")),
@@ -79,6 +88,8 @@ def _about(event: Event) -> dict[str, Any]:
         about["cause"] = event.workspace.failure
     if event.code == "stops_soon" and event.workspace.stops_at is not None:
         about["stops_at"] = event.workspace.stops_at.isoformat()
+    if event.code in ASKED_BACK:
+        about["stops_at"] = event.data["at"]
     return about
 
 
@@ -98,14 +109,15 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     ids = {notice.subject_id for notice in notices}
     seen = access.visible(Actor(user)).filter(owner=user, pk__in=ids).select_related("tenant")
     workspaces = {workspace.pk: workspace for workspace in seen}
+    asked = reclaim.asked(workspace.run for workspace in workspaces.values())
     return {
-        notice.pk: _words(notice, workspaces[notice.subject_id])
+        notice.pk: _words(notice, workspaces[notice.subject_id], asked)
         for notice in notices
         if notice.subject_id in workspaces and notice.data["code"] in TOLD
     }
 
 
-def _words(notice: Notice, workspace: Workspace) -> Words:
+def _words(notice: Notice, workspace: Workspace, asked: Mapping[UUID | None, Asked]) -> Words:
     code, data = notice.data["code"], notice.data["data"]
     cause = notice.data.get("cause") or notice.data
     return Words(
@@ -114,7 +126,7 @@ def _words(notice: Notice, workspace: Workspace) -> Words:
         hint=story.hint(cause["code"], cause["data"]),
         path=reverse("workspace", args=[workspace.pk]),
         action=_("Open its page"),
-        is_past=_is_past(notice, workspace),
+        is_past=_is_past(notice, workspace, asked.get(workspace.run)),
     )
 
 
@@ -126,6 +138,10 @@ def _text(notice: Notice, workspace: Workspace) -> str:
         }
     if stops_at := _stops_at(notice):
         at = date_format(timezone.localtime(stops_at), "H:i T")
+        if notice.data["code"] in ASKED_BACK:
+            return _(
+                "Its GPUs are borrowed, and whoever owns or booked them needs them: it stops at %(time)s."
+            ) % {"time": at}
         return _("Its lifetime is over at %(time)s: it stops then. Files are kept.") % {"time": at}
     return ""
 
@@ -134,11 +150,13 @@ def _stops_at(notice: Notice) -> datetime | None:
     return datetime.fromisoformat(notice.data["stops_at"]) if "stops_at" in notice.data else None
 
 
-def _is_past(notice: Notice, workspace: Workspace) -> bool:
+def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     """Nobody is called to what is not ready any more, was stopped already, or was given more time."""
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
-    if notice.kind == Kind.STOPS_SOON:
-        stops_at = _stops_at(notice)
-        return stops_at is None or workspace.stops_at != stops_at or timezone.now() > stops_at
-    return False
+    stops_at = _stops_at(notice)
+    if stops_at is None:
+        return False
+    is_back = notice.data["code"] in ASKED_BACK
+    stops_now = (asked and asked.at) if is_back else workspace.stops_at
+    return stops_now != stops_at or timezone.now() > stops_at

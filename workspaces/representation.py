@@ -18,7 +18,9 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor
 from accounts.secrets import decrypt
 from clusters.models import Cluster, Installation
+from quotas import reasons, reclaim
 from quotas.queries import Queue, queues_of
+from quotas.reclaim import Asked
 
 from . import ssh_config, story
 from .access import is_own
@@ -57,16 +59,21 @@ def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]
 
 def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], Json]:
     """The JSON of any of these for anybody, without further queries."""
+    workspaces = list(workspaces)
     queues = queues_of(workspace.run for workspace in workspaces if workspace.run)
+    asked = reclaim.asked(workspace.run for workspace in workspaces)
     jump = known_jump()
 
     def describe(workspace: Workspace, actor: Actor) -> Json:
-        return _workspace_json(workspace, actor, queues.get(workspace.run) if workspace.run else None, jump)
+        queue = queues.get(workspace.run) if workspace.run else None
+        return _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
 
     return describe
 
 
-def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jump: Jump | None) -> Json:
+def _workspace_json(
+    workspace: Workspace, actor: Actor, queue: Queue | None, asked: Asked | None, jump: Jump | None
+) -> Json:
     own = is_own(actor, workspace)
     return {
         "id": str(workspace.pk),
@@ -103,6 +110,7 @@ def _workspace_json(workspace: Workspace, actor: Actor, queue: Queue | None, jum
         "ready_at": moment(workspace.ready_at),
         "deleted_at": moment(workspace.deleted_at),
         "stops_at": moment(workspace.stops_at),
+        "reclaim": reclaim_json(asked) if asked else None,
         "max_runtime_minutes": workspace.max_runtime_minutes,
         "notify": workspace.notify,
         "restart_needed": workspace.next_size is not None,
@@ -152,6 +160,16 @@ def next_size_json(workspace: Workspace) -> Json | None:
 def queue_json(queue: Queue) -> Json:
     """The queue's answer with its times as text."""
     return {**queue, "estimated_start": moment(queue["estimated_start"])}
+
+
+def reclaim_json(asked: Asked) -> Json:
+    """When its GPUs are to be given back, and why."""
+    return {
+        "at": moment(asked.at),
+        "code": asked.code,
+        "message": reasons.sentence(asked.code, {}),
+        "hint": reasons.hint(asked.code, {}),
+    }
 
 
 def failure_json(failure: Json | None) -> Json | None:

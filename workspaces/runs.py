@@ -5,12 +5,16 @@ Lock order everywhere: the cluster's admission lock first, then the workspace's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
+from math import ceil
+from typing import Any
 
 from django.utils import timezone
 
 from quotas import admission
 from quotas.models import Claim
+from quotas.reclaim import ASKED_BACK
 
 from . import tasks
 from .live import announce, changing
@@ -85,16 +89,47 @@ def on_waits(*, claim: Claim, **_: object) -> None:
             announce(workspace)
 
 
+def on_standing_changed(*, claims: Iterable[Claim], **_: object) -> None:
+    """Their places or forecasts became others: pages that show them are told, and read them from the claims."""
+    runs = {claim.pk for claim in claims if claim.holder_kind == Claim.Holder.WORKSPACE}
+    for workspace in Workspace.objects.filter(run__in=runs).order_by("pk"):
+        announce(workspace)
+
+
 def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
-    """The claim must give its units back: a stop that keeps files."""
+    """The claim must give its units back. Files stay; asked back, it waits in front of the queue to go on."""
     if claim.holder_kind != Claim.Holder.WORKSPACE:
         return
     with changing(claim.holder_id) as workspace:
-        if workspace.run == claim.pk and not workspace.ending:
-            workspace.desired = Desired.STOPPED
-            end(workspace, Ending.STOP)
-            tell(workspace, "claim_to_stop", level=Event.Level.WARNING, cause=code)
+        if workspace.run != claim.pk or workspace.ending:
+            return
+        if code == ASKED_BACK:
+            tell(workspace, "given_back", level=Event.Level.WARNING)
+            end(workspace, Ending.RECLAIM)
+        else:
+            tell(workspace, f"stopped_by_{code}", level=Event.Level.WARNING)
+            stop(workspace)
     tasks.mark([claim.holder_id])
+
+
+def on_reclaimed(*, claim: Claim, **_: object) -> None:
+    """Its GPUs are asked back: it goes on until then."""
+    if claim.holder_kind == Claim.Holder.WORKSPACE and claim.reclaim_at is not None:
+        minutes = ceil((claim.reclaim_at - timezone.now()).total_seconds() / 60)
+        at = claim.reclaim_at.isoformat()
+        _tell_of_run(claim, f"asked_back_{claim.reclaim_code}", Event.Level.WARNING, minutes=minutes, at=at)
+
+
+def on_spared(*, claim: Claim, **_: object) -> None:
+    """It may stay after all."""
+    if claim.holder_kind == Claim.Holder.WORKSPACE:
+        _tell_of_run(claim, "spared", Event.Level.INFO)
+
+
+def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
+    with changing(claim.holder_id) as workspace:
+        if workspace.run == claim.pk and not workspace.ending:
+            tell(workspace, code, level=level, **data)
 
 
 def on_released(*, claim: Claim, **_: object) -> None:
@@ -133,6 +168,7 @@ PHASE_WHILE = {
     Ending.RESTART: Phase.STOPPING,
     Ending.INTERRUPTED: Phase.STARTING,
     Ending.REQUEUE: Phase.WAITING,
+    Ending.RECLAIM: Phase.STOPPING,
     Ending.FAILED: Phase.FAILED,
     Ending.DELETE: Phase.DELETING,
 }
@@ -141,6 +177,7 @@ MESSAGE_WHILE = {
     Ending.RESTART: "restarting",
     Ending.INTERRUPTED: "restarting",
     Ending.REQUEUE: "sent_back",
+    Ending.RECLAIM: "giving_back",
     Ending.DELETE: "deleting",
 }
 

@@ -12,12 +12,13 @@ from rest_framework import serializers
 
 from accounts.errors import NotYet
 from accounts.rest.serializers import StrictSerializer
+from quotas.needs import GpuAsked
 
 from .changes import Change, Lifetime
 from .launch import ENV_NAME, LaunchSpec
 from .lifetime import LONGEST_MINUTES
 from .models import Desired, Event, Image, Phase, Step, Workspace
-from .sizing import GpuAsked, Size, SizeAsked
+from .sizing import Size, SizeAsked
 
 LARGEST_MIB = 16 * 1024 * 1024
 # In the contract, not built yet: taken when empty, answered 501 when not.
@@ -221,6 +222,10 @@ class FailureShape(ReasonShape):
     post_mortem = serializers.JSONField(allow_null=True)
 
 
+class ReclaimShape(ReasonShape):
+    at = serializers.DateTimeField()
+
+
 class IdleShape(serializers.Serializer[Any]):
     since = serializers.DateTimeField(allow_null=True)
     stops_at = serializers.DateTimeField(allow_null=True)
@@ -267,6 +272,9 @@ class WorkspaceShape(serializers.Serializer[Any]):
     deleted_at = serializers.DateTimeField(allow_null=True)
     stops_at = serializers.DateTimeField(
         allow_null=True, help_text="When its lifetime ends; null: no end is set."
+    )
+    reclaim = ReclaimShape(
+        allow_null=True, help_text="Its GPUs are borrowed and asked back: when it stops, and why."
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()

@@ -26,6 +26,7 @@ LINES: dict[str, Line] = {
     # The ten steps, told when each is done.
     "requested": Line(_("You asked for “%(name)s”: %(size)s.")),
     "restart_requested": Line(_("“%(name)s” starts anew, on what it already holds.")),
+    "waits_again": Line(_("“%(name)s” waits in front of the queue, to go on: %(size)s.")),
     "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
     "disk_done": Line(_("Storage is there.")),
     "container_done": Line(_("The cluster accepted the container.")),
@@ -151,7 +152,25 @@ LINES: dict[str, Line] = {
     "handed_back": Line(
         _("%(by)s handed it back, with the storage that was kept."), _("Start it when you need it.")
     ),
-    "claim_to_stop": Line(_("It has to give its GPUs back (%(cause)s). Files are kept.")),
+    # Borrowed GPUs that are asked back, and a budget that is spent.
+    "asked_back_owner_waits": Line(
+        _("It runs on borrowed GPUs, and a tenant that owns them needs them: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+    ),
+    "asked_back_booking_begins": Line(
+        _("It runs on borrowed GPUs, which somebody has booked: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+    ),
+    "spared": Line(_("Its GPUs are not needed elsewhere after all: it goes on.")),
+    "given_back": Line(
+        _("It gives its borrowed GPUs back. Files are kept."),
+        _("It waits in front of the queue, and goes on by itself as soon as GPUs are free."),
+    ),
+    "giving_back": Line(_("Giving its GPUs back. Files are kept.")),
+    "stopped_by_budget_spent": Line(
+        _("The GPU-hours of this month are spent, so it stops. Files are kept."),
+        _("Start it again once an admin has added hours, or in the next month."),
+    ),
 }
 
 

@@ -107,6 +107,7 @@ def finish(workspace: Workspace) -> None:
             ending, row.ending = Ending(row.ending), ""
             wanted = row.desired
             keeps_units = ending == Ending.INTERRUPTED or (ending == Ending.RESTART and row.next_size is None)
+            gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
         if wanted == Desired.DELETED:
             _release(claim, ending)
             _become_deleted(workspace)
@@ -115,11 +116,18 @@ def finish(workspace: Workspace) -> None:
             _become_stopped(workspace, ending)
         elif ending == Ending.REQUEUE and claim is not None:
             _send_back(workspace, claim)
+        elif gives_back and claim is not None:
+            _wait_again(workspace, admission.give_back(claim))
         elif keeps_units and claim is not None:
             admission.renew(claim)  # its signal begins the next run
         else:
             _release(claim, ending)
             _ask_again(workspace)
+
+
+def is_due(claim: Claim) -> bool:
+    """Its GPUs were asked back, and it is time."""
+    return claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
 
 
 def why(workspace: Workspace) -> tuple[object, ...]:
@@ -173,3 +181,8 @@ def _send_back(workspace: Workspace, claim: Claim) -> None:
     successor = admission.send_back(claim, why["code"], why["data"])
     with changing(workspace.pk) as row:
         runs.begin(row, successor, "requested")
+
+
+def _wait_again(workspace: Workspace, successor: Claim) -> None:
+    with changing(workspace.pk) as row:
+        runs.begin(row, successor, "waits_again")

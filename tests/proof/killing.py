@@ -63,11 +63,12 @@ import sys
 from django.db import transaction
 from quotas import admission, signals
 from quotas.models import Claim
+from quotas.reclaim import ASKED_BACK
 for line in sys.stdin:
     with transaction.atomic():
         claim = Claim.objects.select_related("pool").get(pk=line.strip())
         admission.lock(claim.pool.cluster_id)
-        signals.claim_to_stop.send(sender=Claim, claim=claim, code="reclaimed")
+        signals.claim_to_stop.send(sender=Claim, claim=claim, code=ASKED_BACK)
 """
 Row = dict[str, Any]
 

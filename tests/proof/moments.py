@@ -139,7 +139,7 @@ OPERATIONS = (
         ),
     ),
     Operation("failed start", "failed", "nothing", (*around("given_up"), *POD_GOES, *around("released"))),
-    Operation("reclaim", "stopped", "ready", (Told("claim_to_stop", None), *POD_GOES, *around("stopped"))),
+    Operation("reclaim", "ready", "ready", (Told("given_back", None), *POD_GOES, *around("waits_again"))),
 )
 
 

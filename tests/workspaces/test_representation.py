@@ -84,6 +84,7 @@ def test_a_ready_one_as_its_own_person_sees_it(cast: Cast) -> None:
         "node": "gpu-1",
         "deleted_at": None,
         "stops_at": None,
+        "reclaim": None,
         "max_runtime_minutes": None,
         "notify": True,
         "restart_needed": False,
@@ -157,7 +158,7 @@ def test_a_list_takes_as_many_queries_for_thirty_as_for_one(
 ) -> None:
     for number in range(30):
         make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         assert len(workspaces_json(with_related(Workspace.objects.all()), cast.bob)) == 30
 
 

@@ -135,7 +135,7 @@ WISHES = {
     "delete": "deleted",
 }
 # Lines of the story that say why something is not as its person last wished.
-WHY_NOT = {"given_up", "claim_to_stop", "stopped_by_lifetime", "refused_again"}
+WHY_NOT = {"given_up", "stopped_by_budget_spent", "stopped_by_lifetime", "refused_again"}
 
 
 def unfulfilled(found: Records) -> Iterator[str]:
@@ -349,7 +349,7 @@ def untold(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> It
 
 def disagreements(claim: Claim, story: Sequence[Event]) -> Iterator[str]:
     codes = {event.code for event in story}
-    if not codes & {"requested", "restart_requested"}:
+    if not codes & {"requested", "restart_requested", "waits_again"}:
         yield "it is not told as a run"
     # One that was ended before it was let in is not told as let in.
     if (claim.admitted_at is not None) != ("admitted" in codes) and not codes & ENDED_EARLY:
@@ -366,7 +366,7 @@ def is_told_with_release(at: datetime, claim: Claim) -> bool:
     return released is not None and released <= at <= released + LONGEST_TRANSACTION
 
 
-ENDED_EARLY = {"stop_requested", "delete_requested", "claim_to_stop", "stopped_by_lifetime"}
+ENDED_EARLY = {"stop_requested", "delete_requested", "stopped_by_budget_spent", "stopped_by_lifetime"}
 STEPS_OF_A_RUN = {
     "admitted", "disk_done", "container_done", "scheduled_done", "image_done",
     "mounts_done", "started_done", "endpoint_done", "ready",
