@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -165,6 +166,23 @@ def seen_by(actor: Actor, tenants: Iterable[Tenant]) -> dict[UUID, list[Standing
     for standing in sorted(standings(rows, timezone.now()), key=lambda one: one.budget.user_id is not None):
         found.setdefault(standing.budget.tenant_id, []).append(standing)
     return found
+
+
+def fullest_first(standing: Standing) -> tuple[bool, Fraction]:
+    return not standing.is_spent, -standing.spent / (standing.limit or 1)
+
+
+def for_people(standing: Standing) -> dict[str, Any]:
+    """What a meter of it says."""
+    return {
+        "tenant": standing.budget.tenant,
+        "user": standing.budget.user,
+        "spent": rounded(standing.spent),
+        "limit": rounded(standing.limit),
+        "is_spent": standing.is_spent,
+        "ends_at": standing.ends_at if standing.is_spent else None,
+        "next_month": next_month(standing.month),
+    }
 
 
 # --- More of it

@@ -1,9 +1,13 @@
 from django.urls import path
 
-from quotas import api
+from quotas import api, api_bookings, api_usage
 
 urlpatterns = [
     path("pools/", api.PoolList.as_view(), name="pools"),
     path("flavors/", api.FlavorList.as_view(), name="flavors"),
     path("quotas/", api.QuotaList.as_view(), name="quotas"),
+    path("bookings/", api_bookings.BookingsView.as_view(), name="bookings"),
+    path("bookings/<uuid:id>/", api_bookings.BookingView.as_view(), name="booking"),
+    path("budgets/", api_usage.BudgetList.as_view(), name="budgets"),
+    path("usage/", api_usage.Usage.as_view(), name="usage"),
 ]

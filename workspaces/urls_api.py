@@ -38,7 +38,6 @@ urlpatterns = [
     path("volumes/<uuid:id>/snapshot/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-snapshot"),
     path("volumes/<uuid:id>/clone/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-clone"),
     path("volumes/<uuid:id>/restore/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-restore"),
-    path("usage/", not_yet("GET"), name="usage"),
     path("agent/samples/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-samples"),
     path("agent/health/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-health"),
     path("alerts/", not_yet("GET"), name="alerts"),

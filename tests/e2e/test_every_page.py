@@ -54,6 +54,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
+    "usage/": [("alice", "/usage/"), ("victor", "/usage/?group_by=user")],
     "workspaces/<uuid:id>/": [("bob", f"/workspaces/{{{phase}}}/") for phase in Phase],
     "workspaces/<uuid:id>/delete/": [("bob", "/workspaces/{ready}/delete/")],
     "workspaces/<uuid:id>/logs/": [("bob", "/workspaces/{ready}/logs/")],

@@ -330,7 +330,6 @@ def test_a_log_gives_its_place_back(cast: Cast, container: Container) -> None:
     [
         ("GET", "jobs/"),
         ("GET", "volumes/"),
-        ("GET", "usage/"),
         ("GET", "alerts/"),
     ],
 )
