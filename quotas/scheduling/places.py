@@ -44,12 +44,12 @@ class Places:
                 continue
             if claim.need.units > place.booking.units_each:
                 continue
-            self.nodes.free_again(place.line, place.held)
+            self.nodes.let_go(place.line, place.held)
             until = min(after(self.now, claim.lasts), place.booking.ends_at)
             if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
                 self._places.remove(place)
                 return place
-            self.nodes.reserve(place.line, place.held)
+            self.nodes.hold(place.line, place.held)
         return None
 
     def _keep(self, booking: Booked, need: Room) -> None:
@@ -72,7 +72,7 @@ class Places:
             wanted = Wanted(need, lasts, start, spares=booking.tenant)
             line = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS) or line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
-        self.nodes.reserve(line, held)
+        self.nodes.hold(line, held)
         self._places.append(Place(booking, line, held))
 
 

@@ -62,8 +62,8 @@ class Lent:
         if found is None:
             return None
         line, chosen = found
+        self.nodes.end_sooner(line, {run.claim: self._end_of(run) for run in chosen})
         for run in chosen:
-            self.nodes.ends_sooner(line, run, self._end_of(run))
             self.over[run.tenant] -= run.takes.units
             self.kept.add(run.claim)
             if run.claim not in self.asked:
@@ -153,9 +153,7 @@ class Lent:
         free = line.room_at(by).units + sum(run.takes.units for run in chosen)
         if not wanted.need.cards and free < wanted.need.units:
             return False
-        trial = line.trial()
-        for run in chosen:
-            trial.give(run.takes, self._end_of(run), trial.ends[run.claim])
+        trial = line.with_ends({run.claim: self._end_of(run) for run in chosen})
         return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= by
 
     def _end_of(self, run: Run) -> datetime:

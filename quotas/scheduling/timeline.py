@@ -8,7 +8,7 @@ thousands is decided in a blink.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -56,22 +56,28 @@ class NodeLine:
         self.name = node.name
         self.whole = node.without_ours
         self.runs = node.runs
-        self.held: list[Held] = []
-        # What is free as it stands, whatever is reserved for later.
+        self.now = now
+        self._free_before = node.free
+        # What is free as it stands, whatever is kept for later.
         self.free = node.free
-        self.ends: dict[UUID, datetime] = {}
-        self.times = [now]
-        self.rooms = [node.free]
-        for run in node.runs:
-            end = ends_of(run)
-            self.ends[run.claim] = FOREVER if end is None else still_to_come(end, now)
-        for run in sorted(node.runs, key=lambda run: (self.ends[run.claim], run.claim)):
+        self.started: list[Held] = []
+        self.held: list[Held] = []
+        ends = ((run.claim, ends_of(run)) for run in node.runs)
+        self.ends = {claim: FOREVER if end is None else still_to_come(end, now) for claim, end in ends}
+        self.build()
+        # What is taken without a known end: those runs, and pods that are still going away.
+        self.endless = self.whole - self.rooms[-1]
+
+    def build(self) -> None:
+        """The steps as the runs' ends and what is held make them."""
+        self.times, self.rooms = [self.now], [self._free_before]
+        for run in sorted(self.runs, key=lambda run: (self.ends[run.claim], run.claim)):
             end = self.ends[run.claim]
             if end != FOREVER:
                 self._step_at(end)
                 self.rooms[-1] = self.rooms[-1].with_back(run.takes, self.whole)
-        # What is taken without a known end: those runs, and pods that are still going away.
-        self.endless = self.whole - self.rooms[-1]
+        for held in self.started + self.held:
+            self._take(held)
 
     def earliest(self, need: Room, lasts: timedelta | None, not_before: datetime | None = None) -> datetime:
         """From when on it holds the need for so long; FOREVER if that is not known."""
@@ -118,21 +124,26 @@ class NodeLine:
             max(need.pods - room.pods, 0),
         )
 
-    def take(self, need: Room, start: datetime, until: datetime) -> None:
-        first, end = self._step_at(start), self._step_at(until)
-        for at in range(first, end):
-            self.rooms[at] = self.rooms[at] - need
+    def hold(self, held: Held) -> None:
+        self.held.append(held)
+        self._take(held)
 
-    def give(self, back: Room, start: datetime, until: datetime) -> None:
-        first, end = self._step_at(start), self._step_at(until)
-        for at in range(first, end):
-            self.rooms[at] = self.rooms[at].with_back(back, self.whole)
+    def start(self, held: Held) -> None:
+        self.started.append(held)
+        self.free = self.free - held.need
+        self._take(held)
 
-    def trial(self) -> NodeLine:
-        """A copy to try on what becomes of its room."""
-        copied = copy(self)
-        copied.times, copied.rooms = list(self.times), list(self.rooms)
-        return copied
+    def _take(self, held: Held) -> None:
+        first, end = self._step_at(held.start), self._step_at(held.until)
+        for at in range(first, end):
+            self.rooms[at] = self.rooms[at] - held.need
+
+    def with_ends(self, sooner: Mapping[UUID, datetime]) -> NodeLine:
+        """As it would be if these runs ended then."""
+        line = copy(self)
+        line.ends = {**self.ends, **sooner}
+        line.build()
+        return line
 
     def _index(self, time: datetime) -> int:
         at = bisect_left(self.times, time)
@@ -218,25 +229,23 @@ class Nodes:
         self._versions[at] += 1
         self._changes.append(at)
 
-    def start(self, need: Room, line: NodeLine, until: datetime) -> None:
-        """A run begins there now."""
-        line.free = line.free - need
-        line.take(need, self.now, until)
+    def hold(self, line: NodeLine, held: Held) -> None:
+        line.hold(held)
         self.changed(line)
 
-    def reserve(self, line: NodeLine, held: Held) -> None:
-        line.held.append(held)
-        line.take(held.need, held.start, held.until)
-        self.changed(line)
-
-    def free_again(self, line: NodeLine, held: Held) -> None:
+    def let_go(self, line: NodeLine, held: Held) -> None:
         line.held.remove(held)
-        line.give(held.need, held.start, held.until)
+        line.build()
         self.changed(line)
 
-    def ends_sooner(self, line: NodeLine, run: Run, end: datetime) -> None:
-        line.give(run.takes, end, line.ends[run.claim])
-        line.ends[run.claim] = end
+    def start(self, line: NodeLine, held: Held) -> None:
+        """A run begins there now."""
+        line.start(held)
+        self.changed(line)
+
+    def end_sooner(self, line: NodeLine, ends: Mapping[UUID, datetime]) -> None:
+        line.ends.update(ends)
+        line.build()
         self.changed(line)
 
 

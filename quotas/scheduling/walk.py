@@ -77,7 +77,7 @@ class Walk:
     def _start(self, claim: Waiting, line: NodeLine, booking: UUID | None = None) -> None:
         kept_from = line.holds_until(claim.need, self.now)
         until = min(after(self.now, claim.lasts), kept_from)
-        self.nodes.start(claim.need, line, until)
+        self.nodes.start(line, Held(claim.claim, claim.need, self.now, until))
         self.shares.keep(claim, self.now, until)
         must_end_at = None if kept_from == FOREVER else kept_from
         self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
@@ -97,7 +97,7 @@ class Walk:
         until = after(start, claim.lasts)
         if start == FOREVER:
             start = line.earliest_if_lucky(claim.need)
-        self.nodes.reserve(line, Held(claim.claim, claim.need, start, until))
+        self.nodes.hold(line, Held(claim.claim, claim.need, start, until))
         self.shares.keep(claim, start, until)
 
     def later(self, claim: Waiting) -> datetime | None:
