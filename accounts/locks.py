@@ -2,10 +2,10 @@
 
 The order between kinds, for whatever is done in one transaction:
 
-1. what lets in one at a time: the new row of a request's key or form, signing on, changes of shares
-2. people, then tenants; what one change needs of both, before it changes the first
-3. clusters' admission locks (`quotas.admission.lock`), all of them at once; tenants' limits
-4. what belongs to people and tenants: memberships, keys, tokens, kept answers
+1. what lets in one at a time: the new row of a request's key or form, signing on
+2. clusters' admission locks (`quotas.admission.lock`), all of them at once
+3. people, then tenants; what one change needs of both, before it changes the first
+4. what belongs to them: memberships, keys, tokens, kept answers, limits
 5. claims and workspaces: under the cluster's lock, or all that are needed in one step as `locked` does
 6. what nobody holds and then waits: findings, notices, tasks, lines of the trail
 

@@ -42,7 +42,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
     `was` is the role that the actor saw when they decided ("" for somebody who is not in): another one by now, and
     nothing is done.
     """
-    with changing(actor, tenant):
+    with _changing_members(actor, tenant):
         user = _person(username)
         membership = Membership.objects.filter(tenant=tenant, user=user).first()
         _require_as_seen(user, membership, was)
@@ -60,7 +60,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
 
 def remove(actor: Actor, tenant: Tenant, username: str) -> None:
     """Take a person out: what they still run there is its owners' to see and stop."""
-    with changing(actor, tenant):
+    with _changing_members(actor, tenant):
         membership = member(tenant, username)
         if membership.role == Role.OWNER:
             _require_other_owner(tenant, membership)
@@ -130,7 +130,7 @@ def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[N
 
 
 @contextmanager
-def changing(actor: Actor, tenant: Tenant) -> Iterator[None]:
+def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
     """One change of a tenant's members at a time, by somebody who is its owner when their turn comes: of two owners
     who take each other out, the second is out already.
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from django.db import transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from accounts import members
@@ -68,13 +69,11 @@ def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
 
 def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
     """Out of the tenant; with `stop`, what they run there is stopped. Both or neither."""
-    with members.changing(actor, tenant):
-        membership = members.member(tenant, username)
-        if (
-            stop
-        ):  # before their workspaces, all of which are locked in one step when it is told that they are out
+    with transaction.atomic():
+        if stop:
+            # Before the tenant; and before their workspaces, which are locked when it is told that they are out.
             admission.lock(*Cluster.objects.values_list("pk", flat=True))
-        running = seat_of(tenant, membership).running if stop else []
+        running = seat_of(tenant, members.member(tenant, username)).running if stop else []
         members.remove(actor, tenant, username)
         for workspace in running:
             lifecycle.stop(actor, workspace)

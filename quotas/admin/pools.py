@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.previews import Effect, Previewed
-from quotas import admission, opening
+from quotas import opening
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Flavor, Pool
@@ -25,17 +25,7 @@ from quotas.nodes import nodes_of
 from quotas.usage import held_in_pools
 
 
-class Switch(Previewed[Pool]):
-    """Both directions. All of it is one transaction here: the clusters are locked before the first pool is changed."""
-
-    def _do(
-        self, page: Any, request: HttpRequest, actor: Actor, rows: Sequence[Pool], chosen: set[str]
-    ) -> None:
-        admission.lock(*{pool.cluster_id for pool in rows})
-        super()._do(page, request, actor, rows, chosen)
-
-
-class ClosePools(Switch):
+class ClosePools(Previewed[Pool]):
     name = "close"
     short_description = gettext_lazy("Take out of use …")
     title = gettext_lazy("Take pools out of use")
@@ -67,7 +57,7 @@ class ClosePools(Switch):
         }
 
 
-class OpenPools(Switch):
+class OpenPools(Previewed[Pool]):
     name = "open"
     short_description = gettext_lazy("Put into use …")
     title = gettext_lazy("Put pools into use")

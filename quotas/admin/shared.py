@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.contrib import messages
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import floatformat
@@ -22,7 +22,8 @@ from django.utils.translation import gettext as _
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
 from accounts.rest.actors import actor_of
-from quotas import notices, overuse, passes
+from clusters.models import Cluster
+from quotas import admission, notices, overuse, passes
 from quotas.models import Pool, Quota, TenantLimit
 from quotas.nodes import whole_nodes
 from quotas.overuse import Overuse
@@ -69,7 +70,8 @@ class ConfirmsLowering(RecordedPage[M]):
         if request.method != "POST":
             return save()
         with transaction.atomic():
-            one_at_a_time()
+            # No pass decides by what it was. And of two admins the second waits, whatever order their lists have.
+            admission.lock(*Cluster.objects.values_list("pk", flat=True))
             response = save()
             lowered: list[Overuse] = getattr(request, "lowered", [])
             asks = sorted(map(digest, lowered)) != sorted(request.POST.getlist(SEEN)) and bool(lowered)
@@ -91,12 +93,6 @@ class ConfirmsLowering(RecordedPage[M]):
             "messages": (),
         }
         return TemplateResponse(request, "admin/lowering.html", context)
-
-
-def one_at_a_time() -> None:
-    """Lists and forms come to the same shares in orders of their own: of two admins the second waits for the first."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('berth: shares'))")
 
 
 def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:

@@ -16,14 +16,13 @@ from django.utils import timezone
 from accounts import audit, signals, ssh_keys
 from accounts.access import Actor
 from accounts.locks import locked
-from accounts.models import SSHKey, User
+from accounts.models import SSHKey, Tenant, User
 from accounts.notices import inbox
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from clusters.models import Cluster
 from portal.environment import BASE_DIR
 from quotas import admission, passes
-from quotas.admin import shared as shares
 from quotas.admin.pools import ClosePools
 from quotas.models import Pool
 from tests.accounts.people import KEY, browser
@@ -167,13 +166,25 @@ def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, besi
     assert not Pool.objects.filter(pk__in=[pool.pk for pool in pools], is_open=True).exists()
 
 
-def test_of_two_admins_who_change_shares_the_second_waits(cast: Cast, beside: Beside) -> None:
+def test_who_changes_shares_waits_for_a_pass_that_decides_by_them_and_for_another_admin(
+    cast: Cast, beside: Beside
+) -> None:
+    """What is let in after the answer is let in by what they are then."""
     client = browser(cast.admin)
     with transaction.atomic():
-        shares.one_at_a_time()
+        admission.lock(cast.cluster.pk)
         saving = beside(lambda: client.post("/admin/quotas/quota/", {}))
         assert not saving.done()
     saving.result()
+
+
+def test_an_admin_changes_a_tenant_while_somebody_is_taken_out_of_it(cast: Cast, beside: Beside) -> None:
+    """Both need the clusters and the tenant, and the clusters first."""
+    with transaction.atomic():
+        admission.lock(cast.cluster.pk)
+        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+        locked(Tenant.objects.filter(pk=cast.demo.pk)).get()
+    taking_out.result()
 
 
 def test_two_admins_change_each_others_page(cast: Cast, beside: Beside) -> None:
