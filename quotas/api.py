@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import django_filters as filters
+from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import ListAPIView
@@ -16,6 +18,8 @@ from accounts.rest.pagination import KeysetPagination
 from accounts.rest.schema import answers
 from quotas import queries
 from quotas.models import Flavor, Pool, Quota, Sharing
+from quotas.needs import GpuAsked, cheapest_first, fits
+from quotas.selection import CAPABILITY
 from quotas.serializers import FlavorSerializer, PoolSerializer, QuotaSerializer
 
 
@@ -23,6 +27,15 @@ class PoolFilter(filters.FilterSet):  # type: ignore[misc]
     slug = filters.CharFilter()
     cluster = filters.CharFilter("cluster__slug")
     sharing = filters.ChoiceFilter(choices=Sharing.choices)
+    # By need; together they leave those pools whose GPUs have all of it.
+    min_memory_mib = filters.NumberFilter(method="leave", min_value=1, max_value=2**31, decimal_places=0)
+    min_compute_capability = filters.CharFilter(method="leave", validators=[RegexValidator(CAPABILITY)])
+    ecc = filters.BooleanFilter(method="leave")
+    product = filters.CharFilter(method="leave")
+
+    def leave(self, pools: QuerySet[Pool], name: str, value: Any) -> QuerySet[Pool]:
+        asked = GpuAsked(**{name: value})
+        return pools.filter(pk__in=[pool.pk for pool in Pool.objects.all() if fits(pool, asked)])
 
 
 class FlavorFilter(filters.FilterSet):  # type: ignore[misc]
@@ -57,7 +70,10 @@ class QuotaPagination(KeysetPagination):
 
 
 class PoolList(ListAPIView[Pool]):
-    """Pools, with what is free now, what is yours, and how many requests wait."""
+    """Pools, with what is free now, what is yours, and how many requests wait.
+
+    Asked by what a GPU must have, all that fit stand on one page, the cheapest first.
+    """
 
     queryset = Pool.objects.select_related("cluster")
     serializer_class = PoolSerializer
@@ -67,8 +83,11 @@ class PoolList(ListAPIView[Pool]):
 
     @extend_schema(responses=answers({200: PoolSerializer(many=True)}))
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        rows = queries.pools_for(actor_of(request), page)
+        pools = self.filter_queryset(self.get_queryset())
+        if any(request.query_params.get(need.name) for need in fields(GpuAsked)):
+            rows = queries.pools_for(actor_of(request), sorted(pools, key=cheapest_first))
+            return Response({"results": PoolSerializer(rows, many=True).data, "next": None})
+        rows = queries.pools_for(actor_of(request), self.paginate_queryset(pools))
         return self.get_paginated_response(PoolSerializer(rows, many=True).data)
 
 

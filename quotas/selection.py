@@ -22,6 +22,7 @@ MAJOR, MINOR = "nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor"
 ECC = "berth.dev/gpu.ecc"
 
 SLICED = (Sharing.TIME_SLICING, Sharing.MPS)
+CAPABILITY = re.compile(r"[1-9][0-9]?(\.[0-9]{1,2})?\Z")  # 8.6, or 9
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 MOST = 2**63
 
