@@ -76,6 +76,10 @@ REASONS = {
         ),
         _("It starts by itself then, or as soon as an admin adds hours."),
     ),
+    "ends_by_budget": (
+        _("The GPU-hours of this month are spent, so it stops then. Files are kept."),
+        _("Save what is only in memory. An admin can add hours: it goes on then."),
+    ),
     "quota_full": (
         _(
             "Your tenant holds %(used_gpus)s of the %(limit_gpus)s GPUs of its quota, and you ask for %(gpus)s."

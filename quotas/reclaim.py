@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from quotas import admission
@@ -29,11 +30,15 @@ class Asked(NamedTuple):
 
 
 def asked(claim_ids: Iterable[UUID | None]) -> dict[UUID | None, Asked]:
-    """Of these claims, those that are asked back. One query."""
-    rows = Claim.objects.filter(
-        pk__in=[pk for pk in claim_ids if pk], state=Claim.State.ADMITTED, reclaim_at__isnull=False
-    )
-    return {row.pk: Asked(row.reclaim_at, row.reclaim_code) for row in rows if row.reclaim_at is not None}
+    """Of these claims, those that are asked back, or whose budget is spent. One query."""
+    told = Q(reclaim_at__isnull=False) | Q(budget_ends_at__isnull=False)
+    rows = Claim.objects.filter(told, pk__in=[pk for pk in claim_ids if pk], state=Claim.State.ADMITTED)
+    return {row.pk: _first(row) for row in rows}
+
+
+def _first(claim: Claim) -> Asked:
+    ends = ((claim.reclaim_at, claim.reclaim_code), (claim.budget_ends_at, "ends_by_budget"))
+    return min(Asked(at, code) for at, code in ends if at is not None)
 
 
 def on_tick(**_: Any) -> None:

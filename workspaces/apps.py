@@ -16,6 +16,7 @@ class WorkspacesConfig(AppConfig):
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
         from quotas.signals import (
             claim_admitted,
+            claim_ends_by_budget,
             claim_reclaimed,
             claim_released,
             claim_spared,
@@ -35,6 +36,7 @@ class WorkspacesConfig(AppConfig):
         claim_to_stop.connect(runs.on_to_stop)
         claim_reclaimed.connect(runs.on_reclaimed)
         claim_spared.connect(runs.on_spared)
+        claim_ends_by_budget.connect(runs.on_ends_by_budget)
         name_holders.connect(receivers.on_name_holders)
         objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)

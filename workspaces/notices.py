@@ -44,6 +44,9 @@ class Told(NamedTuple):
 
 GIVES_BACK = gettext_lazy("“%(name)s” has to give its GPUs back soon")
 ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
+ENDS_BY_BUDGET = "ends_by_budget"
+# Their end stands on the claim, and in the event.
+ENDS_OF_CLAIMS = (*ASKED_BACK, ENDS_BY_BUDGET)
 TOLD: dict[str, Told] = {
     "ready": Told(Kind.READY, gettext_lazy("“%(name)s” is ready")),
     "given_up": Told(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
@@ -54,6 +57,8 @@ TOLD: dict[str, Told] = {
     "stopped_by_budget_spent": Told(
         Kind.STOPPED, gettext_lazy("“%(name)s” stopped: its GPU-hours are spent")
     ),
+    ENDS_BY_BUDGET: Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its GPU-hours are spent")),
+    "goes_on_by_budget": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: there are GPU-hours again")),
     **dict.fromkeys(ASKED_BACK, Told(Kind.STOPS_SOON, GIVES_BACK)),
     "spared": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: its GPUs are not needed elsewhere")),
     "interrupted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
@@ -88,7 +93,7 @@ def _about(event: Event) -> dict[str, Any]:
         about["cause"] = event.workspace.failure
     if event.code == "stops_soon" and event.workspace.stops_at is not None:
         about["stops_at"] = event.workspace.stops_at.isoformat()
-    if event.code in ASKED_BACK:
+    if event.code in ENDS_OF_CLAIMS:
         about["stops_at"] = event.data["at"]
     return about
 
@@ -142,6 +147,10 @@ def _text(notice: Notice, workspace: Workspace) -> str:
             return _(
                 "Its GPUs are borrowed, and whoever owns or booked them needs them: it stops at %(time)s."
             ) % {"time": at}
+        if notice.data["code"] == ENDS_BY_BUDGET:
+            return _("Its GPU-hours of this month are spent: it stops at %(time)s. Files are kept.") % {
+                "time": at
+            }
         return _("Its lifetime is over at %(time)s: it stops then. Files are kept.") % {"time": at}
     return ""
 
@@ -157,6 +166,6 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     stops_at = _stops_at(notice)
     if stops_at is None:
         return False
-    is_back = notice.data["code"] in ASKED_BACK
+    is_back = notice.data["code"] in ENDS_OF_CLAIMS
     stops_now = (asked and asked.at) if is_back else workspace.stops_at
     return stops_now != stops_at or timezone.now() > stops_at

@@ -126,6 +126,18 @@ def on_spared(*, claim: Claim, **_: object) -> None:
         _tell_of_run(claim, "spared", Event.Level.INFO)
 
 
+def on_ends_by_budget(*, claim: Claim, **_: object) -> None:
+    """Its GPU-hours are spent: it goes on until then; or there are some again."""
+    if claim.holder_kind != Claim.Holder.WORKSPACE:
+        return
+    if claim.budget_ends_at is None:
+        _tell_of_run(claim, "goes_on_by_budget", Event.Level.INFO)
+    else:
+        at = claim.budget_ends_at.isoformat()
+        minutes = max(0, ceil((claim.budget_ends_at - timezone.now()).total_seconds() / 60))
+        _tell_of_run(claim, "ends_by_budget", Event.Level.WARNING, minutes=minutes, at=at)
+
+
 def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
     with changing(claim.holder_id) as workspace:
         if workspace.run == claim.pk and not workspace.ending:

@@ -167,6 +167,11 @@ LINES: dict[str, Line] = {
         _("It waits in front of the queue, and goes on by itself as soon as GPUs are free."),
     ),
     "giving_back": Line(_("Giving its GPUs back. Files are kept.")),
+    "ends_by_budget": Line(
+        _("The GPU-hours of this month are spent: it stops in %(minutes)s min. Files are kept."),
+        _("Save what is only in memory. An admin can add hours: it goes on then."),
+    ),
+    "goes_on_by_budget": Line(_("There are GPU-hours again: it goes on.")),
     "stopped_by_budget_spent": Line(
         _("The GPU-hours of this month are spent, so it stops. Files are kept."),
         _("Start it again once an admin has added hours, or in the next month."),
