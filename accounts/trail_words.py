@@ -20,6 +20,7 @@ KINDS = {
     "tenant": gettext_lazy("Tenants"),
     "quota": gettext_lazy("Quotas"),
     "pool": gettext_lazy("Pools"),
+    "booking": gettext_lazy("Bookings"),
     "cluster": gettext_lazy("Clusters"),
 }
 
@@ -74,6 +75,9 @@ DONE = {
     "quota.delete": gettext_lazy("%(actor)s took away the quota “%(name)s”."),
     "pool.open": gettext_lazy("%(actor)s put the pool “%(name)s” into use."),
     "pool.close": gettext_lazy("%(actor)s took the pool “%(name)s” out of use."),
+    "booking.create": gettext_lazy("%(actor)s booked GPUs of %(pool)s: “%(name)s”."),
+    "booking.change": gettext_lazy("%(actor)s changed the booking “%(name)s” of GPUs of %(pool)s."),
+    "booking.cancel": gettext_lazy("%(actor)s cancelled the booking “%(name)s” of GPUs of %(pool)s."),
     "pool.create": gettext_lazy("%(actor)s made the pool “%(name)s”."),
     "pool.change": gettext_lazy("%(actor)s changed the pool “%(name)s”."),
     "image.create": gettext_lazy("%(actor)s added the image “%(name)s”."),

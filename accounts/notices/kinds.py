@@ -15,6 +15,7 @@ class Kind(models.TextChoices):
     STOPS_SOON = "stops_soon", _("stops soon")
     QUOTA = "quota", _("quota changed")
     BUDGET = "budget", _("budget nearly or wholly spent")
+    BOOKING = "booking", _("GPUs booked")
 
     @property
     def when(self) -> str:
@@ -28,6 +29,7 @@ WHEN = {
     Kind.STOPPED: _("A workspace of yours was stopped or interrupted, and not by you"),
     Kind.STOPS_SOON: _("The lifetime of a workspace of yours is nearly over"),
     Kind.QUOTA: _("What your tenant may use became more or less"),
+    Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to give some back for a booking"),
     Kind.BUDGET: _("The GPU-hours of a month, yours or those of a tenant that you own, are nearly spent"),
 }
 
@@ -47,4 +49,5 @@ DEFAULTS = {
     Kind.STOPS_SOON: Ways(in_berth=True, by_mail=True),
     Kind.QUOTA: Ways(in_berth=True, by_mail=False),
     Kind.BUDGET: Ways(in_berth=True, by_mail=True),
+    Kind.BOOKING: Ways(in_berth=True, by_mail=True),
 }

@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Tenant
@@ -17,6 +18,12 @@ from .pools import Pool
 
 class Booking(models.Model):
     """So many places for one run each, of so many units on one node. It is within the tenant's quota, not beside it."""
+
+    class State(models.TextChoices):
+        UPCOMING = "upcoming", _("upcoming")
+        RUNNING = "running", _("now")
+        OVER = "over", _("over")
+        CANCELLED = "cancelled", _("cancelled")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="bookings", verbose_name=_("pool"))
@@ -48,3 +55,25 @@ class Booking(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def state(self) -> State:
+        now = timezone.now()
+        if self.cancelled_at is not None:
+            return self.State.CANCELLED
+        if self.ends_at <= now:
+            return self.State.OVER
+        return self.State.RUNNING if self.starts_at <= now else self.State.UPCOMING
+
+    @classmethod
+    def in_state(cls, state: str) -> Q:
+        """The same for the database."""
+        now = timezone.now()
+        if state == cls.State.CANCELLED:
+            return Q(cancelled_at__isnull=False)
+        when = {
+            cls.State.UPCOMING: Q(starts_at__gt=now),
+            cls.State.RUNNING: Q(starts_at__lte=now, ends_at__gt=now),
+            cls.State.OVER: Q(ends_at__lte=now),
+        }
+        return Q(cancelled_at=None) & when[cls.State(state)]

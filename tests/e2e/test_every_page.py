@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from allauth.mfa.totp.internal import auth as totp
 from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import RequestFactory
+from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from accounts import ssh_keys, tokens
@@ -21,6 +23,7 @@ from accounts.access import Actor
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
+from quotas.models import Booking
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
@@ -38,6 +41,9 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "": [("bob", "/"), ("alice", "/?show=everyone"), ("carol", "/"), ("erin", "/")],
     "api/docs/": [("bob", "/api/docs/")],
     "audit/": [("alice", "/audit/")],
+    "bookings/": [("bob", "/bookings/"), ("alice", "/bookings/")],
+    "bookings/<uuid:id>/": [("alice", "/bookings/{booking}/"), ("bob", "/bookings/{booking}/")],
+    "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
     "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
@@ -66,6 +72,7 @@ ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
 # What no person reads as a page: it only changes something, leads on, is part of a page, or speaks to programs.
 NOT_READ = {
     "add-ssh-key/",
+    "bookings/answer/",
     "api/schema/",
     "healthz",
     "launch/answer/",
@@ -120,6 +127,7 @@ class Stage:
         self.cast = make_cast()
         self.people = people_of(self.cast, language)
         self.ids = {str(phase): str(one.pk) for phase, one in furnish(self.cast).items()}
+        self.ids["booking"] = str(booked(self.cast).pk)
         self.options = {
             "color_scheme": "light",
             "reduced_motion": "reduce",
@@ -195,6 +203,25 @@ def furnish(cast: Cast) -> dict[Phase, Any]:
     make_workspace(cast, cast.alice, Phase.WAITING, name="a-name-as-long-as-people-like-them-to-be")
     Notice.objects.filter(user=cast.bob.user).update(read_at=None)
     return made
+
+
+def booked(cast: Cast) -> Booking:
+    """One of demo, and one of the other tenant."""
+    times = [timezone.now() + timedelta(hours=hours) for hours in (1, 5)]
+    for tenant, title in (
+        (cast.second, "exam"),
+        (cast.demo, "a class of a title that is as long as people like"),
+    ):
+        booking = Booking.objects.create(
+            pool=cast.pool,
+            tenant=tenant,
+            created_by=cast.alice.user,
+            title=title,
+            starts_at=times[0],
+            ends_at=times[1],
+            units_each=1,
+        )
+    return booking
 
 
 @pytest.fixture

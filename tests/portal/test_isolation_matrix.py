@@ -26,6 +26,7 @@ from accounts.models import Membership, Role, Scope, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from accounts.notices.preferences import unsubscribe_url
+from quotas.models import Booking
 from tests.cast import make_cast
 from tests.workspaces.made import make_workspace
 
@@ -39,6 +40,14 @@ PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
 WHO = (*PEOPLE, "reader", "elsewhere")
 NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
+TOMORROW = timezone.now() + timedelta(days=1)
+BOOKING = {
+    "tenant": "demo",
+    "pool": "a100",
+    "title": "class",
+    "from": TOMORROW.isoformat(),
+    "to": (TOMORROW + timedelta(hours=1)).isoformat(),
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,12 @@ API: dict[str, dict[str, Row]] = {
     "quotas/": {"GET": EVERYBODY},
     "budgets/": {"GET": EVERYBODY},
     "usage/": {"GET": EVERYBODY},
+    "bookings/": {"GET": EVERYBODY, "POST": Row("403 403 403 201 201 404 403 404", BOOKING)},
+    "bookings/<uuid:id>/": {
+        "GET": SEEN,
+        "PATCH": Row("403 403 403 200 200 404 403 404", {"title": "new"}),
+        "DELETE": Row("403 403 403 200 200 404 403 404"),
+    },
     "images/": {"GET": EVERYBODY},
     "estimate/": {"POST": Row("200 200 200 200 200 404 200 404", LAUNCH)},
     "workspaces/": {"GET": EVERYBODY, "POST": Row("201 403 201 201 201 404 403 404", LAUNCH)},
@@ -142,6 +157,10 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
+    "bookings/": (PAGE, "403 403 403 422 422 403 302"),
+    "bookings/answer/": (NO_SUCH_METHOD, "403 403 403 200 200 403 302"),
+    "bookings/<uuid:id>/": (SEEN_PAGE, "403 403 403 422 422 404 302"),
+    "bookings/<uuid:id>/cancel/": ("403 403 403 200 200 404 302", "403 403 403 302 302 404 302"),
     "gpus/": (PAGE, NO_SUCH_METHOD),
     "gpus/<slug:slug>/": ("404 404 404 404 404 404 302", NO_SUCH_METHOD),  # there is no pool of that name
     "healthz": (PUBLIC, PUBLIC),
@@ -277,8 +296,18 @@ def make_stage() -> Stage:
         data={"code": "ready", "data": {}},
         in_berth=True,
     )
+    booking = Booking.objects.create(
+        pool=cast.pool,
+        tenant=cast.demo,
+        created_by=cast.bob.user,
+        title="class",
+        starts_at=TOMORROW,
+        ends_at=TOMORROW + timedelta(hours=1),
+        units_each=1,
+    )
     ids = {
         "workspace": str(workspace.pk),
+        "booking": str(booking.pk),
         "notice": str(notice.pk),
         "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
         "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
