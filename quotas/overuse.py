@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
+from django.template.defaultfilters import floatformat
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from quotas.models import Claim, Quota, TenantLimit
+from quotas import budgets
+from quotas.models import Budget, Claim, Quota, TenantLimit
 from quotas.scheduling import as_gpus
 from quotas.usage import held_over_all_pools, held_units
 
@@ -81,6 +84,23 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
     return Overuse(
         str(limit), (*told, _("Who runs something: %(people)s.") % {"people": _(", ").join(sorted(people))})
     )
+
+
+def of_budget(budget: Budget) -> Overuse | None:
+    """What is spent of this month already."""
+    [standing] = budgets.standings([budget], timezone.now())
+    if not standing.is_spent:
+        return None
+    running = admitted(Claim.objects.filter(tenant=budget.tenant, units__gt=0, pool__weight__gt=0))
+    people = {claim.user.username for claim in running if budget.user_id in (None, claim.user_id)}
+    limit = floatformat(budgets.rounded(standing.limit), "-2")
+    told = [
+        _("It has %(limit)s GPU-hours this month then, and as many are spent already.") % {"limit": limit}
+    ]
+    if people:
+        names = _(", ").join(sorted(people))
+        told.append(_("Who runs something that stops after the grace: %(people)s.") % {"people": names})
+    return Overuse(str(budget), tuple(told))
 
 
 def all_quotas() -> list[tuple[Quota, int | float]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import messages
 from django.db import transaction
@@ -18,25 +19,34 @@ from django.template.defaultfilters import floatformat
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
 from accounts.rest.actors import actor_of
 from clusters.models import Cluster
 from quotas import admission, notices, overuse, passes
-from quotas.models import Pool, Quota, TenantLimit
+from quotas.models import Budget, Pool, Quota, TenantLimit
 from quotas.nodes import whole_nodes
 from quotas.overuse import Overuse
 from quotas.scheduling import as_gpus
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 M = TypeVar("M", bound=Model)
 
 TAKES_PART = ("quota", "tenantlimit")  # models whose changes are somebody's share
-SHARES = {"nominal_gpus", "cpu_millicores", "memory_mib", "workspaces"}
+SHARES = {"gpu_hours", "nominal_gpus", "cpu_millicores", "memory_mib", "workspaces"}
 SEEN = "lowering_seen"
 
 
 class ConfirmsLowering(RecordedPage[M]):
+    lowering_means: StrOrPromise = gettext_lazy(
+        "This stops nothing by itself: what runs goes on. Nothing new starts until enough has ended, and the page of "
+        "quotas shows who is over. Stop workspaces if you need the GPUs sooner."
+    )
+
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         return self._asking_first(
             request, lambda: super(ConfirmsLowering, self).changeform_view(request, *args, **kwargs)
@@ -86,6 +96,7 @@ class ConfirmsLowering(RecordedPage[M]):
             **self.admin_site.each_context(request),
             "title": _("Lower below what is in use"),
             "opts": self.opts,
+            "means": self.lowering_means,
             "lowered": lowered,
             "entered": [pair for pair in entered if pair[0] not in (SEEN, "csrfmiddlewaretoken")],
             "seen": [(SEEN, digest(found)) for found in lowered],
@@ -105,7 +116,7 @@ def is_lowered(changes: dict[str, Any]) -> bool:
     """One of the shares became less; none at all is more than any number."""
     before, after = changes.get("before", {}), changes.get("after", {})
     return any(
-        after[name] is not None and (before[name] is None or after[name] < before[name])
+        after[name] is not None and (before[name] is None or Decimal(after[name]) < Decimal(before[name]))
         for name in SHARES & before.keys() & after.keys()
     )
 
@@ -115,6 +126,8 @@ def would_be_over(obj: Model, *, is_gone: bool) -> Overuse | None:
         return overuse.of_quota(obj, 0 if is_gone else obj.nominal_gpus)
     if isinstance(obj, TenantLimit) and not is_gone:  # no limit is never too little
         return overuse.of_limit(obj)
+    if isinstance(obj, Budget) and not is_gone:
+        return overuse.of_budget(obj)
     return None
 
 

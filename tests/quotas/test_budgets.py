@@ -77,7 +77,7 @@ def heard(stage: Stage) -> Heard:
 def budget(stage: Stage, gpu_hours: float, by: Actor | None = None, **values: Any) -> Budget:
     """Of demo, or of one person in it."""
     return Budget.objects.create(
-        tenant=stage.cast.demo, user=by and by.user, gpu_hours=Decimal(str(gpu_hours)), **values
+        tenant=stage.cast.demo, user=by.user if by else None, gpu_hours=Decimal(str(gpu_hours)), **values
     )
 
 

@@ -148,8 +148,10 @@ def test_as_csv_no_name_is_a_formula(stage: Stage) -> None:
     answer = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
     assert answer["Content-Type"].startswith("text/csv") and answer.streaming
 
+    content: Any = answer
+
     async def read() -> str:
-        return b"".join([part async for part in answer.streaming_content]).decode()
+        return b"".join([part async for part in content.streaming_content]).decode()
 
     assert async_to_sync(read)().splitlines() == [
         "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours",
@@ -179,7 +181,7 @@ def test_the_number_of_queries_does_not_grow(stage: Stage, address: str) -> None
         with CaptureQueriesContext(connection) as captured:
             assert client.get(address, {"group_by": "user"}).status_code == 200
         counts.append(len(captured))
-    assert counts[1] == counts[2], captured.captured_queries
+    assert counts[1] == counts[2]
 
 
 # --- Budgets
@@ -215,7 +217,7 @@ def test_the_page_has_the_chart_its_table_and_budgets(stage: Stage) -> None:
     Budget.objects.create(tenant=stage.cast.demo, gpu_hours=100)
     page = browser(stage.cast.alice).get("/usage/", {"group_by": "user"})
     text = text_of(page)
-    assert "6.0 of 100 GPU-hours spent" in text or "6 of 100 GPU-hours spent" in text
+    assert "6 of 100 GPU-hours spent" in text
     assert "The chart as a table" in text and "March 19, 2026" in text
     body = page.content.decode()
     assert body.count('<rect class="bar"') == 30
