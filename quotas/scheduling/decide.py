@@ -56,9 +56,9 @@ def may_last_until(state: PoolState, run: UUID) -> datetime | None:
     """Until when this run may be extended without taking what is booked or kept for others; None: without end."""
     walk = Walk(state)
     for line in walk.nodes.lines:
-        for one in line.runs:
-            if one.claim == run and line.ends[run] != FOREVER:
-                until = line.holds_until(one.takes, line.ends[run])
+        for one, end in zip(line.runs, line.ends, strict=True):
+            if one.claim == run and end != FOREVER:
+                until = line.holds_until(one.takes, end)
                 return None if until == FOREVER else until
     return None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from uuid import UUID
 
 from .reclaim import BOOKING_BEGINS, Lent, Wanted
 from .state import Booked, Card, PoolState, Room, Waiting
@@ -28,7 +29,7 @@ class Places:
         self.nodes = nodes
         self.lent = lent
         self.now = state.now
-        self._places: list[Place] = []
+        self._places: defaultdict[UUID, list[Place]] = defaultdict(list)
         used = Counter(run.booking for node in state.nodes for run in node.runs)
         whole = max((card.memory_mib for node in state.nodes for card in node.without_ours.cards), default=0)
         for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
@@ -39,15 +40,13 @@ class Places:
 
     def take_one(self, claim: Waiting) -> Place | None:
         """A place of its tenant's own that has begun and suits it, now no longer kept free."""
-        for place in self._places:
-            if place.booking.tenant != claim.tenant or place.held.start > self.now:
-                continue
-            if claim.need.units > place.booking.units_each:
+        for place in self._places[claim.tenant]:
+            if place.held.start > self.now or claim.need.units > place.booking.units_each:
                 continue
             self.nodes.let_go(place.line, place.held)
             until = min(after(self.now, claim.lasts), place.booking.ends_at)
             if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
-                self._places.remove(place)
+                self._places[claim.tenant].remove(place)
                 return place
             self.nodes.hold(place.line, place.held)
         return None
@@ -64,7 +63,7 @@ class Places:
                 return 0, room.units, room.cpu_millicores
             return 1, *line.lacks(need, start)
 
-        found = self.nodes.best(("place", need, start, booking.ends_at), rank)
+        found = self.nodes.best(("place", need, start, booking.ends_at), lambda line: (0,), rank)
         if found is None:
             return
         ranked, line = found
@@ -73,7 +72,7 @@ class Places:
             line = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS) or line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
         self.nodes.hold(line, held)
-        self._places.append(Place(booking, line, held))
+        self._places[booking.tenant].append(Place(booking, line, held))
 
 
 def _need(booking: Booked, card_memory_mib: int) -> Room:

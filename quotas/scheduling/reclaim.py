@@ -6,6 +6,7 @@ nothing. No tenant is brought below what is its own. Who was asked and is not ne
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,27 +35,46 @@ class Wanted:
     spares: UUID | None = None
 
 
+@dataclass(frozen=True)
+class Loan:
+    """A run on units that its tenant borrows, or some of them."""
+
+    run: Run
+    number: int  # of the run on its node
+    units: int
+    is_asked: bool
+    returns_at: datetime  # if it is asked, or was
+    # Less for younger ones.
+    age: tuple[float, UUID]
+
+
 class Lent:
     """What tenants hold beyond their own, and which of their runs may be asked for it."""
 
     def __init__(self, state: PoolState, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.now = state.now
         self.grace_ends = state.now + RECLAIM_GRACE
         self.over = {
             tenant: quota.used_units - quota.nominal_units
             for tenant, quota in state.tenants.items()
             if quota.nominal_units is not None
         }
-        self.asked: set[UUID] = set()
-        ends = {run.claim: line.ends[run.claim] for line in nodes.lines for run in line.runs}
-        for run in (run for line in nodes.lines for run in line.runs if run.in_pool):
-            if ends[run.claim] <= self.grace_ends:  # by itself, or it was stopped already
-                self.over[run.tenant] = self.over.get(run.tenant, 0) - run.takes.units
-            elif run.reclaim_at is not None:
-                self.asked.add(run.claim)
+        self._asked: set[UUID] = set()
+        for line in nodes.lines:
+            for run, end in zip(line.runs, line.ends, strict=True):
+                if run.in_pool and end <= self.grace_ends:  # by itself, or it was stopped already
+                    self.over[run.tenant] = self.over.get(run.tenant, 0) - run.takes.units
+                elif run.in_pool and run.reclaim_at is not None:
+                    self._asked.add(run.claim)
+        self._loans = {line.name: self._loans_of(line) for line in nodes.lines}
+        self._without_loans: dict[str, tuple[int, NodeLine]] = {}
+        self._kept: set[UUID] = set()
         self.reclaims: list[Reclaim] = []
-        self.kept: set[UUID] = set()
+
+    @property
+    def spared(self) -> tuple[UUID, ...]:
+        """Who was asked, and may stay after all."""
+        return tuple(sorted(self._asked - self._kept))
 
     def get_back(self, wanted: Wanted, beneficiary: UUID, code: str) -> NodeLine | None:
         """Ask whom it takes: the node that it then fits on; None: nobody's end would do."""
@@ -62,108 +82,137 @@ class Lent:
         if found is None:
             return None
         line, chosen = found
-        self.nodes.end_sooner(line, {run.claim: self._end_of(run) for run in chosen})
-        for run in chosen:
-            self.over[run.tenant] -= run.takes.units
-            self.kept.add(run.claim)
-            if run.claim not in self.asked:
-                self.reclaims.append(Reclaim(run.claim, beneficiary, code))
+        self.nodes.end_sooner(line, {loan.number: loan.returns_at for loan in chosen})
+        for loan in chosen:
+            self.over[loan.run.tenant] -= loan.units
+            self._kept.add(loan.run.claim)
+            if not loan.is_asked:
+                self.reclaims.append(Reclaim(loan.run.claim, beneficiary, code))
         return line
 
-    @property
-    def spared(self) -> tuple[UUID, ...]:
-        return tuple(sorted(self.asked - self.kept))
+    def _loans_of(self, line: NodeLine) -> list[Loan]:
+        """The youngest first."""
+        loans = (
+            Loan(
+                run,
+                number,
+                run.takes.units,
+                is_asked=run.reclaim_at is not None,
+                returns_at=run.reclaim_at or self.grace_ends,
+                age=(-run.admitted_at.timestamp(), run.claim),
+            )
+            for number, run in enumerate(line.runs)
+            if run.in_pool
+            and run.booking is None
+            and 0 < run.takes.units <= self.over.get(run.tenant, 0)
+            and line.ends[number] > self.grace_ends
+        )
+        return sorted(loans, key=lambda loan: loan.age)
 
-    def _fewest(self, wanted: Wanted) -> tuple[NodeLine, list[Run]] | None:
+    def _fewest(self, wanted: Wanted) -> tuple[NodeLine, list[Loan]] | None:
+        def at_best(line: NodeLine) -> Rank | None:
+            return self._fewest_at_best(line, wanted)
+
         def rank(line: NodeLine) -> Rank | None:
             chosen = self._fewest_of(line, wanted)
             if chosen is None:
                 return None
-            new = [run for run in chosen if run.claim not in self.asked]
-            return len(new), _age(new), tuple(run.claim for run in chosen)
+            ages = tuple(loan.age[0] for loan in chosen if not loan.is_asked)
+            return len(ages), ages, tuple(loan.number for loan in chosen)
 
         while max(self.over.values(), default=0) > 0:
-            best = self.nodes.best(wanted, rank)
+            best = self.nodes.best(wanted, at_best, rank)
             if best is None:
                 return None
-            (_number, _age_of_new, ids), line = best
-            chosen = [run for run in line.runs if run.claim in ids]
+            (_number, _ages, numbers), line = best
+            chosen = [loan for loan in self._loans[line.name] if loan.number in numbers]
             if self._leaves_all_their_own(chosen):
                 return line, chosen
             self.nodes.changed(line)  # ranked before others of these tenants were asked
         return None
 
-    def _fewest_of(self, line: NodeLine, wanted: Wanted) -> list[Run] | None:
-        runs = [run for run in line.runs if self._may_be_asked(run, line, wanted)]
-        if not runs or not self._would_fit(line, runs, wanted):
+    def _fewest_at_best(self, line: NodeLine, wanted: Wanted) -> Rank | None:
+        """If units were all that matters, and all of its loans were free to choose from."""
+        loans = self._loans[line.name]
+        if not loans:
             return None
-        asked = self._as_many_as_lent(run for run in runs if run.claim in self.asked)
-        for new in self._choices([run for run in runs if run.claim not in self.asked], asked):
+        if wanted.need.cards:
+            return 0, ()
+        missing = wanted.need.units - line.room_at(max(wanted.by, self.grace_ends)).units
+        new = [loan for loan in loans if not loan.is_asked]
+        missing -= sum(loan.units for loan in loans if loan.is_asked)
+        number = 0
+        for units in sorted((loan.units for loan in new), reverse=True):
+            if missing <= 0:
+                break
+            missing, number = missing - units, number + 1
+        return None if missing > 0 else (number, tuple(loan.age[0] for loan in new[:number]))
+
+    def _fewest_of(self, line: NodeLine, wanted: Wanted) -> list[Loan] | None:
+        loans = [loan for loan in self._loans[line.name] if self._may_be_asked(loan, line, wanted)]
+        if not loans or not self._would_fit_at_best(line, wanted):
+            return None
+        asked = self._as_many_as_lent(loan for loan in loans if loan.is_asked)
+        for new in self._choices([loan for loan in loans if not loan.is_asked], asked):
             chosen = asked + new
             if self._leaves_all_their_own(chosen) and self._would_fit(line, chosen, wanted):
                 return self._without_needless(line, chosen, wanted)
         return None
 
-    def _choices(self, runs: list[Run], asked: list[Run]) -> Iterator[list[Run]]:
-        """Of these runs the fewest first, and of as many the youngest."""
-        runs.sort(key=_youngest_first)
-        if len(runs) <= TRY_ALL_OF:
-            for number in range(len(runs) + 1):
-                yield from (list(some) for some in combinations(runs, number))
+    def _choices(self, loans: list[Loan], asked: list[Loan]) -> Iterator[list[Loan]]:
+        """Of these the fewest first, and of as many the youngest."""
+        if len(loans) <= TRY_ALL_OF:
+            for number in range(len(loans) + 1):
+                yield from (list(some) for some in combinations(loans, number))
         else:
-            runs.sort(key=lambda run: -run.takes.units)
-            lent = self._as_many_as_lent(asked + runs)[len(asked) :]
+            largest = sorted(loans, key=lambda loan: -loan.units)
+            lent = self._as_many_as_lent(asked + largest)[len(asked) :]
             yield from (lent[:number] for number in range(len(lent) + 1))
 
-    def _as_many_as_lent(self, runs: Iterable[Run]) -> list[Run]:
-        chosen: list[Run] = []
-        for run in runs:
-            if self._leaves_all_their_own([*chosen, run]):
-                chosen.append(run)
+    def _as_many_as_lent(self, loans: Iterable[Loan]) -> list[Loan]:
+        chosen: list[Loan] = []
+        for loan in loans:
+            if self._leaves_all_their_own([*chosen, loan]):
+                chosen.append(loan)
         return chosen
 
-    def _without_needless(self, line: NodeLine, chosen: list[Run], wanted: Wanted) -> list[Run]:
+    def _without_needless(self, line: NodeLine, chosen: list[Loan], wanted: Wanted) -> list[Loan]:
         """The oldest first are let go again where the others do."""
-        for run in sorted(chosen, key=_youngest_first, reverse=True):
-            others = [other for other in chosen if other is not run]
+        for loan in sorted(chosen, key=lambda loan: loan.age, reverse=True):
+            others = [other for other in chosen if other is not loan]
             if others and self._would_fit(line, others, wanted):
                 chosen = others
-        return chosen
+        return sorted(chosen, key=lambda loan: loan.age)
 
-    def _may_be_asked(self, run: Run, line: NodeLine, wanted: Wanted) -> bool:
+    def _may_be_asked(self, loan: Loan, line: NodeLine, wanted: Wanted) -> bool:
         return (
-            run.in_pool
-            and run.booking is None
-            and run.tenant != wanted.spares
-            and 0 < run.takes.units <= self.over.get(run.tenant, 0)
-            and (wanted.priority is None or run.priority <= wanted.priority)
-            and line.ends[run.claim] > self.grace_ends
+            loan.run.tenant != wanted.spares
+            and loan.units <= self.over[loan.run.tenant]
+            and (wanted.priority is None or loan.run.priority <= wanted.priority)
+            and line.ends[loan.number] > self.grace_ends
         )
 
-    def _leaves_all_their_own(self, chosen: Iterable[Run]) -> bool:
-        left = dict(self.over)
-        for run in chosen:
-            left[run.tenant] -= run.takes.units
-            if left[run.tenant] < 0:
-                return False
-        return True
+    def _leaves_all_their_own(self, chosen: Iterable[Loan]) -> bool:
+        taken: Counter[UUID] = Counter()
+        for loan in chosen:
+            taken[loan.run.tenant] += loan.units
+        return all(self.over[tenant] >= units for tenant, units in taken.items())
 
-    def _would_fit(self, line: NodeLine, chosen: list[Run], wanted: Wanted) -> bool:
+    def _would_fit_at_best(self, line: NodeLine, wanted: Wanted) -> bool:
+        """If all of its loans ended."""
+        version = self.nodes.version(line)
+        if self._without_loans.get(line.name, (None, line))[0] != version:
+            ends = {
+                loan.number: min(loan.returns_at, line.ends[loan.number]) for loan in self._loans[line.name]
+            }
+            self._without_loans[line.name] = version, line.with_ends(ends)
+        _version, trial = self._without_loans[line.name]
+        return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= max(wanted.by, self.grace_ends)
+
+    def _would_fit(self, line: NodeLine, chosen: list[Loan], wanted: Wanted) -> bool:
         by = max(wanted.by, self.grace_ends)
-        free = line.room_at(by).units + sum(run.takes.units for run in chosen)
-        if not wanted.need.cards and free < wanted.need.units:
+        units = line.room_at(by).units + sum(loan.units for loan in chosen)
+        if not wanted.need.cards and units < wanted.need.units:
             return False
-        trial = line.with_ends({run.claim: self._end_of(run) for run in chosen})
+        trial = line.with_ends({loan.number: loan.returns_at for loan in chosen})
         return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= by
-
-    def _end_of(self, run: Run) -> datetime:
-        return self.grace_ends if run.reclaim_at is None else run.reclaim_at
-
-
-def _youngest_first(run: Run) -> tuple[float, UUID]:
-    return -run.admitted_at.timestamp(), run.claim
-
-
-def _age(runs: list[Run]) -> tuple[float, ...]:
-    """Less for younger ones."""
-    return tuple(sorted(-run.admitted_at.timestamp() for run in runs))

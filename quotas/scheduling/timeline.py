@@ -62,8 +62,8 @@ class NodeLine:
         self.free = node.free
         self.started: list[Held] = []
         self.held: list[Held] = []
-        ends = ((run.claim, ends_of(run)) for run in node.runs)
-        self.ends = {claim: FOREVER if end is None else still_to_come(end, now) for claim, end in ends}
+        # Of each run in their order.
+        self.ends = [FOREVER if end is None else still_to_come(end, now) for end in map(ends_of, node.runs)]
         self.build()
         # What is taken without a known end: those runs, and pods that are still going away.
         self.endless = self.whole - self.rooms[-1]
@@ -71,11 +71,11 @@ class NodeLine:
     def build(self) -> None:
         """The steps as the runs' ends and what is held make them."""
         self.times, self.rooms = [self.now], [self._free_before]
-        for run in sorted(self.runs, key=lambda run: (self.ends[run.claim], run.claim)):
-            end = self.ends[run.claim]
-            if end != FOREVER:
-                self._step_at(end)
-                self.rooms[-1] = self.rooms[-1].with_back(run.takes, self.whole)
+        self._first_with: dict[int, datetime] = {}
+        for at in sorted(range(len(self.runs)), key=self.ends.__getitem__):
+            if self.ends[at] != FOREVER:
+                self._step_at(self.ends[at])
+                self.rooms[-1] = self.rooms[-1].with_back(self.runs[at].takes, self.whole)
         for held in self.started + self.held:
             self._take(held)
 
@@ -84,14 +84,22 @@ class NodeLine:
         if lasts is None and not self.rooms[-1].holds(need):
             return FOREVER
         start = None
+        least_units = 0 if need.cards else need.units
         for at, room in zip(self.times, self.rooms, strict=True):
-            if not room.holds(need):
+            if room.units < least_units or not room.holds(need):
                 if start is not None and lasts is not None and at - start >= lasts:
                     return start
                 start = None
             elif start is None:
                 start = at if not_before is None or at >= not_before else not_before
         return FOREVER if start is None else start
+
+    def first_with(self, units: int) -> datetime:
+        """When it first has so many units, if only for a moment."""
+        if units not in self._first_with:
+            steps = zip(self.times, self.rooms, strict=True)
+            self._first_with[units] = next((at for at, room in steps if room.units >= units), FOREVER)
+        return self._first_with[units]
 
     def earliest_if_lucky(self, need: Room) -> datetime:
         """The first moment at which it might hold the need, should all that has no known end be gone at once."""
@@ -134,14 +142,15 @@ class NodeLine:
         self._take(held)
 
     def _take(self, held: Held) -> None:
+        self._first_with = {}
         first, end = self._step_at(held.start), self._step_at(held.until)
         for at in range(first, end):
             self.rooms[at] = self.rooms[at] - held.need
 
-    def with_ends(self, sooner: Mapping[UUID, datetime]) -> NodeLine:
-        """As it would be if these runs ended then."""
+    def with_ends(self, sooner: Mapping[int, datetime]) -> NodeLine:
+        """As it would be if the runs of these numbers ended then."""
         line = copy(self)
-        line.ends = {**self.ends, **sooner}
+        line.ends = [sooner.get(number, end) for number, end in enumerate(self.ends)]
         line.build()
         return line
 
@@ -169,6 +178,7 @@ class Spot:
 
 
 Rank = tuple[Any, ...]
+Ranking = Callable[["NodeLine"], Rank | None]
 
 
 class Nodes:
@@ -192,16 +202,22 @@ class Nodes:
         None: no node could ever hold it.
         """
 
-        def rank(line: NodeLine) -> Rank | None:
+        def at_best(line: NodeLine) -> Rank | None:
             if not line.whole.holds(need):
                 return None
+            first = self.now if need.cards else line.first_with(need.units)
+            if first == self.now and line.rooms[0].holds(need):
+                return first, line.rooms[0].units, line.rooms[0].cpu_millicores
+            return (FOREVER,) if lasts is None and not line.rooms[-1].holds(need) else (first,)
+
+        def rank(line: NodeLine) -> Rank:
             start = line.earliest(need, lasts)
             if start == FOREVER:
                 return FOREVER, *line.lacks(need)
             room = line.room_at(start)
             return start, room.units, room.cpu_millicores
 
-        found = self.best((need, lasts), rank)
+        found = self.best((need, lasts), at_best, rank)
         return Spot(found[1], found[0][0]) if found else None
 
     def first_fit_from(self, need: Room, lasts: timedelta | None, not_before: datetime) -> Spot | None:
@@ -212,17 +228,18 @@ class Nodes:
         line = min(self.lines, key=lambda line: (line.earliest(need, lasts, not_before), line.name))
         return Spot(line, line.earliest(need, lasts, not_before))
 
-    def best(self, key: Any, rank: Callable[[NodeLine], Rank | None]) -> tuple[Rank, NodeLine] | None:
-        """The node of the lowest rank, by name among equals. The same key must mean the same rank, and each is either
-        the same still or has told so by `changed`."""
+    def best(self, key: Any, at_best: Ranking, rank: Ranking) -> tuple[Rank, NodeLine] | None:
+        """The node of the lowest rank, by name among equals; without a rank it is none at all.
+
+        `at_best` is quick, and never more than the rank. The same key must mean the same ranks, until `changed`.
+        """
         if key not in self._best:
-            self._best[key] = _Best(rank, self.lines, self._versions, len(self._changes))
-        best = self._best[key]
-        best.catch_up(self.lines, self._versions, self._changes)
-        if not best.heap:
-            return None
-        ranked, at, _version = best.heap[0]
-        return ranked, self.lines[at]
+            self._best[key] = _Best(at_best, rank, self.lines, self._versions, len(self._changes))
+        found = self._best[key].first(self._changes)
+        return found and (found[0], self.lines[found[1]])
+
+    def version(self, line: NodeLine) -> int:
+        return self._versions[self._number[line.name]]
 
     def changed(self, line: NodeLine) -> None:
         at = self._number[line.name]
@@ -243,29 +260,39 @@ class Nodes:
         line.start(held)
         self.changed(line)
 
-    def end_sooner(self, line: NodeLine, ends: Mapping[UUID, datetime]) -> None:
-        line.ends.update(ends)
+    def end_sooner(self, line: NodeLine, ends: Mapping[int, datetime]) -> None:
+        for number, end in ends.items():
+            line.ends[number] = end
         line.build()
         self.changed(line)
 
 
 class _Best:
-    """The nodes by rank, where only those that changed are ranked anew."""
+    """The nodes by rank. Those that changed are ranked anew, and exactly only those that may be the first."""
 
     def __init__(
-        self, rank: Callable[[NodeLine], Rank | None], lines: list[NodeLine], versions: list[int], read: int
+        self, at_best: Ranking, rank: Ranking, lines: list[NodeLine], versions: list[int], read: int
     ) -> None:
-        self.rank = rank
-        self.read = read
-        ranked = ((rank(line), at, versions[at]) for at, line in enumerate(lines))
-        self.heap = [(key, at, version) for key, at, version in ranked if key is not None]
-        heapify(self.heap)
+        self._at_best, self._rank = at_best, rank
+        self._lines, self._versions = lines, versions
+        self._read = read
+        bounds = ((at_best(line), at) for at, line in enumerate(lines))
+        self._heap = [(bound, at, versions[at], False) for bound, at in bounds if bound is not None]
+        heapify(self._heap)
 
-    def catch_up(self, lines: list[NodeLine], versions: list[int], changes: list[int]) -> None:
-        for at in set(changes[self.read :]):
-            key = self.rank(lines[at])
-            if key is not None:
-                heappush(self.heap, (key, at, versions[at]))
-        self.read = len(changes)
-        while self.heap and self.heap[0][2] != versions[self.heap[0][1]]:
-            heappop(self.heap)
+    def first(self, changes: list[int]) -> tuple[Rank, int] | None:
+        for at in set(changes[self._read :]):
+            self._push(self._at_best(self._lines[at]), at, is_exact=False)
+        self._read = len(changes)
+        while self._heap:
+            key, at, version, is_exact = self._heap[0]
+            if is_exact and version == self._versions[at]:
+                return key, at
+            heappop(self._heap)
+            if version == self._versions[at]:
+                self._push(self._rank(self._lines[at]), at, is_exact=True)
+        return None
+
+    def _push(self, key: Rank | None, at: int, *, is_exact: bool) -> None:
+        if key is not None:
+            heappush(self._heap, (key, at, self._versions[at], is_exact))
