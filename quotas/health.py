@@ -60,8 +60,9 @@ def broken_units(node: Node, pool: Pool) -> int:
     """What the node has, by its device plugin or by its label, and cannot give."""
     if pool.sharing == Sharing.HAMI:
         return int(pool.units_per_gpu * sum(not card["usable"] for card in node.devices))
-    has = node.capacity.get(pool.resource_name, 0)
-    return max(0, max(has, cards_said(node, pool)) - node.allocatable.get(pool.resource_name, 0))
+    has: int = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool))
+    offered: int = node.allocatable.get(pool.resource_name, 0)
+    return max(0, has - offered)
 
 
 def cards_said(node: Node, pool: Pool) -> int:

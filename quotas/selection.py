@@ -80,6 +80,11 @@ def terms(pool: Pool) -> Terms:
     return tuple(term for more in either if (term := (*always, *more)))
 
 
+def plain_product(label: str) -> str:
+    """The product alone, without how its node cuts it."""
+    return re.sub(r"(-MIG-[^-]+(-me)?)?(-SHARED)?\Z", "", label)
+
+
 def product_names(pool: Pool) -> tuple[str, ...]:
     """GPU Feature Discovery puts to the product's name how the node cuts it: -SHARED, -MIG-1g.10gb."""
     names = [pool.match_product]

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -18,11 +20,19 @@ from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.previews import Effect, Previewed
 from quotas import opening
+from quotas.admin.pool_form import NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Flavor, Pool
 from quotas.nodes import nodes_of
 from quotas.usage import held_in_pools
+
+# What decides which nodes are the pool's, and how many GPUs they count as.
+CHOOSING = {
+    "cluster", "match_product", "match_gpu_memory_mib", "match_compute_capability", "match_ecc", "node_labels",
+    "tolerations", "sharing", "resource_name", "units_per_gpu", "mig_profile",
+}  # fmt: skip
+MOST_SHOWN = 50
 
 
 class ClosePools(Previewed[Pool]):
@@ -164,13 +174,53 @@ class PoolPage(ConfirmsLowering[Pool]):
     inlines = (FlavorInline, QuotaInline)
     actions = (ClosePools(), OpenPools())
     readonly_fields = ("is_open",)
+    form = PoolForm
+    change_form_template = "admin/quotas/pool/change_form.html"
     fieldsets = (
         (None, {"fields": ("name", "slug", "cluster", "is_open")}),
-        (gettext_lazy("Nodes"), {"fields": ("node_labels", "tolerations", "runtime_class")}),
-        (gettext_lazy("Sharing"), {"fields": ("sharing", "resource_name", "units_per_gpu")}),
         (
-            gettext_lazy("What people are told"),
-            {"fields": ("gpu_product", "gpu_memory_mib", "unit_memory_mib", "compute_capability", "ecc")},
+            gettext_lazy("Which nodes"),
+            {
+                "fields": (
+                    "match_product",
+                    "match_gpu_memory_mib",
+                    "match_compute_capability",
+                    "match_ecc",
+                    "node_labels",
+                    "tolerations",
+                ),
+                "description": gettext_lazy(
+                    "A node belongs to the pool when it has all of this; what is empty does not matter. "
+                    "ECC is read from the label berth.dev/gpu.ecc (true or false), which you set on the nodes: "
+                    "GPU Feature Discovery does not tell it."
+                ),
+            },
+        ),
+        (
+            gettext_lazy("Sharing"),
+            {
+                "fields": ("sharing", "resource_name", "units_per_gpu", "mig_profile", "one_unit_each"),
+                "description": gettext_lazy(
+                    "How the nodes cut a GPU. Berth does not set them up; docs/pools.md does."
+                ),
+            },
+        ),
+        (
+            gettext_lazy("What people are told, and find it by"),
+            {
+                "fields": (
+                    "gpu_product",
+                    "gpu_memory_mib",
+                    "unit_memory_mib",
+                    "compute_capability",
+                    "ecc",
+                    "weight",
+                )
+            },
+        ),
+        (
+            gettext_lazy("Pods"),
+            {"fields": ("runtime_class", "image_pull_secrets", "driver_path")},
         ),
         (
             gettext_lazy("Overcommit"),
@@ -182,6 +232,40 @@ class PoolPage(ConfirmsLowering[Pool]):
             },
         ),
     )
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """“See its nodes first”: saved, looked at, and undone."""
+        if request.method != "POST" or "_nodes" not in request.POST:
+            return super().changeform_view(request, *args, **kwargs)
+        with transaction.atomic():
+            response = super().changeform_view(request, *args, **kwargs)
+            pool: Pool | None = getattr(request, "saved_pool", None)
+            nodes = lines(pool) if pool else []
+            transaction.set_rollback(True)
+        return response if pool is None else self._nodes_page(request, pool, nodes)
+
+    def save_model(self, request: HttpRequest, obj: Pool, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        request.saved_pool = obj  # type: ignore[attr-defined]
+        if set(form.changed_data) & CHOOSING:
+            nodes = lines(obj)
+            level = messages.INFO if nodes else messages.WARNING
+            self.message_user(request, summary(obj, nodes), level)
+
+    def _nodes_page(self, request: HttpRequest, pool: Pool, nodes: list[NodeLine]) -> HttpResponse:
+        list(messages.get_messages(request))  # what they tell was undone
+        entered = [(name, value) for name, values in request.POST.lists() for value in values]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Nodes of %(pool)s") % {"pool": pool.name},
+            "opts": self.opts,
+            "summary": summary(pool, nodes),
+            "nodes": nodes[:MOST_SHOWN],
+            "more": max(0, len(nodes) - MOST_SHOWN),
+            "entered": [pair for pair in entered if pair[0] not in ("_nodes", "csrfmiddlewaretoken")],
+            "messages": (),
+        }
+        return TemplateResponse(request, "admin/quotas/pool/nodes.html", context)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """With the room and the use of this page's pools: a few queries for all of them."""

@@ -14,8 +14,9 @@ from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, memory_unknown, refused
+from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, hundredths_faults, memory_unknown, refused
 
+CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
 BLOCK_MIB = 256
 # Requests are whole for the device plugin; this holds the compute to them.
@@ -56,6 +57,10 @@ class GpuManager(Strategy):
 
     def memory_mib(self, pool: Pool, portion: Portion) -> int | None:
         return self._blocks(pool, portion.units) * BLOCK_MIB or None
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        text = _("gpu-manager announces hundredths of GPUs as tencent.com/vcuda-core.")
+        return hundredths_faults(pool) | ({} if pool.resource_name == CORE else {"resource_name": text})
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
         memory = {f"requests.{MEMORY}": self._blocks(pool, 100 * gpus)} if pool.gpu_memory_mib else {}

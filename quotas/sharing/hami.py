@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, memory_unknown, refused
+from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, hundredths_faults, memory_unknown, refused
 
 SCHEDULER = "hami-scheduler"
+GPU = "nvidia.com/gpu"
 MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
 # It fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
 POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-policy": "binpack"}
@@ -70,6 +71,10 @@ class Hami(Strategy):
 
     def memory_mib(self, pool: Pool, portion: Portion) -> int | None:
         return portion.cards * portion.card_memory_mib if portion.card_memory_mib else None
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        text = _("HAMi announces its GPUs as nvidia.com/gpu.")
+        return hundredths_faults(pool) | ({} if pool.resource_name == GPU else {"resource_name": text})
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
         """Kubernetes counts how many GPUs pods touch, at most one for each percent; HAMi counts the `limits`."""

@@ -1,5 +1,7 @@
 """MIG: a GPU cut into instances by the hardware. A CUDA program uses one instance, however many its pod has."""
 
+import re
+
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -7,6 +9,10 @@ from quotas.models import Pool
 
 from .by_units import ByUnits
 from .strategy import HARDWARE_SLICE
+
+WHOLE = "nvidia.com/gpu"
+# Media extensions (+me, as a resource .me or -me) are profiles of their own.
+OF_A_PROFILE = re.compile(r"nvidia\.com/mig-([1-9]g\.[0-9]+gb(?:[.-]me)?)(?:\.shared)?")
 
 
 class Mig(ByUnits):
@@ -18,6 +24,20 @@ class Mig(ByUnits):
 
     def most_units(self, pool: Pool) -> int | None:
         return 1
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        """Under the strategy `mixed` the resource says the profile; under `single` nothing does but the pool."""
+        if pool.resource_name == WHOLE:
+            text = _("Say how the GPUs are cut, as 1g.10gb: instances are announced as plain GPUs here.")
+            return {} if pool.mig_profile else {"mig_profile": text}
+        named = OF_A_PROFILE.fullmatch(pool.resource_name)
+        if named is None:
+            return {
+                "resource_name": _("MIG instances are announced as nvidia.com/mig-1g.10gb or nvidia.com/gpu.")
+            }
+        if pool.mig_profile and pool.mig_profile != named[1]:
+            return {"mig_profile": _("The resource is that of %(profile)s.") % {"profile": named[1]}}
+        return {}
 
     def why_no_more(self) -> str:
         return _("A program sees one MIG instance only: for more, choose a pool of larger instances.")

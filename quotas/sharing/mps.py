@@ -2,11 +2,11 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from .by_units import ByUnits
+from .replicas import Replicas
 from .strategy import HARD_CAP
 
 
-class Mps(ByUnits):
+class Mps(Replicas):
     isolation = HARD_CAP
     neighbours = _(
         "NVIDIA's service holds everybody on the GPU to a share of its memory and compute. A program that fails"

@@ -97,6 +97,10 @@ class Strategy(ABC):
         each = pool.unit_memory_mib or pool.gpu_memory_mib
         return each * portion.units if each and portion.units else None
 
+    def faults(self, pool: Pool) -> dict[str, str]:
+        """What an admin has to correct before this way of sharing can work: field to sentence."""
+        return {}
+
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
         """Keys of a ResourceQuota, and the most that so many GPUs can come to."""
         return {f"requests.{pool.resource_name}": gpus * pool.units_per_gpu}
@@ -115,3 +119,13 @@ def memory_unknown() -> Invalid:
 def of_a_gpu(part: Fraction) -> str:
     """1/7, 3/4 …"""
     return f"{part.numerator}/{part.denominator}"
+
+
+def hundredths_faults(pool: Pool) -> dict[str, str]:
+    """Where a GPU is cut by memory and compute."""
+    found = {}
+    if pool.units_per_gpu != 100:
+        found["units_per_gpu"] = _("Here a unit is a hundredth of a GPU: 100.")
+    if not pool.gpu_memory_mib:
+        found["gpu_memory_mib"] = _("Fill this in: a share of a GPU is a share of its memory, too.")
+    return found

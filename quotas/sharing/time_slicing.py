@@ -2,11 +2,11 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from .by_units import ByUnits
+from .replicas import Replicas
 from .strategy import NO_ISOLATION
 
 
-class TimeSlicing(ByUnits):
+class TimeSlicing(Replicas):
     isolation = NO_ISOLATION
     neighbours = _(
         "You take turns with others on the GPU. Its memory is not divided: who takes too much makes others fail."

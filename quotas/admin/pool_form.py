@@ -1,0 +1,100 @@
+"""The form of a pool: what it says is checked by `quotas/pool_rules.py`, and its nodes are shown before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from clusters.models import Node
+from quotas import selection
+from quotas.health import Trouble, broken_units, trouble_of
+from quotas.models import Pool
+from quotas.nodes import offered_units
+from quotas.pool_rules import faults
+from quotas.scheduling import as_gpus
+
+WITHOUT_VALUE: dict[str, Any] = {"node_labels": {}, "tolerations": [], "image_pull_secrets": []}
+
+
+class PoolForm(forms.ModelForm[Pool]):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if products := sorted(known_products()):
+            told = _("As GPU Feature Discovery names it. There are: %(names)s.")
+            self.fields["match_product"].help_text = told % {"names": _(", ").join(products)}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for name, empty in WITHOUT_VALUE.items():
+            if cleaned.get(name, empty) is None:
+                cleaned[name] = copy(empty)
+        described = copy(self.instance)
+        for field in Pool._meta.fields:
+            if field.name in cleaned:
+                setattr(described, field.name, cleaned[field.name])
+        if not self.errors:  # else a field has no value yet
+            for name, texts in faults(described).items():
+                self.add_error(name if name in self.fields else None, texts)
+        return cleaned
+
+
+def known_products() -> set[str]:
+    """Of all clusters, without what GPU Feature Discovery puts after it for how a GPU is cut."""
+    labels = Node.objects.values_list(f"labels__{selection.PRODUCT}", flat=True).distinct()
+    return {selection.plain_product(product) for product in labels if product}
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    name: str
+    gpus: float
+    words: str
+
+
+TROUBLES = {
+    Trouble.NONE: "",
+    Trouble.NOT_READY: gettext_lazy("not ready"),
+    Trouble.CORDONED: gettext_lazy("cordoned"),
+    Trouble.TAINTED: gettext_lazy("tainted: the pool does not tolerate it"),
+}
+
+
+def lines(pool: Pool) -> list[NodeLine]:
+    """Its nodes as last seen, with what each gives and what ails it."""
+    nodes = selection.members(pool, Node.objects.filter(cluster=pool.cluster_id))
+    return [
+        NodeLine(node.name, as_gpus(offered_units(node, pool), pool.units_per_gpu), ailing(node, pool))
+        for node in nodes
+    ]
+
+
+def ailing(node: Node, pool: Pool) -> str:
+    return _(", ").join(filter(None, _ailments(node, pool)))
+
+
+def _ailments(node: Node, pool: Pool) -> Iterable[str]:
+    yield str(TROUBLES[trouble_of(node, pool)])
+    if not pool.has_gpus:
+        return
+    if broken := broken_units(node, pool):
+        count = -(-broken // pool.units_per_gpu)
+        yield ngettext("%(n)d GPU broken", "%(n)d GPUs broken", count) % {"n": count}
+    elif not offered_units(node, pool):
+        yield _("it does not announce %(resource)s") % {"resource": pool.resource_name}
+
+
+def summary(pool: Pool, nodes: Sequence[NodeLine]) -> str:
+    if not nodes:
+        return _("No node belongs to it now, so nothing would start there.")
+    text = ngettext("%(n)d node belongs to it now", "%(n)d nodes belong to it now", len(nodes))
+    told = text % {"n": len(nodes)}
+    if not pool.has_gpus:
+        return f"{told}."
+    gpus = sum(line.gpus for line in nodes)
+    return _("%(nodes)s, with %(gpus)g GPUs.") % {"nodes": told, "gpus": gpus}

@@ -1,0 +1,16 @@
+"""A GPU that the device plugin gives out several times."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from quotas.models import Pool
+
+from .by_units import ByUnits
+
+
+class Replicas(ByUnits):
+    def faults(self, pool: Pool) -> dict[str, str]:
+        if pool.units_per_gpu > 1:
+            return {}
+        return {"units_per_gpu": _("Into how many is a GPU cut? 2 or more, as the device plugin is set.")}
