@@ -88,8 +88,15 @@ def offered_units(node: Node, pool: Pool) -> int:
 
 
 def whole_nodes(pool: Pool) -> list[Room]:
-    """Every node of the pool as if empty, healthy or not. One query."""
-    return [_left(node, pool) for node in members(pool, Node.objects.filter(cluster=pool.cluster_id))]
+    """Every node of the pool as if empty and well: what is broken or taken out may come back. One query."""
+    nodes = members(pool, Node.objects.filter(cluster=pool.cluster_id))
+    return [_left(_as_if_well(node), pool) for node in nodes]
+
+
+def _as_if_well(node: Node) -> Node:
+    node.allocatable = node.allocatable | node.capacity
+    node.devices = [device | {"usable": True} for device in node.devices]
+    return node
 
 
 def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
