@@ -15,11 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from accounts.models import Tenant
+from quotas.needs import GpuAsked
 
 from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from .lifetime import LONGEST_MINUTES
 from .models import Image
-from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, GpuAsked, SizeAsked
+from .sizing import DEFAULT_CPU_MILLICORES, DEFAULT_MEMORY_MIB, SizeAsked
 from .story import lifetime
 from .suggestions import PoolChoice
 
@@ -30,14 +31,14 @@ MOST_MEMORY_GIB = 16 * 1024
 LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # In the place of a flavor: find me a GPU with at least …. No slug has this character.
 FIND = "*"
-FINDING = ("gpus", "gpu_memory_gib", "compute_capability", "ecc", "cpu", "memory_gib")
+FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "cpu", "memory_gib")
 FOLDED = ("repository", "env", "secret_env")
 # How a refusal names what the form calls otherwise.
 OTHER_NAMES = {
     "disk_mib": "disk_gib",
     "memory_mib": "memory_gib",
-    "gpu_memory_mib": "gpu_memory_gib",
-    "min_memory_mib": "gpu_memory_gib",
+    "gpu_memory_mib": "gpu_memory_gb",
+    "min_memory_mib": "gpu_memory_gb",
     "min_compute_capability": "compute_capability",
     "gpu": "flavor",
     "pool": "flavor",
@@ -96,10 +97,13 @@ class LaunchForm(forms.Form):
         min_value=0,
         max_value=MOST_GPUS,
         decimal_places=4,
-        help_text=_("A part of one, as 0.25, where GPUs are shared."),
+        help_text=_(
+            "A part of one, as 0.25, where GPUs are shared. Empty: the smallest part that is enough."
+        ),
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    gpu_memory_gib = forms.IntegerField(
+    # In the units that GPUs are sold in: of the 80 GB of an H100, programs have 79.6 GiB.
+    gpu_memory_gb = forms.IntegerField(
         label=_("GPU memory, at least"), required=False, min_value=1, max_value=MOST_MEMORY_GIB
     )
     compute_capability = forms.ChoiceField(label=_("Compute capability, at least"), required=False)
@@ -230,7 +234,7 @@ class LaunchForm(forms.Form):
             return SizeAsked(flavor=data["flavor"])
         return SizeAsked(
             gpu=GpuAsked(
-                min_memory_mib=(data.get("gpu_memory_gib") or 0) * MIB_PER_GIB or None,
+                min_memory_mib=(data.get("gpu_memory_gb") or 0) * 10**9 // 2**20 or None,
                 min_compute_capability=data.get("compute_capability") or None,
                 ecc=data.get("ecc") or None,
             ),
@@ -281,7 +285,6 @@ LIMITS = {
     "required": _("Fill this in."),
 }
 DEFAULTS: dict[str, Any] = {
-    "gpus": 1,
     "cpu": DEFAULT_CPU_MILLICORES // 1000,
     "memory_gib": DEFAULT_MEMORY_MIB // MIB_PER_GIB,
     "disk_gib": 0,

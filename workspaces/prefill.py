@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import NotThere
+from quotas.needs import unit_memory_mib
 
 from . import access
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
@@ -75,8 +76,7 @@ def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
         values |= {
             "flavor": FIND,
             "gpus": gpus(row),
-            "gpu_memory_gib": (row.pool.unit_memory_mib or row.pool.gpu_memory_mib or 0) // MIB_PER_GIB
-            or None,
+            "gpu_memory_gb": unit_memory_mib(row.pool) * 2**20 // 10**9 or None,
             "compute_capability": row.pool.compute_capability,
             "cpu": number(row.cpu_millicores / 1000),
             "memory_gib": row.memory_mib // MIB_PER_GIB,

@@ -12,10 +12,11 @@ from django.db import connections
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, TooMany
 from accounts.models import AuditEntry
 from quotas.models import Claim, Pool
+from quotas.needs import GpuAsked
 from tests.cast import Cast
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import Workspace
-from workspaces.sizing import GpuAsked, SizeAsked
+from workspaces.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
 

@@ -155,7 +155,7 @@ def test_a_gpu_is_found_by_what_it_must_have(cast: Cast) -> None:
     find = {
         "flavor": "*",
         "gpus": "2",
-        "gpu_memory_gib": "40",
+        "gpu_memory_gb": "40",
         "compute_capability": "8.0",
         "cpu": "6",
         "memory_gib": "32",
@@ -166,14 +166,14 @@ def test_a_gpu_is_found_by_what_it_must_have(cast: Cast) -> None:
 
 
 def test_a_gpu_that_nobody_has_is_said_beside_the_form(cast: Cast) -> None:
-    find = {"flavor": "*", "gpus": "1", "gpu_memory_gib": "200"}
+    find = {"flavor": "*", "gpus": "1", "gpu_memory_gb": "200"}
     answer = browser(cast.bob).post("/launch/answer/", SENT | find)
     assert "No pool that your tenant may use has such a GPU" in words(answer)
     assert browser(cast.bob).post("/launch/", SENT | find).status_code == 422
 
 
 def test_a_gpu_that_is_there_but_not_with_so_much_memory_says_which_is_too_much(cast: Cast) -> None:
-    find = {"flavor": "*", "gpus": "1", "gpu_memory_gib": "40", "memory_gib": "9000"}
+    find = {"flavor": "*", "gpus": "1", "gpu_memory_gb": "40", "memory_gib": "9000"}
     said = words(browser(cast.bob).post("/launch/answer/", SENT | find))
     assert "has such a GPU" not in said
     assert "9000 GiB" in said
@@ -204,7 +204,8 @@ def test_one_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:
     answer = browser(cast.bob).post("/launch/answer/", SENT | {"flavor": "a100-4"})
     assert "You would wait, as the next in the queue" in words(answer)
     assert "Your tenant holds 1 of the 4 GPUs" in words(answer)
-    assert 'data-take="a100-1">One A100</a>' in answer.content.decode()
+    assert "1 GPU" not in words(answer)  # nobody is ahead
+    assert "One A100" in words(answer) and 'flavor=a100-1&amp;tenant=demo' in answer.content.decode()
 
 
 def test_what_the_tenant_may_still_use_is_said_before_it_is_hit(cast: Cast) -> None:
@@ -233,7 +234,7 @@ def test_the_curl_line_has_the_names_of_secrets_and_not_their_values(cast: Cast)
 
 
 def test_the_curl_line_launches_the_same(cast: Cast) -> None:
-    find = {"flavor": "*", "gpus": "2", "gpu_memory_gib": "40", "ecc": "", "cpu": "6", "memory_gib": "32"}
+    find = {"flavor": "*", "gpus": "2", "gpu_memory_gb": "40", "ecc": "", "cpu": "6", "memory_gib": "32"}
     bob = browser(cast.bob)
     page = bob.post("/launch/answer/", SENT | find)
     body = re.search(r"-d '(.*?)'</pre>", text_of(page), re.DOTALL)
