@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, ViewportSize
 from accounts.models import AuditEntry
 from clusters.models import Cluster, UnknownCause
 from monitoring.models import Finding, Look
-from quotas.models import Claim, Quota, TenantLimit
+from quotas.models import Budget, Claim, Quota, TenantLimit
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
@@ -36,6 +36,8 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
         digest="0", source="scheduler", text="0/4 nodes are available: who knows why."
     )
     quota = Quota.objects.filter(tenant=cast.demo).get()
+    budget = Budget.objects.create(tenant=cast.demo, gpu_hours=100)
+    budget.months.create(month="2026-01-01", added_gpu_hours=20, told_percent=80)
     data = {
         "name": str(quota),
         "fields": ["nominal_gpus"],
@@ -51,7 +53,8 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
         "monitoring/finding": finding.pk,
         "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
-        "quotas/tenantlimit": limit.pk, "quotas/claim": running.run, "workspaces/image": cast.image.pk,
+        "quotas/budget": budget.pk, "quotas/tenantlimit": limit.pk, "quotas/claim": running.run,
+        "workspaces/image": cast.image.pk,
         "workspaces/workspace": running.pk,
     }  # fmt: skip
 
@@ -119,6 +122,8 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
         "",
         "quotas/quota/",
         "quotas/claim/",
+        "quotas/budget/",
+        "quotas/ledgerentry/",
         "monitoring/finding/",
         "accounts/user/add/",
         *(f"{name}/{pk}/change/" for name, pk in rows.items()),

@@ -10,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def read(stack: Stack) -> World:
     workspaces = stack.rows("SELECT * FROM workspaces_workspace ORDER BY created_at")
     claims, events = defaultdict[str, list[Row]](list), defaultdict[str, list[Row]](list)
     for claim in stack.rows(
-        "SELECT c.*, p.resource_name FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id"
+        "SELECT c.*, p.resource_name, (SELECT COALESCE(SUM(microseconds), 0) FROM quotas_ledgerentry"
+        " WHERE claim_id = c.id) AS microseconds FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id"
         " WHERE holder_kind = 'workspace' ORDER BY c.created_at"
     ):
         claims[str(claim["holder_id"])].append(claim)
@@ -98,6 +100,7 @@ def about(workspace: Row, world: World) -> Iterator[str]:
     yield from about_objects(workspace, objects)
     yield from about_volume_claims(workspace, objects["PersistentVolumeClaim"])
     yield from about_claims(workspace, world.claims.get(pk, []), objects["Pod"])
+    yield from about_ledger(world.claims.get(pk, []))
     yield from about_story(workspace, world.events.get(pk, []))
 
 
@@ -174,6 +177,15 @@ def about_claims(workspace: Row, claims: list[Row], pods: list[Row]) -> Iterator
         claim["id"] for claim in claims if claim["state"] == "released" and not claim["released_at"]
     ]:
         yield f"claims were released at no time: {again}"
+
+
+def about_ledger(claims: list[Row]) -> Iterator[str]:
+    """It has the time of a claim up to its release, and of one that still runs what it says that it has; once each."""
+    for claim in claims:
+        begin, end = claim["admitted_at"], claim["released_at"] or claim["settled_until"]
+        held = max(end - begin, timedelta(0)) // timedelta(microseconds=1) if begin and end else 0
+        if held != (found := claim["microseconds"]):
+            yield f"its {claim['state']} claim {claim['id']} was held for {held} µs, and the ledger has {found}"
 
 
 def about_story(workspace: Row, events: list[Row]) -> Iterator[str]:

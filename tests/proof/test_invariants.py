@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from tests.proof.invariants import KINDS, STEPS, World, about, about_all
 from tests.proof.moments import PARTS, Case, cases, groups
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 Facts = dict[str, Any]
 
 
@@ -36,7 +37,8 @@ def whole() -> Facts:
     workspace |= {"message_code": "ready", "failure": None, "dirty_since": None, "deleted_at": None}
     workspace |= {"disk_mib": 0, "delete_disk": False, "volumes": {"ws-w-home": "pv"}, "last_event": 10}
     claim: Facts = {"id": "r", "state": "admitted", "units": 1, "resource_name": "gpu"}
-    claim |= {"end_unproven_since": None, "released_at": None}
+    claim |= {"end_unproven_since": None, "released_at": None, "admitted_at": AT}
+    claim |= {"settled_until": AT + HOUR, "microseconds": 3_600_000_000}
     return {
         "workspace": workspace,
         "claims": [claim],
@@ -62,7 +64,7 @@ def test_nothing_is_said_of_what_is_whole() -> None:
 def at_rest(facts: Facts) -> Facts:
     """Stopped, with what is kept."""
     facts["workspace"] |= {"phase": "stopped", "desired": "stopped"}
-    facts["claims"][0] |= {"state": "released", "released_at": AT}
+    facts["claims"][0] |= {"state": "released", "released_at": AT + HOUR}
     facts["objects"] |= {kind: [] for kind in KINDS if kind != "PersistentVolumeClaim"}
     return facts
 
@@ -75,6 +77,8 @@ def test_nothing_is_said_of_one_that_was_stopped_and_keeps_its_files() -> None:
     ("break_it", "said"),
     [
         (lambda f: f["workspace"].update(phase="starting"), "no rest"),
+        (lambda f: f["claims"][0].update(microseconds=3_600_000_001), "and the ledger has 3600000001"),
+        (lambda f: f["claims"][0].update(released_at=AT + 2 * HOUR), "and the ledger has 3600000000"),
         (lambda f: f["workspace"].update(phase="failed", desired="stopped"), "failed without a code"),
         (lambda f: f["workspace"].update(ending="stop"), "still being ended"),
         (lambda f: f["workspace"].update(dirty_since=AT), "is not answered"),
