@@ -53,8 +53,12 @@ def request(
     holder_id: UUID,
     priority: int = 0,
     max_runtime_minutes: int | None = None,
+    place: int | None = None,
 ) -> Claim:
-    """Queue a claim, in the caller's transaction. Raises a Refusal for what could never start."""
+    """Queue a claim, in the caller's transaction: at the end, unless it takes an earlier one's place.
+
+    Raises a Refusal for what could never start.
+    """
     claim = Claim(
         tenant=tenant,
         user=user,
@@ -66,7 +70,7 @@ def request(
         holder_id=holder_id,
         priority=priority,
         max_runtime_minutes=max_runtime_minutes,
-        place=_next_place(),
+        place=_next_place() if place is None else place,
     )
     refuse_what_never_fits(claim)
     try:

@@ -161,6 +161,9 @@ REASONS = {
         _("Earlier requests wait for this pool."),
         _("It starts by itself when its turn comes."),
     ),
+    # Why a run cannot go on for longer.
+    "kept_for_others": (_("From then on its GPUs are kept for others."), ""),
+    "longest_runtime": (_("No run of its tenant goes on for longer."), ""),
     # Why a run is asked for its GPUs.
     "owner_waits": (
         _("It runs on borrowed GPUs, and a tenant that owns them needs them."),

@@ -26,10 +26,11 @@ class WorkspacesConfig(AppConfig):
             standing_changed,
         )
 
-        from . import measures, notices, receivers, runs
+        from . import lifetime, measures, notices, receivers, runs
         from .models import Event
 
         claim_admitted.connect(runs.on_admitted)
+        claim_admitted.connect(lifetime.on_admitted)
         claim_waits.connect(runs.on_waits)
         standing_changed.connect(runs.on_standing_changed)
         claim_released.connect(runs.on_released)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from clusters.api import Api
@@ -13,6 +14,7 @@ from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.explain import count
 from clusters.labels import RUN
+from quotas import admission
 from quotas.models import Claim
 
 from . import drivers, lifetime, manifests, runs, tasks
@@ -215,10 +217,13 @@ def release_rejected(seen: Seen, api: Api) -> None:
 
 def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> bool:
     """Row and new events in one transaction. Whether a run is to be taken down now."""
-    with changing(workspace.pk) as row:
-        if row.run == workspace.run and not row.ending:  # else somebody ended this run meanwhile
-            write_down(row, observation, trouble)
-        return bool(row.ending)
+    with transaction.atomic():
+        if observation.done == len(STEPS) and workspace.ready_at is None:
+            admission.lock(workspace.pool.cluster_id)  # its clock starts, by which others plan
+        with changing(workspace.pk) as row:
+            if row.run == workspace.run and not row.ending:  # else somebody ended this run meanwhile
+                write_down(row, observation, trouble)
+            return bool(row.ending)
 
 
 def write_down(row: Workspace, observation: Observation, trouble: Trouble | None) -> None:

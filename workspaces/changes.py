@@ -6,20 +6,24 @@ admitted, under its own claim.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid
+from quotas import admission
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim
 
-from . import lifecycle, lifetime, runs
+from . import lifecycle, lifetime, longest, runs
 from .access import require_own
 from .launch import check_disk, check_name, name_taken, needs
-from .models import Desired, Workspace
+from .models import Desired, Phase, Workspace
 from .sizing import Size, SizeAsked, resolve
 from .story import tell
 
@@ -89,7 +93,8 @@ def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
         }
         hint = _("Choose a pool of the same cluster, or launch a new workspace there.")
         raise Invalid("other_cluster", text, hint, fields={"pool": [text]})
-    refuse_what_never_fits(Claim(**needs(workspace, size), place=0))
+    claimed = needs(workspace, size)
+    refuse_what_never_fits(Claim(**asdict(claimed.pop("portion")), **claimed, place=0))
     return size
 
 
@@ -106,6 +111,8 @@ def _rename(row: Workspace, name: str) -> bool:
 
 
 def _resize(row: Workspace, size: Size) -> bool:
+    if row.phase == Phase.WAITING and not row.ending:
+        return _ask_anew(row, size)
     pending = size.to_keep() if size != Size.of(row) else None
     if pending == row.next_size:
         return False
@@ -116,6 +123,31 @@ def _resize(row: Workspace, size: Size) -> bool:
     else:
         tell(row, "resized_later" if pending else "size_stays", size=size.describe())
     return True
+
+
+def _ask_anew(row: Workspace, size: Size) -> bool:
+    """It only waits: the queue is asked for the new size instead. What asks for no more keeps its place."""
+    if size == Size.of(row) and row.next_size is None:
+        return False
+    waiting = runs.claim_of(row, Claim.State.WAITING)
+    if waiting is None or not admission.release(waiting.pk, "resized"):
+        return False
+    row.next_size = size.to_keep()
+    runs.take_up_size(row)
+    wanted = needs(row, size)
+    claim = admission.request(**wanted, place=waiting.place if _asks_no_more(wanted, waiting) else None)
+    runs.begin(row, claim, "requested")
+    return True
+
+
+def _asks_no_more(wanted: dict[str, Any], waiting: Claim) -> bool:
+    units: int = wanted["portion"].units
+    return (
+        wanted["pool"].pk == waiting.pool_id
+        and units <= waiting.units
+        and wanted["cpu_millicores"] <= waiting.cpu_millicores
+        and wanted["memory_mib"] <= waiting.memory_mib
+    )
 
 
 def _add_disk(row: Workspace, disk_mib: int) -> bool:
@@ -137,15 +169,20 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
 
 def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
     """A clock that runs, or that could, starts anew."""
-    if row.max_runtime_minutes == wanted.minutes:
+    minutes = longest.granted(row.tenant, wanted.minutes)
+    if row.max_runtime_minutes == minutes:
         return False
-    row.max_runtime_minutes = wanted.minutes
-    if row.desired == Desired.RUNNING and (row.ready_at or row.stops_at):
-        lifetime.start_anew(row)
-    if wanted.minutes is None:
+    row.max_runtime_minutes = minutes
+    if row.run is not None:
+        admission.change_runtime(row.run, minutes)
+    if row.desired == Desired.RUNNING and not row.ending and (row.ready_at or row.stops_at):
+        stops_at = None if minutes is None else timezone.now() + timedelta(minutes=minutes)
+        lifetime.refuse_beyond(row, stops_at)
+        lifetime.end_at(row, stops_at)
+    if minutes is None:
         tell(row, "lifetime_removed")
     else:
-        tell(row, "lifetime_changed", minutes=wanted.minutes)
+        tell(row, "lifetime_changed", minutes=minutes)
     return True
 
 

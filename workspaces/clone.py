@@ -10,7 +10,7 @@ from itertools import chain, count
 
 from accounts.access import Actor
 
-from . import access
+from . import access, longest
 from .launch import LONGEST_NAME, LaunchSpec, launch
 from .models import Workspace
 from .sizing import Size
@@ -31,7 +31,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
             secret_env=source.secret.clear_env() if own else {},
             repository=source.repository if own else "",
             priority=source.priority if actor.user.is_staff else min(source.priority, 0),
-            max_runtime_minutes=source.max_runtime_minutes,
+            max_runtime_minutes=longest.at_most(source.tenant_id, source.max_runtime_minutes),
             notify=source.notify,
             settings_of=source,
         ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -21,7 +21,7 @@ from accounts.models import Tenant
 from quotas import admission
 from quotas.models import Claim
 
-from . import keys, runs
+from . import keys, longest, runs
 from .access import require_launch
 from .live import announce
 from .models import Image, Phase, Step, Workspace
@@ -68,7 +68,8 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
         require_launch(actor, tenant)
         refuse_unfair(actor, spec)
         image, size = check(tenant, spec)
-        return _write(actor, tenant, image, size, spec)
+        minutes = longest.granted(tenant, spec.max_runtime_minutes)
+        return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
@@ -228,4 +229,5 @@ def needs(workspace: Workspace, size: Size) -> dict[str, Any]:
         "holder_kind": Claim.Holder.WORKSPACE,
         "holder_id": workspace.pk,
         "priority": workspace.priority,
+        "max_runtime_minutes": workspace.max_runtime_minutes,
     }

@@ -16,7 +16,7 @@ from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from quotas import admission
 
-from . import runs, tasks
+from . import longest, runs, tasks
 from .access import require_manage, require_own
 from .launch import claim_for
 from .live import changing
@@ -34,6 +34,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
             return False
         row.desired = Desired.RUNNING
         if not row.ending:
+            longest.fit(row)
             runs.begin(row, claim_for(row), "requested")
     return True
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from math import ceil
+from typing import NoReturn
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Invalid
-from quotas import admission
+from quotas import admission, ends, reasons
+from quotas.ends import Bound
+from quotas.models import Claim
 
-from . import lifecycle, runs, tasks
+from . import lifecycle, longest, runs, tasks
 from .access import require_manage
 from .live import changing
 from .models import Desired, Event, Workspace
@@ -41,24 +45,43 @@ def due_after_warning(now: datetime, stops_at: datetime) -> datetime:
     return stops_at - next((before for before in WARN_BEFORE if 2 * before <= left), timedelta())
 
 
-# --- The clock of a row. Inside `changing`.
+# --- The clock of a row. Inside `changing`, under the cluster's admission lock: others plan by it.
+
+
+def on_admitted(*, claim: Claim, **_: object) -> None:
+    """It was let in only because it ends by then, ready or not."""
+    if claim.holder_kind == Claim.Holder.WORKSPACE and claim.must_end_at is not None:
+        with changing(claim.holder_id) as row:
+            if row.run == claim.pk and not row.ending and row.stops_at is None:
+                keep_to(row, claim.must_end_at)
 
 
 def begin(row: Workspace) -> None:
     """The run is ready: its clock starts, unless it has none or goes on under the one that runs."""
-    if row.stops_at is None:
-        start_anew(row)
-
-
-def start_anew(row: Workspace) -> None:
-    """All of its lifetime again, from now."""
+    claim = runs.claim_of(row, Claim.State.ADMITTED)
+    if claim is None or row.stops_at not in (None, claim.must_end_at):
+        return
+    longest.fit(row)
     if row.max_runtime_minutes is None:
+        return
+    stops_at = timezone.now() + timedelta(minutes=row.max_runtime_minutes)
+    if claim.ends_at is not None and stops_at > claim.ends_at and (bound := ends.bound(claim)):
+        # Its start took longer than was allowed for, or it was restarted: later than was promised as others may.
+        stops_at = min(stops_at, max(bound.until, claim.ends_at))
+    end_at(row, stops_at)
+
+
+def end_at(row: Workspace, stops_at: datetime | None) -> None:
+    """None: nothing ends it."""
+    if stops_at is None:
         runs.stop_clock(row)
     else:
-        end_at(row, timezone.now() + timedelta(minutes=row.max_runtime_minutes))
+        keep_to(row, stops_at)
+    if row.run is not None:
+        admission.move_end(row.run, stops_at)
 
 
-def end_at(row: Workspace, stops_at: datetime) -> None:
+def keep_to(row: Workspace, stops_at: datetime) -> None:
     row.stops_at = stops_at
     row.lifetime_due_at = first_due(timezone.now(), stops_at)
 
@@ -125,9 +148,40 @@ def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bo
         now = timezone.now()
         stops_at = max(row.stops_at, now) + timedelta(minutes=more)
         refuse_too_long(ceil((stops_at - now) / timedelta(minutes=1)), "minutes")
+        refuse_beyond(row, stops_at)
         end_at(row, stops_at)
         tell(row, "extended", by=actor.user.get_username(), minutes=more)
     return True
+
+
+def refuse_beyond(row: Workspace, stops_at: datetime | None) -> None:
+    """Nobody's run goes on into what is kept for others, nor for longer than its tenant may run. None: for ever."""
+    bound = first_bound(row)
+    if bound is None or (stops_at is not None and stops_at <= bound.until):
+        return
+    if row.stops_at is not None and stops_at is not None and stops_at <= row.stops_at:
+        return  # it ends earlier than it would have
+    refuse_after(bound)
+
+
+def first_bound(row: Workspace) -> Bound | None:
+    claim = runs.claim_of(row, Claim.State.ADMITTED)
+    bounds = [ends.bound(claim)] if claim is not None else []
+    minutes = longest.longest_of(row.tenant_id)
+    if minutes is not None and row.ready_at is not None:
+        bounds.append(Bound(row.ready_at + timedelta(minutes=minutes), "longest_runtime"))
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def refuse_after(bound: Bound) -> NoReturn:
+    at = date_format(timezone.localtime(bound.until), "SHORT_DATETIME_FORMAT")
+    raise Conflict(
+        bound.code,
+        _("It may run until %(time)s at most. %(why)s")
+        % {"time": at, "why": reasons.sentence(bound.code, {})},
+        _("Give it less time, or save what you need: files are kept, and it can start again later."),
+        fields={"minutes": [_("Until %(time)s at most.") % {"time": at}]},
+    )
 
 
 def refuse_too_long(minutes: int | None, field: str) -> None:

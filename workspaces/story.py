@@ -82,6 +82,10 @@ LINES: dict[str, Line] = {
     "size_stays": Line(_("It keeps its size: %(size)s.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
+    "lifetime_capped": Line(
+        _("It runs for %(span)s at most from now on: an admin set that for its tenant."),
+        _("It begins anew with each start."),
+    ),
     "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
     # Troubles that are ours to tell.
     "interrupted": Line(

@@ -10,7 +10,7 @@ from clusters.api import Api
 from quotas import admission
 from quotas.models import Claim
 
-from . import runs
+from . import longest, runs
 from .launch import claim_for
 from .live import changing
 from .look import labels_of, look_at
@@ -167,6 +167,7 @@ def _ask_again(workspace: Workspace) -> None:
     """Into the queue; refused when limits or nodes became smaller than what it needs."""
     with changing(workspace.pk) as row:
         runs.take_up_size(row)
+        longest.fit(row)
         try:
             runs.begin(row, claim_for(row), "requested")
         except Refusal:

@@ -1,0 +1,31 @@
+"""Until when a run may go on, when it asks for longer: as an admission pass would have let it in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from quotas import pool_state
+from quotas.models import Claim
+from quotas.scheduling import may_last_until
+
+KEPT_FOR_OTHERS, BUDGET_SPENT = "kept_for_others", "budget_spent"
+
+
+class Bound(NamedTuple):
+    """Not beyond this, and why: a code of `reasons.py`."""
+
+    until: datetime
+    code: str
+
+
+def bound(claim: Claim) -> Bound | None:
+    """What is in the way of a run's later end first; None: nothing. Under the cluster's lock."""
+    waiting = Claim.objects.filter(pool=claim.pool_id, state=Claim.State.WAITING)
+    promised = (
+        (claim.must_end_at, KEPT_FOR_OTHERS),
+        (may_last_until(pool_state.read(claim.pool, waiting), claim.pk), KEPT_FOR_OTHERS),
+        (claim.reclaim_at, claim.reclaim_code),
+        (claim.budget_ends_at, BUDGET_SPENT),
+    )
+    return min((Bound(until, code) for until, code in promised if until is not None), default=None)
