@@ -1,0 +1,154 @@
+"""Where HAMi cuts GPUs by memory and cores, room is counted card by card, and no card is ever given out twice."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from clusters.models import Node, PodUsage
+from quotas import admission, sharing
+from quotas.models import Claim, Pool, Sharing
+from quotas.nodes import nodes_of
+from quotas.queries import pools_for
+from quotas.scheduling import Card
+from tests.quotas.stage import GPU, Stage
+
+pytestmark = pytest.mark.django_db
+
+WHOLE = Card(81_920, 100, 10)
+
+
+def card(name: str, **changes: Any) -> dict[str, Any]:
+    return {"id": name, "memory_mib": 81_920, "cores": 100, "slots": 10, "usable": True} | changes
+
+
+@pytest.fixture
+def pool(stage: Stage) -> Pool:
+    """Two cards on gpu-1; gpu-2 is another's."""
+    stage.change_node("gpu-2", labels={})
+    stage.change_node("gpu-1", devices=[card("GPU-a"), card("GPU-b")])
+    Node.objects.filter(name="gpu-1").update(
+        allocatable=Node.objects.get(name="gpu-1").allocatable | {GPU: 20}
+    )
+    Pool.objects.update(sharing=Sharing.HAMI, units_per_gpu=100)
+    stage.pool.refresh_from_db()
+    return stage.pool
+
+
+def free(pool: Pool) -> tuple[Card, ...]:
+    (node,) = nodes_of([pool])[pool.id].healthy
+    return node.free.cards
+
+
+def asked(stage: Stage, pool: Pool, gpus: str, memory_mib: int | None = None, **values: Any) -> Claim:
+    portion = sharing.of(pool).portion(pool, Fraction(gpus), memory_mib)
+    return stage.request(portion=portion, **values)
+
+
+def admitted(pool: Pool, claim: Claim) -> Claim:
+    admission.admit(pool.id)
+    claim.refresh_from_db()
+    return claim
+
+
+def test_a_run_is_counted_on_the_fullest_card_that_holds_it_until_its_pod_says_which_it_got(
+    stage: Stage, pool: Pool
+) -> None:
+    first = admitted(pool, asked(stage, pool, "0.5", 20_480))
+    assert (first.state, first.cards, first.card_memory_mib, first.card_cores) == ("admitted", 1, 20_480, 50)
+    assert free(pool) == (Card(61_440, 50, 9), WHOLE)
+    usage = stage.pod("gpu-1", run=first.pk)
+    assert free(pool) == (Card(61_440, 50, 9), WHOLE)  # bound, and nothing told yet
+    usage.devices = [{"id": "GPU-b", "memory_mib": 20_480, "cores": 50}]
+    usage.save()
+    assert free(pool) == (WHOLE, Card(61_440, 50, 9))
+
+
+def test_what_foreign_pods_were_given_is_not_free(stage: Stage, pool: Pool) -> None:
+    stage.pod("gpu-1")
+    PodUsage.objects.update(devices=[{"id": "GPU-a", "memory_mib": 80_000, "cores": 0}])
+    assert free(pool) == (Card(1920, 100, 9), WHOLE)
+    assert admitted(pool, asked(stage, pool, "1")).node == "gpu-1"
+    assert admitted(pool, asked(stage, pool, "0.5")).state == "waiting"  # 1920 MiB are left
+
+
+def test_a_pod_whose_claim_was_released_keeps_its_cards_as_long_as_it_is_seen(
+    stage: Stage, pool: Pool
+) -> None:
+    claim = admitted(pool, asked(stage, pool, "1"))
+    stage.pod("gpu-1", run=claim.pk)
+    PodUsage.objects.update(devices=[{"id": "GPU-b", "memory_mib": 81_920, "cores": 100}])
+    admission.release(claim.pk, "stopped")
+    assert free(pool) == (WHOLE, Card(0, 0, 9))
+    PodUsage.objects.all().delete()
+    assert free(pool) == (WHOLE, WHOLE)
+
+
+def test_a_broken_or_cordoned_card_has_no_room_and_refuses_nobody_for_ever(stage: Stage, pool: Pool) -> None:
+    stage.change_node("gpu-1", devices=[card("GPU-a", usable=False), card("GPU-b")])
+    assert free(pool) == (WHOLE,)
+    two = admitted(pool, asked(stage, pool, "2"))
+    assert two.state == "waiting"
+    stage.change_node("gpu-1", devices=[card("GPU-a"), card("GPU-b")])
+    assert admitted(pool, two).state == "admitted"
+
+
+def test_without_an_announcement_of_hami_a_node_gives_nothing(stage: Stage, pool: Pool) -> None:
+    stage.change_node("gpu-1", devices=[])
+    (node,) = nodes_of([pool])[pool.id].healthy
+    assert (node.free.units, node.free.cards) == (0, ())
+
+
+def test_memory_binds_where_cores_are_free_and_cores_where_memory_is(stage: Stage, pool: Pool) -> None:
+    stage.quota(4)
+    for gpus, memory_mib in (("0.1", 70_000), ("0.1", 70_000), ("0.85", 8_000), ("0.85", 8_000)):
+        assert admitted(pool, asked(stage, pool, gpus, memory_mib)).state == "admitted"
+    assert free(pool) == (Card(3920, 5, 8), Card(3920, 5, 8))
+    assert admitted(pool, asked(stage, pool, "0.05", 4096)).state == "waiting"
+    Claim.objects.filter(state="waiting").delete()
+    assert admitted(pool, asked(stage, pool, "0.05", 1024)).state == "admitted"
+
+
+def test_slots_are_counted_too(stage: Stage, pool: Pool) -> None:
+    stage.change_node("gpu-1", devices=[card("GPU-a", slots=1), card("GPU-b", slots=1)])
+    states = [admitted(pool, asked(stage, pool, "0.1")).state for _number in range(3)]
+    assert states == ["admitted", "admitted", "waiting"]
+
+
+def test_a_run_of_several_cards_takes_of_each(stage: Stage, pool: Pool) -> None:
+    claim = admitted(pool, asked(stage, pool, "1.5"))
+    assert (claim.cards, claim.units) == (2, 150)
+    assert free(pool) == (Card(20_480, 25, 9), Card(20_480, 25, 9))
+
+
+def test_a_restart_and_one_that_is_sent_back_ask_for_the_same_cards(stage: Stage, pool: Pool) -> None:
+    claim = admitted(pool, asked(stage, pool, "1.5"))
+    renewed = admission.renew(claim)
+    back = admission.send_back(renewed, "no_free_gpus", {})
+    assert (back.cards, back.card_memory_mib, back.card_cores, back.units) == (2, 61_440, 75, 150)
+
+
+def test_people_see_gpus_as_hundredths_of_cards_and_not_as_places_on_them(stage: Stage, pool: Pool) -> None:
+    admitted(pool, asked(stage, pool, "0.5", 20_480))
+    (seen,) = pools_for(stage.cast.alice)
+    assert seen["gpus"] == {"total": 2, "free": 1.5, "mine": 0.5}
+    assert (seen["sharing"], seen["isolation"]) == ("hami", "soft cap")
+
+
+def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(stage: Stage, pool: Pool) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            nodes_of([pool])
+        return len(captured)
+
+    admitted(pool, asked(stage, pool, "0.1"))
+    once = queries()
+    for _number in range(4):
+        admitted(pool, asked(stage, pool, "0.1"))
+    assert queries() == once == 4
