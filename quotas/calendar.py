@@ -82,6 +82,10 @@ class Bar:
     def booking(self) -> Booking:
         return self.seen.booking
 
+    @property
+    def is_one_day(self) -> bool:
+        return timezone.localdate(self.booking.starts_at) == timezone.localdate(self.booking.ends_at)
+
 
 @dataclass(frozen=True)
 class PoolWeek:

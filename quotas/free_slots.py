@@ -43,11 +43,11 @@ class Lane:
 
     def free(self, starts_at: datetime, ends_at: datetime) -> int:
         """What is free all of that time."""
-        meanwhile = [span for span in self.taken if span.starts_at < ends_at and starts_at < span.ends_at]
-        steps = {starts_at, *(span.starts_at for span in meanwhile if span.starts_at > starts_at)}
-        return self.units - max(
-            sum(span.units for span in meanwhile if span.starts_at <= step < span.ends_at) for step in steps
-        )
+        steps = {span.starts_at for span in self.taken if starts_at < span.starts_at < ends_at}
+        return min(map(self.free_at, {starts_at, *steps}))
+
+    def free_at(self, moment: datetime) -> int:
+        return self.units - sum(span.units for span in self.taken if span.starts_at <= moment < span.ends_at)
 
 
 class FreeSlots:
@@ -103,9 +103,14 @@ class FreeSlots:
 
     def _has_room(self, wanted: Booked, *, borrowed_stay: bool = False) -> bool:
         bookings = [*self._others(wanted), wanted]
-        lanes = self._lanes(bookings, borrowed_stay=borrowed_stay)
+        return all(
+            self._lay_out(some, wanted, self._lanes(bookings, borrowed_stay=borrowed_stay))
+            for some in ([wanted], bookings)  # where it does not fit alone, the others need not be laid out
+        )
+
+    def _lay_out(self, bookings: Iterable[Booked], wanted: Booked, lanes: list[Lane]) -> bool:
         in_use = Counter(run.booking for run in self.runs)
-        for booked in sorted(bookings, key=lambda one: (-one.units_each, one.starts_at, one.booking)):
+        for booked in sorted(bookings, key=lambda one: (one.starts_at, one.booking)):
             count, units = self._pieces(booked, booked.places - in_use[booked.booking])
             for _piece in range(count):
                 if not _take(lanes, booked, units) and _overlap(booked, wanted):
@@ -149,13 +154,17 @@ class FreeSlots:
 
 
 def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
-    """On the node where least is left over. False: no node has room all that time."""
-    left = ((lane.free(booked.starts_at, booked.ends_at), number) for number, lane in enumerate(lanes))
-    fitting = [(free, number) for free, number in left if free >= units]
-    if not fitting:
-        return False
-    lanes[min(fitting)[1]].taken.append(Span(booked.starts_at, booked.ends_at, units))
-    return True
+    """On the node where least is free when it begins. False: no node has room all that time."""
+    fullest_first = sorted(
+        (free, number)
+        for number, lane in enumerate(lanes)
+        if (free := lane.free_at(booked.starts_at)) >= units
+    )
+    for _free, number in fullest_first:
+        if lanes[number].free(booked.starts_at, booked.ends_at) >= units:
+            lanes[number].taken.append(Span(booked.starts_at, booked.ends_at, units))
+            return True
+    return False
 
 
 def _own_since(state: PoolState, runs: Iterable[Run]) -> Iterator[tuple[Run, datetime]]:

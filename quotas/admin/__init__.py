@@ -1,5 +1,5 @@
 """Where admins set pools, quotas and limits, with what is used right now beside each."""
 
-from quotas.admin import budgets, pools, quotas
+from quotas.admin import bookings, budgets, pools, quotas
 
-__all__ = ["budgets", "pools", "quotas"]
+__all__ = ["bookings", "budgets", "pools", "quotas"]

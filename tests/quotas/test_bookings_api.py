@@ -16,12 +16,13 @@ from quotas import bookings
 from quotas.calendar import Week
 from quotas.models import Booking
 from tests.accounts.people import browser
+from tests.admin_forms import confirm, preview, text_of
 from tests.quotas.stage import Stage
 from tests.quotas.test_bookings import soon, wish
 
 pytestmark = pytest.mark.django_db
 
-URL = "/api/v1/bookings/"
+URL, BOOKINGS = "/api/v1/bookings/", "/admin/quotas/booking/"
 
 
 def body(**values: Any) -> dict[str, Any]:
@@ -237,3 +238,18 @@ def test_a_week_with_a_change_of_the_clock_has_seven_days() -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "0001-01-01", "9999-12-31", "\0"])
 def test_an_address_that_names_no_week_shows_this_one(text: str) -> None:
     assert Week.of(text).monday <= timezone.localdate() <= Week.of(text).sunday
+
+
+# --- The admin
+
+
+def test_an_admin_looks_at_bookings_and_cancels_them_after_seeing_what_that_means(stage: Stage) -> None:
+    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(places=2))
+    admin = browser(stage.cast.admin)
+    assert "2 × 1 GPU" in text_of(admin.get(BOOKINGS, {"state": "upcoming", "q": "class"}))
+    assert "2 × 1 GPU" not in text_of(admin.get(BOOKINGS, {"state": "over"}))
+    assert admin.get(f"{BOOKINGS}{booking.pk}/change/").status_code == 200
+    page = preview(admin, BOOKINGS, "cancel", booking)
+    assert "What runs on them goes on" in text_of(page)
+    confirm(admin, BOOKINGS, page)
+    assert Booking.objects.get().state == Booking.State.CANCELLED
