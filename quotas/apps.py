@@ -9,7 +9,7 @@ class QuotasConfig(AppConfig):
     def ready(self) -> None:
         from accounts.notices import words
         from clusters.signals import capacity_changed, tick
-        from quotas import budget_notices, notices, passes, reclaim, spending
+        from quotas import booking_notices, budget_notices, notices, passes, reclaim, spending
         from quotas.live import on_change
         from quotas.signals import claim_admitted, claim_released, claim_waits
 
@@ -21,3 +21,4 @@ class QuotasConfig(AppConfig):
         tick.connect(spending.on_tick, dispatch_uid="quotas.spending")
         words.register(notices.SUBJECT, notices.describe)
         words.register(budget_notices.SUBJECT, budget_notices.describe)
+        words.register(booking_notices.SUBJECT, booking_notices.describe)
