@@ -9,7 +9,7 @@ from quotas import pool_state
 from quotas.models import Claim
 from quotas.scheduling import may_last_until
 
-KEPT_FOR_OTHERS, BUDGET_SPENT = "kept_for_others", "budget_spent"
+KEPT_FOR_OTHERS, OUT_OF_BUDGET = "kept_for_others", "out_of_budget"
 
 
 class Bound(NamedTuple):
@@ -26,6 +26,6 @@ def bound(claim: Claim) -> Bound | None:
         (claim.must_end_at, KEPT_FOR_OTHERS),
         (may_last_until(pool_state.read(claim.pool, waiting), claim.pk), KEPT_FOR_OTHERS),
         (claim.reclaim_at, claim.reclaim_code),
-        (claim.budget_ends_at, BUDGET_SPENT),
+        (claim.budget_ends_at, OUT_OF_BUDGET),
     )
     return min((Bound(until, code) for until, code in promised if until is not None), default=None)

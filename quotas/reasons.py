@@ -163,6 +163,7 @@ REASONS = {
     ),
     # Why a run cannot go on for longer.
     "kept_for_others": (_("From then on its GPUs are kept for others."), ""),
+    "out_of_budget": (_("The GPU-hours that it runs on are spent."), ""),
     "longest_runtime": (_("No run of its tenant goes on for longer."), ""),
     # Why a run is asked for its GPUs.
     "owner_waits": (

@@ -177,8 +177,7 @@ def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
         admission.change_runtime(row.run, minutes)
     if row.desired == Desired.RUNNING and not row.ending and (row.ready_at or row.stops_at):
         stops_at = None if minutes is None else timezone.now() + timedelta(minutes=minutes)
-        lifetime.refuse_beyond(row, stops_at)
-        lifetime.end_at(row, stops_at)
+        lifetime.end_at(row, lifetime.allowed(row, stops_at))
     if minutes is None:
         tell(row, "lifetime_removed")
     else:

@@ -148,20 +148,22 @@ def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bo
         now = timezone.now()
         stops_at = max(row.stops_at, now) + timedelta(minutes=more)
         refuse_too_long(ceil((stops_at - now) / timedelta(minutes=1)), "minutes")
-        refuse_beyond(row, stops_at)
-        end_at(row, stops_at)
+        end_at(row, allowed(row, stops_at))
         tell(row, "extended", by=actor.user.get_username(), minutes=more)
     return True
 
 
-def refuse_beyond(row: Workspace, stops_at: datetime | None) -> None:
-    """Nobody's run goes on into what is kept for others, nor for longer than its tenant may run. None: for ever."""
+def allowed(row: Workspace, stops_at: datetime | None) -> datetime | None:
+    """Nobody's run goes on into what is kept for others, nor for longer than its tenant's may. None: for ever.
+
+    It may end as it would have; and less than a minute too late is made right.
+    """
     bound = first_bound(row)
-    if bound is None or (stops_at is not None and stops_at <= bound.until):
-        return
-    if row.stops_at is not None and stops_at is not None and stops_at <= row.stops_at:
-        return  # it ends earlier than it would have
-    refuse_after(bound)
+    if bound is None or (stops_at is not None and stops_at <= max(bound.until, row.stops_at or bound.until)):
+        return stops_at
+    if stops_at is None or stops_at - bound.until > timedelta(minutes=1):
+        refuse_after(bound)
+    return bound.until
 
 
 def first_bound(row: Workspace) -> Bound | None:
