@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 
 from accounts import audit
@@ -22,7 +22,7 @@ from accounts.access import Actor, not_there, require_owner, roles_of, visible_t
 from accounts.models import Role, Tenant
 from quotas import admission, booking_notices, passes
 from quotas.booking_rules import Wish, free, is_less, refuse_change
-from quotas.models import Booking, Pool
+from quotas.models import Booking, Claim, Pool
 from quotas.scheduling import as_gpus
 
 CHANGING = ("title", "starts_at", "ends_at", "places")
@@ -135,3 +135,12 @@ def _record(actor: Actor, booking: Booking, verb: str, before: dict[str, Any] | 
     if before is not None:
         data["before"] = {name: str(value) for name, value in before.items()}
     audit.record(actor, f"booking.{verb}", target=booking, tenant=booking.tenant, data=data)
+
+
+def place_now(tenant: Tenant, pool_slug: str, units: int) -> Booking | None:
+    """A booking that has begun, with a place left in which such a run of the tenant would start."""
+    running = Booking.objects.filter(
+        Booking.in_state(Booking.State.RUNNING), tenant=tenant, pool__slug=pool_slug
+    )
+    used = Count("claims", filter=Q(claims__state=Claim.State.ADMITTED))
+    return running.filter(units_each__gte=units).alias(used=used).filter(used__lt=F("places")).first()
