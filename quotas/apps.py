@@ -8,14 +8,16 @@ class QuotasConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.notices import words
-        from clusters.signals import capacity_changed, tick
+        from clusters.signals import capacity_changed, examined, tick
         from quotas import booking_notices, budget_notices, notices, passes, reclaim, spending
+        from quotas.doctor import on_examined
         from quotas.live import on_change
-        from quotas.signals import claim_admitted, claim_released, claim_waits
+        from quotas.signals import claim_admitted, claim_released, claim_waits, standing_changed
 
-        for signal in (capacity_changed, claim_admitted, claim_waits, claim_released):
+        for signal in (capacity_changed, claim_admitted, claim_waits, claim_released, standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
+        examined.connect(on_examined, dispatch_uid="quotas.doctor")
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
         tick.connect(reclaim.on_tick, dispatch_uid="quotas.reclaim")
         tick.connect(spending.on_tick, dispatch_uid="quotas.spending")

@@ -3,78 +3,173 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, replace
-from typing import TypedDict
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from accounts.errors import Refusal
 from accounts.models import Tenant
 from quotas import pool_state, reasons
+from quotas.foretelling import lengths_of, stretch_of
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
-from quotas.scheduling import PoolState, decide
+from quotas.nodes import nodes_of
+from quotas.scheduling import RECLAIM_GRACE, Decisions, PoolState, Waiting, Waits, as_gpus, decide
+from quotas.scheduling.forecast import FEWEST_PLAYS, forecast
 from quotas.sharing import Portion
+from quotas.when import When, when
 
 State = Claim.State
 # Behind everybody who waits now.
 LAST_PLACE = 2**63 - 1
 
 
-class Outlook(TypedDict):
-    """What would become of a request that is not made."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request that is not made."""
+
+    tenant: Tenant
+    pool: Pool
+    portion: Portion
+    cpu_millicores: int
+    memory_mib: int
+    user: Any = None
+    max_runtime_minutes: int | None = None
+
+    def claim(self) -> Claim:
+        return Claim(
+            tenant=self.tenant,
+            user=self.user,
+            pool=self.pool,
+            **asdict(self.portion),
+            cpu_millicores=self.cpu_millicores,
+            memory_mib=self.memory_mib,
+            max_runtime_minutes=self.max_runtime_minutes,
+            holder_kind=Claim.Holder.WORKSPACE,
+            holder_id=uuid.uuid4(),
+            place=LAST_PLACE,
+        )
+
+
+class Outlook(When):
+    """What would become of it."""
 
     admissible: bool
     starts_now: bool
     position: int | None
+    gpus_ahead: float | None
+    # It would start on GPUs beyond its tenant's own, which may be asked back.
+    borrows: bool
     reasons: list[dict[str, str]]
 
 
 class StartsNow:
-    """Which of many requests of a tenant would start now. Each pool's state is read once, however many are asked."""
+    """Which of many requests of one person would start now.
 
-    def __init__(self, tenant: Tenant) -> None:
-        self.tenant = tenant
-        self._states: dict[UUID, PoolState] = {}
+    Each pool is read once, and only where a node has room as it stands.
+    """
 
-    def holds(self, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> bool:
-        if pool.has_gpus != bool(portion.units):
+    def __init__(self, without: UUID | None = None) -> None:
+        """`without` a claim that waits: what is asked for would take its place."""
+        self._without = without
+        self._states: dict[tuple[UUID, UUID], PoolState] = {}
+        self._nodes: dict[UUID, Any] = {}
+
+    def look_at(self, pools: list[Pool]) -> None:
+        """Read the nodes of all these at once."""
+        self._nodes |= nodes_of(pools)
+
+    def holds(self, asked: Asked) -> bool:
+        pool = asked.pool
+        if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
             return False
-        claim = _claim(self.tenant, pool, portion, cpu_millicores, memory_mib)
-        if pool.id not in self._states:
-            self._states[pool.id] = pool_state.read(pool, [*_waiting(pool), claim])
-        state = self._states[pool.id]
+        claim = asked.claim()
+        waiting = pool_state.as_waiting(claim)
+        if pool.id not in self._nodes:
+            self.look_at([pool])
+        if not any(node.free.holds(waiting.need) for node in self._nodes[pool.id].healthy):
+            return False
+        key = pool.id, asked.tenant.pk
+        if key not in self._states:
+            self._states[key] = pool_state.read(pool, [*_waiting(pool, self._without), claim])
+        state = self._states[key]
         # The last of those who wait is ours, whichever it was that the state was read with.
-        asked = replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
-        return all(waits.claim != claim.id for waits in decide(asked).waits)
+        decisions = decide(replace(state, waiting=(*state.waiting[:-1], waiting)))
+        return all(waits.claim != claim.id for waits in decisions.waits)
 
 
-def outlook(*, tenant: Tenant, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> Outlook:
-    """Would such a request start now, or where would it stand? By the rules of a pass; writes nothing."""
-    claim = _claim(tenant, pool, portion, cpu_millicores, memory_mib)
+def outlook(asked: Asked, *, with_times: bool = False) -> Outlook:
+    """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
+    claim = asked.claim()
     try:
         refuse_what_never_fits(claim)
     except Refusal as refusal:
         reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-        return Outlook(admissible=False, starts_now=False, position=None, reasons=[reason])
-    for waits in decide(pool_state.read(pool, [*_waiting(pool), claim])).waits:
-        if waits.claim == claim.id:
-            found = reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)
-            return Outlook(admissible=True, starts_now=False, position=waits.position, reasons=[found])
-    return Outlook(admissible=True, starts_now=True, position=None, reasons=[])
-
-
-def _waiting(pool: Pool) -> list[Claim]:
-    return list(Claim.objects.filter(pool=pool, state=State.WAITING))
-
-
-def _claim(tenant: Tenant, pool: Pool, portion: Portion, cpu_millicores: int, memory_mib: int) -> Claim:
-    return Claim(
-        tenant=tenant,
-        pool=pool,
-        **asdict(portion),
-        cpu_millicores=cpu_millicores,
-        memory_mib=memory_mib,
-        holder_kind=Claim.Holder.WORKSPACE,
-        holder_id=uuid.uuid4(),
-        place=LAST_PLACE,
+        return _outlook(admissible=False, reasons=[reason])
+    pool = asked.pool
+    state = pool_state.read(pool, [*_waiting(pool), claim])
+    decisions = decide(state)
+    waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
+    if waits is None:
+        return _outlook(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
+    told = _outlook(
+        position=waits.position,
+        gpus_ahead=as_gpus(waits.units_ahead, pool.units_per_gpu),
+        reasons=[reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)],
     )
+    if with_times:
+        told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
+    return told
+
+
+def _outlook(**known: Any) -> Outlook:
+    nothing = Outlook(
+        admissible=True,
+        starts_now=False,
+        position=None,
+        gpus_ahead=None,
+        borrows=False,
+        reasons=[],
+        estimated_start=None,
+        estimated_from=None,
+        estimated_to=None,
+        confidence="unknown",
+    )
+    return nothing | known  # type: ignore[return-value]
+
+
+def _borrows(state: PoolState, claim: Waiting) -> bool:
+    quota = state.tenants[claim.tenant]
+    nominal = quota.nominal_units
+    return nominal is not None and bool(claim.need.units) and quota.used_units + claim.need.units > nominal
+
+
+def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
+    """With fewer plays than those who wait get: it is asked while somebody types."""
+    lengths = lengths_of(pool, state.now)
+    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_PLAYS)
+    return when(found.get(waits.claim), state.now)
+
+
+def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
+    """With the runs that would be asked back for it on their way out."""
+    asked_back = {reclaim.run for reclaim in decisions.reclaims}
+    if not asked_back:
+        return state
+    ends = state.now + RECLAIM_GRACE
+    nodes = tuple(
+        replace(
+            node,
+            runs=tuple(
+                replace(run, reclaim_at=run.reclaim_at or ends) if run.claim in asked_back else run
+                for run in node.runs
+            ),
+        )
+        for node in state.nodes
+    )
+    return replace(state, nodes=nodes)
+
+
+def _waiting(pool: Pool, without: UUID | None = None) -> list[Claim]:
+    waiting = Claim.objects.filter(pool=pool, state=State.WAITING)
+    return list(waiting.exclude(pk=without) if without else waiting)

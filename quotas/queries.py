@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from accounts.access import Actor, visible_tenants
 from quotas import reasons, sharing
@@ -18,17 +19,18 @@ from quotas.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
 from quotas.signals import name_holders
 from quotas.usage import held_over_all_pools, held_units
+from quotas.when import When, range_of, when
 
 State = Claim.State
 
 
-class Queue(TypedDict):
+class Queue(When):
     """Where a waiting claim stands, and why."""
 
     position: int
     ahead: int
+    gpus_ahead: float
     reason: dict[str, str]
-    estimated_start: datetime | None
 
 
 def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
@@ -45,7 +47,22 @@ def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
     """The queue of each of these claims that waits, by its id. One query."""
-    ahead = (
+    waiting = (
+        Claim.objects.filter(pk__in=list(claim_ids), state=State.WAITING)
+        .annotate(ahead=place_in_queue(), units_before=Coalesce("units_ahead", _ahead(Sum("units"))))
+        .select_related("pool")
+    )
+    now = timezone.now()
+    return {claim.pk: _queue(claim, now) for claim in waiting}
+
+
+def place_in_queue() -> Coalesce:
+    """How many are before a claim: as last decided, or for one that no pass has seen yet, as they came."""
+    return Coalesce(F("position") - 1, _ahead(Count("pk")))
+
+
+def _ahead(amount: Count | Sum) -> Coalesce:
+    before = (
         Claim.objects.filter(
             Q(priority__gt=OuterRef("priority"))
             | Q(priority=OuterRef("priority"), place__lt=OuterRef("place")),
@@ -54,18 +71,20 @@ def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
         )
         .order_by()
         .values("pool")
-        .annotate(count=Count("pk"))
-        .values("count")
+        .annotate(amount=amount)
+        .values("amount")
     )
-    waiting = (
-        Claim.objects.filter(pk__in=list(claim_ids), state=State.WAITING)
-        .annotate(ahead=Coalesce(Subquery(ahead), 0))
-        .values_list("pk", "ahead", "reason_code", "reason_data")
+    return Coalesce(Subquery(before), 0)
+
+
+def _queue(claim: Any, now: datetime) -> Queue:
+    return Queue(
+        position=claim.ahead + 1,
+        ahead=claim.ahead,
+        gpus_ahead=as_gpus(claim.units_before, claim.pool.units_per_gpu),
+        reason=reasons.in_queue(claim.reason_code, claim.reason_data, claim.ahead),
+        **when(range_of(claim), now),
     )
-    return {
-        pk: Queue(position=n + 1, ahead=n, reason=reasons.in_queue(code, data, n), estimated_start=None)
-        for pk, n, code, data in waiting
-    }
 
 
 def pools_for(actor: Actor, pools: Sequence[Pool] | None = None) -> list[dict[str, Any]]:
@@ -146,6 +165,8 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
         "units_per_gpu": per_gpu,
         "sharing": pool.sharing if pool.has_gpus else None,
         "isolation": str(sharing.of(pool).isolation) if pool.has_gpus else None,
+        "neighbours": str(sharing.of(pool).neighbours) if pool.has_gpus else None,
+        "gives": sharing.of(pool).gives(pool) if pool.has_gpus else None,
         "gpus": {
             "total": as_gpus(sum(room.units for room in nodes.whole), per_gpu),
             "free": as_gpus(sum(free), per_gpu),

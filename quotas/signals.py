@@ -7,6 +7,7 @@ from django.dispatch import Signal
 
 claim_admitted = Signal()  # claim: Claim
 claim_waits = Signal()  # claim: Claim; its reason became another, or it was sent back
+standing_changed = Signal()  # claims: list[Claim]; their places in the queue or forecasts became others
 claim_to_stop = Signal()  # claim: Claim, code: str; it must give its units back
 claim_reclaimed = Signal()  # claim: Claim; its GPUs are asked back, it goes on until `reclaim_at`
 claim_spared = Signal()  # claim: Claim; it may stay after all

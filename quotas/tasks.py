@@ -10,10 +10,11 @@ def enqueue_pass(pool_id: UUID) -> None:
 
 
 def admission_pass(pool_id: str) -> None:
-    from quotas import admission, passes
+    from quotas import admission, foretelling, passes
 
     passes.begins(UUID(pool_id))
     admission.admit(UUID(pool_id))
+    foretelling.foretell(UUID(pool_id))
 
 
 def enqueue_spending() -> None:

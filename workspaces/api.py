@@ -357,15 +357,10 @@ class EstimateView(APIView):
         body = checked(LaunchBody, request)
         tenant = tenant_by_slug(actor, body["tenant"])
         _image, size = check(tenant, spec_of(body))
-        outlook = estimate(tenant, size)
+        minutes = body.get("max_runtime_minutes")
+        outlook = estimate(tenant, actor.user, size, minutes)
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
         }
-        others = [] if outlook["starts_now"] else alternatives(tenant, size)
-        return Response(
-            {
-                **outlook,
-                "estimated_start": None,
-                "alternatives": [{**kept, "flavor": flavor.slug} for flavor in others],
-            }
-        )
+        others = [] if outlook["starts_now"] else alternatives(tenant, actor.user, size, minutes)
+        return Response({**outlook, "alternatives": [{**kept, **other.body} for other in others]})

@@ -1,10 +1,15 @@
-"""Would it start now? And if not, what would: the answer beside the launch form and of `POST estimate/`."""
+"""Would it start now, or when? And if not now, what would: the answer of the launch form and of `POST estimate/`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
+from typing import Any
+from uuid import UUID
 
-from accounts.models import Tenant
+from accounts.models import Tenant, User
 from quotas import sharing
 from quotas.models import Flavor
 from quotas.outlook import Outlook, StartsNow, outlook
@@ -12,35 +17,97 @@ from quotas.outlook import Outlook, StartsNow, outlook
 from .sizing import Size
 
 MOST_ALTERNATIVES = 3
+# A lifetime that ends before something that is kept for others.
+SHORTER_MINUTES = (480, 240, 60)
 
 
-def estimate(tenant: Tenant, size: Size) -> Outlook:
+@dataclass(frozen=True)
+class Alternative:
+    """Something else that would start now. `minutes`: if it lasts no longer than that; None: as asked."""
+
+    size: Size
+    minutes: int | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The same as fields of a launch body, in place of what was asked."""
+        asked = self.size.asked()
+        body: dict[str, Any] = {} if self.minutes is None else {"max_runtime_minutes": self.minutes}
+        if asked.flavor:
+            return body | {"flavor": asked.flavor}
+        gpus = asked.gpus or Fraction(0)
+        return body | {
+            "pool": self.size.pool.slug,
+            "gpus": int(gpus) if gpus.denominator == 1 else round(float(gpus), 4),
+            "cpu": self.size.cpu_millicores / 1000,
+            "memory_mib": self.size.memory_mib,
+        }
+
+
+def estimate(tenant: Tenant, user: User, size: Size, minutes: int | None = None) -> Outlook:
     """What the queue would say to this size. Writes nothing."""
-    return outlook(
-        tenant=tenant,
-        pool=size.pool,
-        portion=size.portion,
-        cpu_millicores=size.requested_cpu_millicores,
-        memory_mib=size.requested_memory_mib,
+    return outlook(size.asked_by(tenant, user, minutes), with_times=True)
+
+
+def alternatives(
+    tenant: Tenant, user: User, size: Size, minutes: int | None = None, instead_of: UUID | None = None
+) -> list[Alternative]:
+    """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes.
+
+    `instead_of` a claim that waits.
+    """
+    now = StartsNow(without=instead_of)
+    flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
+    now.look_at(list({flavor.pool_id: flavor.pool for flavor in flavors}.values()))
+    found = (
+        other
+        for other in _nearest_first(size, minutes, flavors)
+        if now.holds(other.size.asked_by(tenant, user, other.minutes or minutes))
     )
+    return list(islice(_of_each_kind_once(found), MOST_ALTERNATIVES))
 
 
-def alternatives(tenant: Tenant, size: Size) -> list[Flavor]:
-    """Ready-made sizes that would start now instead; those with GPUs first if GPUs were asked for."""
-    flavors = [row for row in Flavor.objects.select_related("pool__cluster") if row != size.flavor]
-    wants_gpus = size.units > 0
-    ranked = sorted(flavors, key=lambda flavor: ((flavor.units > 0) != wants_gpus, distance(flavor, size)))
-    now = StartsNow(tenant)
-    return list(islice((flavor for flavor in ranked if starts(now, size_of(flavor))), MOST_ALTERNATIVES))
+def _nearest_first(size: Size, minutes: int | None, flavors: list[Flavor]) -> Iterator[Alternative]:
+    for shorter in SHORTER_MINUTES:
+        if minutes is None or shorter < minutes:
+            yield Alternative(size, shorter)
+    sizes = [size_of(flavor) for flavor in flavors if flavor != size.flavor]
+    sizes += [fewer for fewer in _fewer(size) if all(fewer.portion != one.portion for one in sizes)]
+    wants_gpus = size.portion.units > 0
+    for other in sorted(
+        sizes,
+        key=lambda one: ((one.portion.units > 0) != wants_gpus, distance(one, size), one.pool != size.pool),
+    ):
+        yield Alternative(other)
 
 
-def starts(now: StartsNow, size: Size) -> bool:
-    return now.holds(size.pool, size.portion, size.requested_cpu_millicores, size.requested_memory_mib)
+def _of_each_kind_once(found: Iterator[Alternative]) -> Iterator[Alternative]:
+    """The longest of the shorter lifetimes is enough."""
+    shorter = False
+    for other in found:
+        if not (other.minutes and shorter):
+            yield other
+        shorter = shorter or other.minutes is not None
 
 
-def distance(flavor: Flavor, size: Size) -> float:
+def _fewer(size: Size) -> Iterator[Size]:
+    """Half as many GPUs of the same pool, a quarter …, with CPU and memory in proportion; where units are counted."""
+    units = size.portion.units // 2
+    while units and not size.portion.cards:
+        part = Fraction(units, size.portion.units)
+        yield Size(
+            pool=size.pool,
+            flavor=None,
+            portion=sharing.of(size.pool).of_units(size.pool, units),
+            cpu_millicores=max(1, int(size.cpu_millicores * part)),
+            memory_mib=max(1, int(size.memory_mib * part)),
+        )
+        units //= 2
+
+
+def distance(one: Size, other: Size) -> float:
     """How different in GPUs."""
-    return abs(float(flavor.pool.gpus(flavor.units)) - float(size.pool.gpus(size.units)))
+    return abs(float(one.pool.gpus(one.portion.units)) - float(other.pool.gpus(other.portion.units)))
 
 
 def size_of(flavor: Flavor) -> Size:

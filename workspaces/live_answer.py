@@ -5,6 +5,7 @@ Reads and writes nothing but words: launching is the form's own button.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,13 +14,16 @@ from django.urls import reverse
 from accounts.access import Actor
 from accounts.errors import Invalid
 from accounts.models import Tenant
+from quotas import budgets
 from quotas.queries import limits_for, pools_for
 
-from .estimate import alternatives, estimate
-from .forms import FINDING, LaunchForm
+from .estimate import Alternative, alternatives, estimate
+from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .prefill import IN_LINKS
 from .same_launch import body_of_form, curl, holds_credentials, without_credentials
-from .sizing import resolve
+from .sizing import found, resolve
+
+MOST_FOUND = 5  # pools beside the form
 
 
 def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> dict[str, Any]:
@@ -27,6 +31,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
     context: dict[str, Any] = {
         "asking": tenant,
         "left": what_is_left(actor, tenant.slug),
+        "budgets": [budgets.for_people(one) for one in budgets.seen_by(actor, [tenant]).get(tenant.pk, [])],
         "link": link(form, root),
         "curl": curl(root + reverse("api-v1:workspaces"), body_of_form(form)),
         "leaves_credentials_out": holds_credentials(str(form["repository"].value() or "")),
@@ -36,17 +41,48 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
         return context
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
+    asked = form.size()
+    pools = found(tenant, asked) if form.finds else []
     try:
-        size = resolve(tenant, form.size())
+        size = pools[0].size if pools else resolve(tenant, asked)
     except Invalid as refusal:
         texts = [text for texts in refusal.fields.values() for text in texts]
         return context | {"fault": (texts or [refusal.message])[0]}
-    outlook = estimate(tenant, size)
+    minutes = form.cleaned_data.get("max_runtime_minutes")
+    outlook = estimate(tenant, actor.user, size, minutes)
     return context | {
         "outlook": outlook,
         "size": size,
+        "found": pools[:MOST_FOUND],
         "pool": pools_for(actor, [size.pool])[0],
-        "alternatives": [] if outlook["starts_now"] else alternatives(tenant, size),
+        "alternatives": []
+        if outlook["starts_now"]
+        else offered(alternatives(tenant, actor.user, size, minutes), tenant),
+    }
+
+
+def offered(others: list[Alternative], tenant: Tenant) -> list[dict[str, Any]]:
+    """Alternatives with what they put into the form, by script or by link."""
+    return [
+        {
+            "other": other,
+            "fills": json.dumps(fills(other)),
+            "link": urlencode(fills(other) | {"tenant": tenant.slug}),
+        }
+        for other in others
+    ]
+
+
+def fills(other: Alternative) -> dict[str, Any]:
+    asked = other.size.asked()
+    values: dict[str, Any] = {} if other.minutes is None else {"max_runtime_minutes": other.minutes}
+    if asked.flavor:
+        return values | {"flavor": asked.flavor}
+    return values | {
+        "flavor": FIND,
+        "gpus": f"{float(asked.gpus or 0):g}",
+        "cpu": f"{other.size.cpu_millicores / 1000:g}",
+        "memory_gib": max(1, other.size.memory_mib // MIB_PER_GIB),
     }
 
 

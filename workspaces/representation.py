@@ -159,7 +159,7 @@ def next_size_json(workspace: Workspace) -> Json | None:
 
 def queue_json(queue: Queue) -> Json:
     """The queue's answer with its times as text."""
-    return {**queue, "estimated_start": moment(queue["estimated_start"])}
+    return {name: moment(value) if isinstance(value, datetime) else value for name, value in queue.items()}
 
 
 def reclaim_json(asked: Asked) -> Json:

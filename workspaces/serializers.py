@@ -13,6 +13,7 @@ from rest_framework import serializers
 from accounts.errors import NotYet
 from accounts.rest.serializers import StrictSerializer
 from quotas.needs import GpuAsked
+from quotas.scheduling.forecast import Confidence
 
 from .changes import Change, Lifetime
 from .launch import ENV_NAME, LaunchSpec
@@ -178,11 +179,22 @@ class ReasonShape(serializers.Serializer[Any]):
     hint = serializers.CharField(allow_blank=True)
 
 
-class QueueShape(serializers.Serializer[Any]):
+class WhenShape(serializers.Serializer[Any]):
+    estimated_start = serializers.DateTimeField(allow_null=True, help_text="The middle of the range.")
+    estimated_from = serializers.DateTimeField(
+        allow_null=True, help_text="Eight of ten starts fall after this …"
+    )
+    estimated_to = serializers.DateTimeField(
+        allow_null=True, help_text="… and before this. Null: nobody knows."
+    )
+    confidence = serializers.ChoiceField(choices=[one.value for one in Confidence])
+
+
+class QueueShape(WhenShape):
     position = serializers.IntegerField()
     ahead = serializers.IntegerField()
+    gpus_ahead = serializers.FloatField(help_text="What those ahead ask for together.")
     reason = ReasonShape()
-    estimated_start = serializers.DateTimeField(allow_null=True)
 
 
 class ProgressShape(serializers.Serializer[Any]):
@@ -274,7 +286,7 @@ class WorkspaceShape(serializers.Serializer[Any]):
         allow_null=True, help_text="When its lifetime ends; null: no end is set."
     )
     reclaim = ReclaimShape(
-        allow_null=True, help_text="Its GPUs are borrowed and asked back: when it stops, and why."
+        allow_null=True, help_text="Its GPUs are asked back, or its budget is spent: when it stops, and why."
     )
     max_runtime_minutes = serializers.IntegerField(allow_null=True)
     notify = serializers.BooleanField()
@@ -325,11 +337,12 @@ class MetricsShape(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class EstimateShape(serializers.Serializer[Any]):
+class EstimateShape(WhenShape):
     admissible = serializers.BooleanField()
     starts_now = serializers.BooleanField()
     position = serializers.IntegerField(allow_null=True)
-    estimated_start = serializers.DateTimeField(allow_null=True)
+    gpus_ahead = serializers.FloatField(allow_null=True)
+    borrows = serializers.BooleanField(help_text="On GPUs beyond the tenant's own, which may be asked back.")
     reasons = ReasonShape(many=True)
     alternatives = serializers.ListField(
         child=serializers.DictField(), help_text="Launch bodies that would start now; add your secret_env."

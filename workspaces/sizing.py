@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
@@ -14,7 +13,8 @@ from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas import sharing
 from quotas.models import Flavor, Pool
-from quotas.outlook import outlook
+from quotas.needs import GpuAsked, fits, price
+from quotas.outlook import Asked, Outlook, outlook
 from quotas.sharing import Portion
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 DEFAULT_CPU_MILLICORES = 2000
 DEFAULT_MEMORY_MIB = 4096
 PORTION = asdict(Portion())  # its names, and what they are where nobody said
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuAsked:
-    """Find me a GPU with at least this."""
-
-    min_memory_mib: int | None = None
-    min_compute_capability: str | None = None
-    ecc: bool | None = None
-    product: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +87,18 @@ class Size:
             "cpu_millicores": self.cpu_millicores,
             "memory_mib": self.memory_mib,
         }
+
+    def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Asked:
+        """As the queue is asked about it."""
+        return Asked(
+            tenant=tenant,
+            user=user,
+            pool=self.pool,
+            portion=self.portion,
+            cpu_millicores=self.requested_cpu_millicores,
+            memory_mib=self.requested_memory_mib,
+            max_runtime_minutes=max_runtime_minutes,
+        )
 
     def asked(self) -> SizeAsked:
         """The same size, to be asked for anew."""
@@ -190,56 +192,67 @@ def _in_pool(pool: Pool, asked: SizeAsked) -> Size:
     )
 
 
-def _find(tenant: Tenant, asked: SizeAsked) -> Size:
-    """The smallest GPU that is good enough and that the tenant may use; one that starts now comes first.
+@dataclass(frozen=True)
+class Found:
+    """A pool that has such a GPU, and what would become of the launch there."""
+
+    size: Size
+    outlook: Outlook
+
+    @property
+    def price(self) -> Fraction:
+        """Weighted GPU-hours an hour."""
+        return price(self.size.pool, self.size.units)
+
+    @property
+    def price_shown(self) -> float | int:
+        return round(float(self.price), 2) if self.price.denominator > 1 else int(self.price)
+
+    @property
+    def isolation(self) -> str:
+        return str(sharing.of(self.size.pool).isolation)
+
+
+def found(tenant: Tenant, asked: SizeAsked) -> list[Found]:
+    """Every pool with such a GPU that the tenant may use, cheapest first; of those that cost the same, one that starts
+    now, then the smaller GPU.
 
     One that is refused for what is asked beside it comes last: its reason says more than that there is none.
     """
-    wanted = asked.gpu or GpuAsked()
-    sizes: list[Size] = []
-    for pool in Pool.objects.select_related("cluster").exclude(resource_name=""):
-        if fits(pool, wanted):
+    sizes = []
+    for pool in Pool.objects.select_related("cluster").filter(is_open=True):
+        if fits(pool, asked.gpu or GpuAsked()):
             try:
-                sizes.append(_in_pool(pool, asked))
+                sizes.append(_in_pool(pool, with_memory(pool, asked)))
             except Invalid:
                 continue
-    ranked = []
-    for size in sizes:
-        view = outlook(
-            tenant=tenant,
-            pool=size.pool,
-            portion=size.portion,
-            cpu_millicores=size.requested_cpu_millicores,
-            memory_mib=size.requested_memory_mib,
-        )
-        if view["admissible"] or view["reasons"][0]["code"] != "quota_exceeded":
-            order = (
-                not view["admissible"],
-                not view["starts_now"],
-                size.pool.gpu_memory_mib or 0,
-                size.pool.slug,
-            )
-            ranked.append((order, size))
-    if not ranked:
-        raise _invalid(
-            "gpu", _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")
-        )
-    return min(ranked, key=itemgetter(0))[1]
+    every = [Found(size, outlook(size.asked_by(tenant))) for size in sizes]
+    usable = [one for one in every if one.outlook["admissible"] or not _has_no_share(one.outlook)]
+    return sorted(usable, key=_order)
 
 
-def fits(pool: Pool, wanted: GpuAsked) -> bool:
-    """Whether a unit of the pool is at least what is wanted."""
-    memory_mib = pool.unit_memory_mib or pool.gpu_memory_mib or 0
-    return (
-        memory_mib >= (wanted.min_memory_mib or 0)
-        and _version(pool.compute_capability) >= _version(wanted.min_compute_capability or "")
-        and (wanted.ecc is None or pool.ecc == wanted.ecc)
-        and (wanted.product is None or wanted.product.lower() in pool.gpu_product.lower())
-    )
+def with_memory(pool: Pool, asked: SizeAsked) -> SizeAsked:
+    """Where a GPU is cut by memory, no more of it than is needed."""
+    if asked.gpu is None or asked.gpus is not None or not sharing.of(pool).by_memory:
+        return asked
+    return replace(asked, gpu_memory_mib=asked.gpu_memory_mib or asked.gpu.min_memory_mib)
 
 
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
+def _find(tenant: Tenant, asked: SizeAsked) -> Size:
+    """The cheapest GPU that is good enough and that the tenant may use."""
+    if first := next(iter(found(tenant, asked)), None):
+        return first.size
+    text = _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")
+    raise _invalid("gpu", text)
+
+
+def _order(one: Found) -> tuple[bool, Fraction, bool, int, str]:
+    pool, view = one.size.pool, one.outlook
+    return not view["admissible"], one.price, not view["starts_now"], pool.gpu_memory_mib or 0, pool.slug
+
+
+def _has_no_share(view: Outlook) -> bool:
+    return view["reasons"][0]["code"] == "quota_exceeded"
 
 
 def _invalid(field: str, text: str) -> Invalid:

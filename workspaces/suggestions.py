@@ -14,8 +14,9 @@ from quotas.models import Flavor
 from quotas.outlook import StartsNow
 from quotas.queries import pools_for, quotas_for
 
-from .estimate import size_of, starts
+from .estimate import size_of
 from .models import Image, Workspace
+from .parts import Part, parts_of
 
 ADJECTIVES = (
     "amber", "brave", "bright", "calm", "clear", "cosy", "deep", "fair", "gentle", "keen", "kind", "light",
@@ -37,6 +38,7 @@ class PoolChoice:
     pool: Mapping[str, Any]
     flavors: Sequence[Flavor]
     quota: Mapping[str, Any] | None
+    parts: Sequence[Part] = ()
 
     @property
     def has_gpus(self) -> bool:
@@ -60,7 +62,12 @@ def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
         flavors.setdefault(flavor.pool.slug, []).append(flavor)
     quotas = {quota["pool"]: quota for quota in quotas_for(actor) if quota["tenant"] == tenant.slug}
     choices = [
-        PoolChoice(pool, flavors[pool["slug"]], quotas.get(pool["slug"]))
+        PoolChoice(
+            pool,
+            flavors[pool["slug"]],
+            quotas.get(pool["slug"]),
+            parts_of(flavors[pool["slug"]][0].pool, flavors[pool["slug"]]),
+        )
         for pool in pools_for(actor)
         if pool["slug"] in flavors
     ]
@@ -91,10 +98,10 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     flavors.sort(
         key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
     )
+    now = StartsNow()
     for tenant in tenants[:MOST_TRIED]:
-        now = StartsNow(tenant)
         for flavor in flavors:
-            if image and starts(now, size_of(flavor)):
+            if image and now.holds(size_of(flavor).asked_by(tenant, actor.user)):
                 return {
                     "once": uuid.uuid4(),
                     "tenant": tenant,

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import views, views_launch, views_settings, views_tenant, views_workspace
+from . import views, views_launch, views_settings, views_tenant, views_waiting, views_workspace
 
 urlpatterns = [
     path("", views.home, name="workspaces"),
@@ -14,6 +14,7 @@ urlpatterns = [
     path("workspaces/<uuid:id>/metrics/", views_workspace.metrics, name="workspace-metrics"),
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
     path("workspaces/<uuid:id>/jupyter/", views_workspace.jupyter, name="workspace-jupyter"),
+    path("workspaces/<uuid:id>/instead/", views_waiting.instead, name="workspace-instead"),
     path("workspaces/<uuid:id>/delete/", views_workspace.delete, name="workspace-delete"),
     path("workspaces/<uuid:id>/<str:verb>/", views_workspace.act, name="workspace-act"),
     path("tenants/", views_tenant.tenants, name="tenants"),

@@ -21,10 +21,12 @@ from accounts.notices import inbox
 from accounts.rest.actors import actor_of
 
 from . import access, lifecycle, lifetime
+from .estimate import alternatives
 from .gateway import hosts, passes
 from .models import Desired, Phase, Workspace
 from .representation import endpoints, event_json, workspace_json
 from .same_launch import body_of_workspace, curl, holds_credentials
+from .sizing import Size
 from .timeline import start_took, timeline
 
 EVENTS_SHOWN = 200
@@ -77,6 +79,11 @@ def workspace_page(
         "events": [(event, event_json(event)) for event in events],
         "has_ssh_key": actor.user.ssh_keys.exists(),
     }
+    if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
+        size, minutes = Size.of(workspace), workspace.max_runtime_minutes
+        others = alternatives(workspace.tenant, workspace.owner, size, minutes, workspace.run)
+        cluster = workspace.pool.cluster_id
+        context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
     if tab == "settings":
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))

@@ -6,14 +6,29 @@ const answer = document.getElementById("answer");
 const said = document.querySelector("[data-said]");
 
 answer.addEventListener("click", (click) => {
-  const link = click.target.closest("[data-take]");
-  const size = link && form.querySelector(`input[name="flavor"][value="${CSS.escape(link.dataset.take)}"]`);
-  if (!size || size.disabled) return; // then the link itself leads there
+  const link = click.target.closest("[data-fills]");
+  if (!link) return;
+  const fields = Object.entries(JSON.parse(link.dataset.fills)).map(([name, value]) => [field(name, value), value]);
+  if (fields.some(([control]) => !control || control.disabled)) return; // then the link itself leads there
   click.preventDefault();
-  size.checked = true;
-  size.focus();
-  size.dispatchEvent(new Event("input", { bubbles: true }));
+  for (const [control, value] of fields) {
+    if (control.type === "radio") control.checked = true;
+    else control.value = value;
+  }
+  const [first] = fields[0];
+  first.focus();
+  first.dispatchEvent(new Event("input", { bubbles: true }));
 });
+
+// The control of the form that takes this value, if there is one.
+function field(name, value) {
+  const escaped = CSS.escape(value);
+  const choice = form.querySelector(`input[type="radio"][name="${name}"][value="${escaped}"]`);
+  if (choice) return choice;
+  const control = form.querySelector(`input[name="${name}"]:not([type="radio"]), select[name="${name}"]`);
+  const isOffered = control?.tagName !== "SELECT" || [...control.options].some((option) => option.value === String(value));
+  return isOffered ? control : null;
+}
 
 document.addEventListener("htmx:afterSettle", (settled) => {
   if (settled.target.id === "sizes") answer.dispatchEvent(new Event("taken"));

@@ -77,6 +77,7 @@ NOT_READ = {
     "healthz",
     "launch/answer/",
     "metrics",
+    "workspaces/<uuid:id>/instead/",
     "notices/<uuid:id>/",
     "notices/read/",
     "notices/unsubscribe/<str:token>/",  # its page needs a signed address: tests/accounts/test_notices_mail.py

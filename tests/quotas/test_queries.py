@@ -134,7 +134,8 @@ def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
     stage.admit()
     queue = queue_of(last)
     assert queue is not None
-    assert queue["reason"]["message"] == "1 request is ahead of yours."
+    assert queue["reason"]["message"].startswith("An earlier request for 4 GPUs waits for what is free")
+    assert queue["gpus_ahead"] == 4
 
 
 def test_before_the_first_pass_the_reason_says_so(stage: Stage) -> None:
@@ -154,17 +155,23 @@ def test_one_that_was_sent_back_tells_the_clusters_reason(stage: Stage) -> None:
 def outlook(stage: Stage, gpus: int, **values: Any) -> outlooks.Outlook:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
-    return outlooks.outlook(portion=Portion(gpus), **(defaults | values))
+    asked = outlooks.Asked(portion=Portion(gpus), **(defaults | values))
+    return outlooks.outlook(asked, with_times=True)
 
 
 def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:
-    assert outlook(stage, 4) == {"admissible": True, "starts_now": True, "position": None, "reasons": []}
+    starts = outlook(stage, 4)
+    assert (starts["admissible"], starts["starts_now"], starts["position"]) == (True, True, None)
+    assert (starts["reasons"], starts["estimated_start"]) == ([], None)
     stage.running(3)
     stage.request(2)
     stage.admit()
     waits = outlook(stage, 2)
     assert (waits["admissible"], waits["starts_now"], waits["position"]) == (True, False, 2)
     assert [reason["code"] for reason in waits["reasons"]] == ["quota_full"]
+    assert waits["gpus_ahead"] == 2
+    assert waits["estimated_from"] and waits["estimated_to"]
+    assert waits["estimated_from"] < waits["estimated_start"] < waits["estimated_to"]
     refused = outlook(stage, 5)
     assert (refused["admissible"], refused["position"]) == (False, None)
     assert refused["reasons"][0]["code"] == "quota_exceeded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -16,6 +18,7 @@ from django.utils.translation import pgettext_lazy
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
+from quotas.when import in_words
 from workspaces import story
 from workspaces.models import Workspace
 
@@ -155,6 +158,14 @@ def _left(span: timedelta) -> str:
     if span >= length and span % length >= least:
         words += "\N{NO-BREAK SPACE}" + short_span(span % length)
     return words
+
+
+@register.filter
+def when(said: Mapping[str, Any]) -> str:
+    """When it starts, of an outlook or of a queue as the API tells it."""
+    told = [said[name] for name in ("estimated_from", "estimated_to")]
+    earliest, latest = (parse_datetime(at) if isinstance(at, str) else at for at in told)
+    return in_words(earliest, latest, said["confidence"], timezone.now())
 
 
 @register.filter
