@@ -67,6 +67,7 @@ class Lent:
                 elif run.in_pool and run.reclaim_at is not None:
                     self._asked.add(run.claim)
         self._loans = {line.name: self._loans_of(line) for line in nodes.lines}
+        self._at_best = {name: _units_by_rank(loans) for name, loans in self._loans.items()}
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
         self._kept: set[UUID] = set()
         self.reclaims: list[Reclaim] = []
@@ -139,14 +140,7 @@ class Lent:
         if wanted.need.cards:
             return 0, ()
         missing = wanted.need.units - line.room_at(max(wanted.by, self.grace_ends)).units
-        new = [loan for loan in loans if not loan.is_asked]
-        missing -= sum(loan.units for loan in loans if loan.is_asked)
-        number = 0
-        for units in sorted((loan.units for loan in new), reverse=True):
-            if missing <= 0:
-                break
-            missing, number = missing - units, number + 1
-        return None if missing > 0 else (number, tuple(loan.age[0] for loan in new[:number]))
+        return next((rank for units, rank in self._at_best[line.name] if units >= missing), None)
 
     def _fewest_of(self, line: NodeLine, wanted: Wanted) -> list[Loan] | None:
         loans = [loan for loan in self._loans[line.name] if self._may_be_asked(loan, line, wanted)]
@@ -216,3 +210,12 @@ class Lent:
             return False
         trial = line.with_ends({loan.number: loan.returns_at for loan in chosen})
         return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= by
+
+
+def _units_by_rank(loans: list[Loan]) -> list[tuple[int, Rank]]:
+    """How much comes back at most if none, one, two … are asked that were not before, and none younger than these."""
+    units = sum(loan.units for loan in loans if loan.is_asked)
+    new = [loan for loan in loans if not loan.is_asked]
+    largest = sorted((loan.units for loan in new), reverse=True)
+    ages = tuple(loan.age[0] for loan in new)
+    return [(units + sum(largest[:number]), (number, ages[:number])) for number in range(len(new) + 1)]
