@@ -179,6 +179,7 @@ def for_people(standing: Standing) -> dict[str, Any]:
         "user": standing.budget.user,
         "spent": rounded(standing.spent),
         "limit": rounded(standing.limit),
+        "left": rounded(max(standing.limit - standing.spent, Fraction(0))),
         "is_spent": standing.is_spent,
         "ends_at": standing.ends_at if standing.is_spent else None,
         "next_month": next_month(standing.month),

@@ -7,22 +7,32 @@ from typing import Any
 
 from accounts.access import Actor
 from accounts.models import Tenant
+from quotas import budgets
 from quotas.queries import limits_for, quotas_for, visible_quotas
 
 
 def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
-    """By tenant: its GPUs in each pool, then what it uses of its limits over all pools. Five queries for any number."""
+    """By tenant: its GPUs in each pool, what it uses of its limits over all pools, then budgets of this month.
+
+    Ten queries for any number.
+    """
     rows = list(visible_quotas(actor).filter(tenant__in=tenants))
     pools: dict[str, list[dict[str, Any]]] = {}
     for row, quota in zip(rows, quotas_for(actor, rows), strict=True):
         share = {"name": row.pool.name, "used": quota["used_gpus"], "limit": quota["limit_gpus"]}
         pools.setdefault(row.tenant.slug, []).append(share)
     limits = {limit["tenant"]: limit for limit in limits_for(actor)}
+    standings = budgets.seen_by(actor, tenants)
     found = [
-        {"tenant": tenant, "pools": pools.get(tenant.slug, []), "limits": _set(limits[tenant.slug])}
+        {
+            "tenant": tenant,
+            "pools": pools.get(tenant.slug, []),
+            "limits": _set(limits[tenant.slug]),
+            "budgets": [budgets.for_people(one) for one in standings.get(tenant.pk, [])],
+        }
         for tenant in tenants
     ]
-    return [share for share in found if share["pools"] or share["limits"]]
+    return [share for share in found if share["pools"] or share["limits"] or share["budgets"]]
 
 
 def _set(limits: dict[str, Any]) -> dict[str, Any]:

@@ -229,3 +229,15 @@ def test_the_page_of_who_used_nothing_says_so(stage: Stage) -> None:
     page = browser(stage.cast.victor).get("/usage/", {"from": "2026-01-01", "to": "2026-01-02"})
     assert "No GPU was held in this time" in text_of(page)
     assert timezone.now() == NOW
+
+
+def test_a_tenants_page_and_the_launch_form_say_how_its_budget_stands(stage: Stage) -> None:
+    Budget.objects.create(tenant=stage.cast.demo, gpu_hours=5)
+    Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=10)
+    page = text_of(browser(stage.cast.bob).get("/tenants/demo/"))
+    assert "6 of 5 GPU-hours spent" in page and "Yours in Demo" in page
+    assert "Nothing new that uses GPUs starts before April 1, 2026" in page
+    launch = text_of(browser(stage.cast.bob).get("/launch/?flavor=a100-1"))
+    assert "0 of 5 GPU-hours of this month" in launch
+    assert "8 of 10 GPU-hours of this month" in launch and "(your own)" in launch
+    assert "All 5 GPU-hours that Demo has this month are spent" in launch
