@@ -161,7 +161,7 @@ def allowed(row: Workspace, stops_at: datetime | None) -> datetime | None:
     bound = first_bound(row)
     if bound is None or (stops_at is not None and stops_at <= max(bound.until, row.stops_at or bound.until)):
         return stops_at
-    if stops_at is None or stops_at - bound.until > timedelta(minutes=1):
+    if stops_at is None or stops_at - bound.until >= timedelta(minutes=1):
         refuse_after(bound)
     return bound.until
 
