@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings
 from django.db.models import TextChoices
@@ -21,6 +22,7 @@ from clusters.inventory import node_values
 from clusters.kinds import KINDS
 from clusters.models import Cluster
 from clusters.permissions import NEEDS, Need
+from clusters.signals import examined
 from clusters.transport import Json, Objects
 
 OLDEST_MINOR, NEWEST_MINOR = 30, 36
@@ -42,6 +44,7 @@ class Check(TextChoices):
     STORAGE = "storage", _lazy("Storage")
     NODES = "nodes", _lazy("Nodes and GPUs")
     ADDRESSES = "addresses", _lazy("Addresses of workspaces")
+    POOLS = "pools", _lazy("Pools")
     ISOLATION = "isolation", _lazy("Isolation of tenants")
 
 
@@ -66,7 +69,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         message, hint = explained(error, cluster)
         return [Finding(Level.FAIL, message, hint)]
     findings = [about_version(version)]
-    looks = {Check.STORAGE: storage, Check.NODES: nodes, Check.ADDRESSES: addresses}
+    looks = {Check.STORAGE: storage, Check.NODES: nodes, Check.ADDRESSES: addresses, Check.POOLS: from_above}
     findings += _of(Check.RIGHTS, cluster, lambda: rights(api, cluster, namespaces))
     for check, look in looks.items():
         findings += _of(check, cluster, lambda look=look: look(api, cluster))  # type: ignore[misc]
@@ -310,6 +313,15 @@ def address_provider(api: Api, node_bodies: Objects) -> str:
         return "MetalLB"
     providers = {body.get("spec", {}).get("providerID", "").partition(":")[0] for body in node_bodies}
     return next(iter(sorted(providers - {"", "kind", "k3s"})), "")
+
+
+# --- the rooms above
+
+
+def from_above(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    answers: list[tuple[Any, Any]] = examined.send(sender=Cluster, cluster=cluster, api=api)
+    for _receiver, findings in answers:
+        yield from findings
 
 
 # --- isolation

@@ -28,6 +28,8 @@ class Kind:
         return "/" + "/".join(parts)
 
 
+KUEUE, KUEUE_VERSIONS = "kueue.x-k8s.io", ("v1beta2", "v1beta1")
+
 KINDS = {
     kind.name: kind
     for kind in (
@@ -47,6 +49,9 @@ KINDS = {
         Kind("Job", "batch", "v1", "jobs"),
         Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
         Kind("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False),
+        # Of Kueue, where it is; read alone, by doctor.
+        *(Kind(f"ResourceFlavor{v}", KUEUE, v, "resourceflavors", namespaced=False) for v in KUEUE_VERSIONS),
+        *(Kind(f"ClusterQueue{v}", KUEUE, v, "clusterqueues", namespaced=False) for v in KUEUE_VERSIONS),
         Kind(
             "SelfSubjectAccessReview",
             "authorization.k8s.io",

@@ -45,6 +45,9 @@ NEEDS = (
     Need("PersistentVolume", _APPLIED),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
+    # Kueue's, so that doctor can say where two queues hand out the same GPUs.
+    Need("ResourceFlavorv1beta2", ("list",)),
+    Need("ClusterQueuev1beta2", ("list",)),
     # Tenants.
     Need("Namespace", ("get", "list", *_APPLIED)),
     Need("ServiceAccount", ("list", *_APPLIED)),

@@ -16,5 +16,9 @@ relisted = Signal()
 # It went away, or answers again: its row says which. Arguments: cluster (Cluster).
 reachability_changed = Signal()
 
+# Doctor looks at a cluster: what the rooms above have to say of it. Arguments: cluster (Cluster), api (Api). Receivers
+# answer with findings (doctor.Finding), and may let a ClusterError through.
+examined = Signal()
+
 # Every five seconds while this process leads the watch: for periodic passes of the rooms above. No arguments.
 tick = Signal()

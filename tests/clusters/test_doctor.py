@@ -79,6 +79,7 @@ def test_a_cluster_that_is_away_is_one_finding(tmp_path: Path) -> None:
     assert (finding.level, bool(finding.hint)) == (Level.FAIL, True)
 
 
+@pytest.mark.django_db
 def test_a_real_cluster_has_nothing_missing(reached_cluster: Cluster) -> None:
     findings = examine(reached_cluster)
     assert [finding for finding in findings if finding.level == Level.FAIL] == []
@@ -241,6 +242,7 @@ class TestCommand:
             call_command("doctor", "--cluster", "absent")
 
 
+@pytest.mark.django_db
 def test_the_examination_changes_nothing(api: Api, reached_cluster: Cluster) -> None:
     def everything() -> list[str]:
         kinds = ("Pod", "Service", "ConfigMap", "Namespace", "PersistentVolumeClaim")

@@ -16,6 +16,8 @@ from tests.own_rights import OwnRights
 
 LACKED = [pytest.param(need, verb, id=f"{verb} {need.resource}") for need in NEEDS for verb in need.verbs]
 
+pytestmark = pytest.mark.django_db  # pools are rows
+
 
 @pytest.fixture(scope="module")
 def rights(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRights]:
