@@ -59,6 +59,10 @@ class PoolSerializer(serializers.Serializer[Any]):
     units_per_gpu = serializers.IntegerField(help_text="Into how many a GPU is cut.")
     sharing = serializers.ChoiceField(Sharing.choices, allow_null=True)
     isolation = serializers.CharField(allow_null=True)
+    neighbours = serializers.CharField(
+        allow_null=True, help_text="What those beside you on a GPU can do to you."
+    )
+    gives = serializers.CharField(allow_null=True, help_text="What can be asked for of a GPU.")
     gpus = PoolGPUsSerializer()
     largest_free_on_one_node = GPUsField()
     nodes = PoolNodesSerializer()

@@ -167,6 +167,8 @@ class LaunchForm(forms.Form):
                 field.error_messages["required"] = _("Choose one.")
         self.images = images
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
+        self.parts = {part.value: part for choice in pools for part in choice.parts}
+        flavors += [(value, part.name) for value, part in self.parts.items()]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
         self._choose("image", [(image.slug, image.name) for image in images])
         self._choose("flavor", [*flavors, (FIND, gettext("Find me a GPU"))])
@@ -230,6 +232,8 @@ class LaunchForm(forms.Form):
     def size(self) -> SizeAsked:
         """Of a form whose size is valid."""
         data = self.cleaned_data
+        if data["flavor"] in self.parts:
+            return self.parts[data["flavor"]].size()
         if not self.finds:
             return SizeAsked(flavor=data["flavor"])
         return SizeAsked(

@@ -21,7 +21,9 @@ from . import access
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .launch import ENV_NAME, RESERVED_ENV
 from .models import Workspace
+from .parts import is_part, part_value
 from .representation import gpus, number
+from .sizing import portion_of
 from .suggestions import PoolChoice
 
 # What the form puts into its own links. Not the environment: values are not for links, and secrets least of all.
@@ -72,6 +74,8 @@ def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
         values["repository"] = row.repository
     if row.flavor:
         values["flavor"] = row.flavor.slug
+    elif is_part(row.pool, portion_of(row)):
+        values["flavor"] = part_value(row.pool, row.units)
     elif row.units:
         values |= {
             "flavor": FIND,

@@ -14,7 +14,8 @@ from accounts.access import Actor
 from . import access
 from .forms import LaunchForm
 from .models import Workspace
-from .representation import gpus, number
+from .representation import number
+from .sizing import Size
 
 TO_FILL_IN = "…"
 CREDENTIALS = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^/:@]*)[^/]*@", re.IGNORECASE)
@@ -61,19 +62,27 @@ def body_of_form(form: LaunchForm) -> dict[str, Any]:
 
 def _size_of_form(form: LaunchForm) -> dict[str, Any]:
     asked = form.size()
-    if asked.gpu is None:
+    if asked.flavor:
         return {"flavor": asked.flavor}
-    wanted = _filled(
-        min_memory_mib=asked.gpu.min_memory_mib,
-        min_compute_capability=asked.gpu.min_compute_capability,
-        ecc=asked.gpu.ecc,
-    )
     figures = _filled(
         gpus=number(float(asked.gpus)) if asked.gpus is not None else None,
         cpu=number(asked.cpu_millicores / 1000) if asked.cpu_millicores else None,
         memory_mib=asked.memory_mib,
     )
+    if asked.gpu is None:
+        return {"pool": asked.pool, **figures}
+    wanted = _filled(
+        min_memory_mib=asked.gpu.min_memory_mib,
+        min_compute_capability=asked.gpu.min_compute_capability,
+        ecc=asked.gpu.ecc,
+    )
     return {"gpu": wanted, **figures}
+
+
+def gpus_asked(workspace: Workspace) -> dict[str, Any]:
+    asked = Size.of(workspace).asked()
+    has_cards = _filled(gpu_memory_mib=asked.gpu_memory_mib)
+    return {"gpus": number(round(float(asked.gpus or 0), 4)), **has_cards}
 
 
 def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
     else:
         body |= {
             "pool": workspace.pool.slug,
-            "gpus": gpus(workspace),
+            **gpus_asked(workspace),
             "cpu": number(workspace.cpu_millicores / 1000),
             "memory_mib": workspace.memory_mib,
         }

@@ -15,10 +15,10 @@ from .hami import Hami
 from .mig import Mig
 from .mps import Mps
 from .no_gpus import NoGpus
-from .strategy import Offer, PodParts, Portion, Strategy
+from .strategy import PodParts, Portion, Strategy
 from .time_slicing import TimeSlicing
 
-__all__ = ["STRATEGIES", "Found", "Offer", "PodParts", "Portion", "Strategy", "found_on", "of", "pod"]
+__all__ = ["STRATEGIES", "Found", "PodParts", "Portion", "Strategy", "found_on", "of", "pod"]
 
 STRATEGIES: dict[Sharing, Strategy] = {
     Sharing.EXCLUSIVE: Exclusive(),

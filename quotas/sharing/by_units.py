@@ -9,9 +9,10 @@ from django.utils.translation import gettext as _
 
 from quotas.models import Pool
 
-from .strategy import NO_GPU, ROUNDING, Offer, PodParts, Portion, Strategy, memory_unknown, of_a_gpu, refused
+from .strategy import NO_GPU, ROUNDING, PodParts, Portion, Strategy, memory_unknown, of_a_gpu, refused
 
 NVIDIA = "nvidia.com/"
+MOST_PARTS = 8
 
 
 class ByUnits(Strategy):
@@ -22,11 +23,15 @@ class ByUnits(Strategy):
     def why_no_more(self) -> str:
         return _("Each gets one part at most.")
 
-    def offer(self, pool: Pool) -> Offer:
-        most = self.most_units(pool)
-        return Offer(pool.gpus(1), None if most is None else pool.gpus(most))
+    def parts(self, pool: Pool) -> list[int]:
+        """All, where they are few; else those by which a GPU comes out even."""
+        if pool.units_per_gpu == 1:
+            return []
+        most = self.most_units(pool) or pool.units_per_gpu
+        few = pool.units_per_gpu <= MOST_PARTS
+        return [units for units in range(1, most + 1) if few or pool.units_per_gpu % units == 0]
 
-    def offer_words(self, pool: Pool) -> str:
+    def gives(self, pool: Pool) -> str:
         if pool.units_per_gpu == 1:
             words = _("This pool gives whole GPUs.")
         else:
@@ -44,14 +49,14 @@ class ByUnits(Strategy):
             text = _("That much of this pool has %(mib)d MiB of GPU memory. Ask for more GPUs.")
             raise refused("gpu_memory_mib", text % {"mib": (each_mib or 0) * units})
         if most is not None and units > most:
-            raise refused("gpus" if gpus is not None else "gpu_memory_mib", self.offer_words(pool))
+            raise refused("gpus" if gpus is not None else "gpu_memory_mib", self.gives(pool))
         return Portion(units)
 
     def _units(self, pool: Pool, gpus: Fraction) -> int:
         exact = gpus * pool.units_per_gpu
         units = round(exact)
         if units < 1 or abs(exact - units) > ROUNDING * units:
-            raise refused("gpus", f"{self.offer_words(pool)} {_('Ask for a multiple.')}")
+            raise refused("gpus", f"{self.gives(pool)} {_('Ask for a multiple.')}")
         return units
 
     def pod(self, pool: Pool, portion: Portion) -> PodParts:

@@ -14,7 +14,16 @@ from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, hundredths_faults, memory_unknown, refused
+from .strategy import (
+    HUNDREDTHS,
+    SOFT_CAP,
+    PodParts,
+    Portion,
+    Strategy,
+    hundredths_faults,
+    memory_unknown,
+    refused,
+)
 
 CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
@@ -25,22 +34,23 @@ CORE_LIMIT = "tencent.com/vcuda-core-limit"
 
 class GpuManager(Strategy):
     isolation = SOFT_CAP
+    by_memory = True
     neighbours = gettext_lazy(
         "A library in each container holds it to its share of memory and compute. Programs that go round the"
         " library are not held, and a crash of the GPU ends everything on it. CUDA is at most 11.5 here."
     )
 
-    def offer(self, pool: Pool) -> Offer:
-        return Offer(Fraction(1, 100), whole_above=True, by_memory=True)
+    def parts(self, pool: Pool) -> list[int]:
+        return list(HUNDREDTHS)
 
-    def offer_words(self, pool: Pool) -> str:
+    def gives(self, pool: Pool) -> str:
         return _("This pool gives any share of one GPU from 1/100, or whole GPUs.")
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
         """One share for both memory and compute: the larger of the two."""
         units = ceil(100 * gpus) if gpus is not None else 0 if memory_mib else 100
         if gpus is not None and (units < 1 or (units > 100 and units % 100)):
-            raise refused("gpus", self.offer_words(pool))
+            raise refused("gpus", self.gives(pool))
         return Portion(max(units, self._units_with(pool, memory_mib) if memory_mib else 0))
 
     def _units_with(self, pool: Pool, memory_mib: int) -> int:

@@ -14,7 +14,16 @@ from django.utils.translation import gettext_lazy
 
 from quotas.models import Pool
 
-from .strategy import SOFT_CAP, Offer, PodParts, Portion, Strategy, hundredths_faults, memory_unknown, refused
+from .strategy import (
+    HUNDREDTHS,
+    SOFT_CAP,
+    PodParts,
+    Portion,
+    Strategy,
+    hundredths_faults,
+    memory_unknown,
+    refused,
+)
 
 SCHEDULER = "hami-scheduler"
 GPU = "nvidia.com/gpu"
@@ -25,15 +34,16 @@ POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-p
 
 class Hami(Strategy):
     isolation = SOFT_CAP
+    by_memory = True
     neighbours = gettext_lazy(
         "A library in each container holds it to its share of memory and compute. Programs that go round the"
         " library are not held, and a crash of the GPU ends everything on it."
     )
 
-    def offer(self, pool: Pool) -> Offer:
-        return Offer(Fraction(1, 100), by_memory=True)
+    def parts(self, pool: Pool) -> list[int]:
+        return list(HUNDREDTHS)
 
-    def offer_words(self, pool: Pool) -> str:
+    def gives(self, pool: Pool) -> str:
         return _("This pool gives any share of a GPU from 1/100, and as much of its memory as you say.")
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
@@ -42,7 +52,7 @@ class Hami(Strategy):
         by_memory = Fraction(memory_mib or 0, whole_mib)
         share = gpus if gpus is not None else by_memory or Fraction(1)
         if share <= 0:
-            raise refused("gpus", self.offer_words(pool))
+            raise refused("gpus", self.gives(pool))
         cards = ceil(max(share, by_memory))
         cores = ceil(100 * share / cards)
         each_mib = ceil((memory_mib if memory_mib is not None else share * whole_mib) / cards)

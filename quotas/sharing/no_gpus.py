@@ -8,22 +8,19 @@ from django.utils.translation import gettext as _
 
 from quotas.models import Pool
 
-from .strategy import NO_GPU, Offer, PodParts, Portion, Strategy, refused
+from .strategy import NO_GPU, PodParts, Portion, Strategy, refused
 
 
 class NoGpus(Strategy):
     isolation = ""
     neighbours = ""
 
-    def offer(self, pool: Pool) -> Offer:
-        return Offer(Fraction(0), Fraction(0))
-
-    def offer_words(self, pool: Pool) -> str:
+    def gives(self, pool: Pool) -> str:
         return _("This pool has no GPUs. Ask for 0, or choose another pool.")
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
         if gpus:
-            raise refused("gpus", self.offer_words(pool))
+            raise refused("gpus", self.gives(pool))
         return Portion()
 
     def pod(self, pool: Pool, portion: Portion) -> PodParts:

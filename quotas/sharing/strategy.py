@@ -25,6 +25,8 @@ NO_ISOLATION = gettext_lazy("none")
 
 # A runtime that shows all GPUs to whoever asks for none is told so.
 NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "void"}
+# Where any hundredth of a GPU can be had, these are offered.
+HUNDREDTHS = (10, 25, 50, 75, 100)
 # 0.14 for a seventh is meant as a seventh.
 ROUNDING = Fraction(1, 50)
 
@@ -49,36 +51,22 @@ class PodParts:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What a pool can express, of a GPU."""
-
-    smallest: Fraction
-    # Up to a whole GPU; beyond it only whole ones where `whole_above`.
-    most: Fraction | None = None
-    whole_above: bool = False
-    # GPU memory may be chosen by itself.
-    by_memory: bool = False
-
-    @property
-    def is_cut(self) -> bool:
-        return self.smallest < 1
-
-
 class Strategy(ABC):
     """One way of sharing."""
 
     isolation: StrOrPromise
     # What those beside you on the GPU can do to you: to your memory, your compute, and by a crash.
     neighbours: StrOrPromise
+    # GPU memory may be chosen by itself.
+    by_memory = False
 
     @abstractmethod
-    def offer(self, pool: Pool) -> Offer:
-        """What can be asked for."""
+    def gives(self, pool: Pool) -> str:
+        """What can be asked for, as a sentence; also what a refusal says."""
 
-    @abstractmethod
-    def offer_words(self, pool: Pool) -> str:
-        """The same as a sentence; also what a refusal says."""
+    def parts(self, pool: Pool) -> list[int]:
+        """Shares of one GPU to choose from, in units; none where GPUs are whole."""
+        return []
 
     @abstractmethod
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
