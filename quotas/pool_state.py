@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 
 from quotas import budgets
@@ -36,6 +37,7 @@ def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
         now=now,
         is_open=pool.is_open,
         bookings=bookings,
+        grace=settings.RECLAIM_GRACE,
     )
 
 
@@ -68,7 +70,7 @@ def booked(pool: Pool, now: datetime) -> tuple[Booked, ...]:
 
 
 def tenant_quotas(
-    pool: Pool, tenants: set[UUID], people: Iterable[tuple[UUID, Any]] = ()
+    pool: Pool, tenants: set[UUID], people: Collection[tuple[UUID, Any]] = ()
 ) -> dict[UUID, TenantQuota]:
     """What each tenant, and each of these people in them, holds and may hold.
 
@@ -81,7 +83,7 @@ def tenant_quotas(
     lately = used_lately(pool, tenants)
     uses = _people(tenants, people, limits)
     costs = pool.has_gpus and pool.weight > 0
-    blocked, blocked_people = budgets.spent(tenants) if costs else ({}, {})
+    blocked, blocked_people = budgets.spent({tenant for tenant, _user in people}) if costs else ({}, {})
     return {
         tenant: TenantQuota(
             used_units=units[tenant, pool.id],

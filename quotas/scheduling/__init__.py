@@ -1,9 +1,10 @@
 """Decides the queue of a pool: pure functions over a snapshot (`state.py`)."""
 
 from .decide import decide, may_last_until, plan
-from .reclaim import BOOKING_BEGINS, OWNER_WAITS, RECLAIM_GRACE
+from .reclaim import BOOKING_BEGINS, OWNER_WAITS
 from .state import (
     BACK_OFF_MOST,
+    RECLAIM_GRACE,
     Admitted,
     Booked,
     Card,

@@ -58,9 +58,8 @@ class Places:
         def rank(line: NodeLine) -> Rank | None:
             if not line.whole.holds(need):
                 return None
-            room = line.room_at(start)
             if line.earliest(need, lasts, start) == start:
-                return 0, room.units, room.cpu_millicores
+                return 0, line.whole.units
             return 1, *line.lacks(need, start)
 
         found = self.nodes.best(("place", need, start, booking.ends_at), lambda line: (0,), rank)

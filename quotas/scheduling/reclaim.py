@@ -16,8 +16,6 @@ from uuid import UUID
 from .state import PoolState, Reclaim, Room, Run
 from .timeline import NodeLine, Nodes, Rank
 
-# From the warning to the stop.
-RECLAIM_GRACE = timedelta(minutes=10)
 OWNER_WAITS, BOOKING_BEGINS = "owner_waits", "booking_begins"
 # Up to so many runs of a node, every choice of them is tried.
 TRY_ALL_OF = 8
@@ -53,7 +51,7 @@ class Lent:
 
     def __init__(self, state: PoolState, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.grace_ends = state.now + RECLAIM_GRACE
+        self.grace_ends = state.now + state.grace
         self.over = {
             tenant: quota.used_units - quota.nominal_units
             for tenant, quota in state.tenants.items()
@@ -69,6 +67,14 @@ class Lent:
         self._loans = {line.name: self._loans_of(line) for line in nodes.lines}
         self._at_best = {name: _units_by_rank(loans) for name, loans in self._loans.items()}
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
+        # On which node those wait for whom somebody was asked; until their turn nobody else counts on it.
+        waiting = {claim.claim for claim in state.waiting} | {booking.booking for booking in state.bookings}
+        self._waits_on = {
+            loan.run.reclaim_for: line
+            for line in nodes.lines
+            for loan in self._loans[line.name]
+            if loan.is_asked and loan.run.reclaim_for in waiting
+        }
         self._kept: set[UUID] = set()
         self.reclaims: list[Reclaim] = []
 
@@ -79,7 +85,7 @@ class Lent:
 
     def get_back(self, wanted: Wanted, beneficiary: UUID, code: str) -> NodeLine | None:
         """Ask whom it takes: the node that it then fits on; None: nobody's end would do."""
-        found = self._fewest(wanted)
+        found = self._asked_before(wanted, beneficiary) or self._fewest(wanted)
         if found is None:
             return None
         line, chosen = found
@@ -87,9 +93,30 @@ class Lent:
         for loan in chosen:
             self.over[loan.run.tenant] -= loan.units
             self._kept.add(loan.run.claim)
-            if not loan.is_asked:
+            if loan.run.reclaim_for != beneficiary:
                 self.reclaims.append(Reclaim(loan.run.claim, beneficiary, code))
         return line
+
+    def has_turn(self, beneficiary: UUID) -> None:
+        """From now on, what was asked back for it is there for all."""
+        line = self._waits_on.pop(beneficiary, None)
+        if line is not None:
+            self.nodes.changed(line)
+
+    def _asked_before(self, wanted: Wanted, beneficiary: UUID) -> tuple[NodeLine, list[Loan]] | None:
+        """What was asked back for it once is waited for, whoever else might be asked by now."""
+        line = self._waits_on.get(beneficiary)
+        self.has_turn(beneficiary)
+        if line is None:
+            return None
+        loans = [
+            loan
+            for loan in self._loans[line.name]
+            if loan.run.reclaim_for == beneficiary and self._may_be_asked(loan, line, wanted)
+        ]
+        if not (loans and self._leaves_all_their_own(loans) and self._would_fit(line, loans, wanted)):
+            return None
+        return line, self._without_needless(line, loans, wanted)
 
     def _loans_of(self, line: NodeLine) -> list[Loan]:
         """The youngest first."""
@@ -143,7 +170,11 @@ class Lent:
         return next((rank for units, rank in self._at_best[line.name] if units >= missing), None)
 
     def _fewest_of(self, line: NodeLine, wanted: Wanted) -> list[Loan] | None:
-        loans = [loan for loan in self._loans[line.name] if self._may_be_asked(loan, line, wanted)]
+        loans = [
+            loan
+            for loan in self._loans[line.name]
+            if self._may_be_asked(loan, line, wanted) and loan.run.reclaim_for not in self._waits_on
+        ]
         if not loans or not self._would_fit_at_best(line, wanted):
             return None
         asked = self._as_many_as_lent(loan for loan in loans if loan.is_asked)

@@ -10,6 +10,8 @@ from typing import Any
 from uuid import UUID
 
 BACK_OFF_MOST = timedelta(minutes=10)
+# From the warning of a borrowed run to its stop.
+RECLAIM_GRACE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,7 @@ class PoolState:
     now: datetime
     is_open: bool = True
     bookings: tuple[Booked, ...] = ()
+    grace: timedelta = RECLAIM_GRACE
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Reclaim:
-    """A borrowed run that is asked for its units, for the sake of whom."""
+    """A borrowed run that is asked for its units, for the sake of whom; or was, for the sake of another."""
 
     run: UUID
     beneficiary: UUID

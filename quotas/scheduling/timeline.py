@@ -197,7 +197,7 @@ class Nodes:
         return self.lines[self._number[name]]
 
     def first_fit(self, need: Room, lasts: timedelta | None) -> Spot | None:
-        """The node on which it fits first, of several the fullest; if none is known, on which it lacks least.
+        """The node on which it fits first, the fullest if that is now; if none is known, on which it lacks least.
 
         None: no node could ever hold it.
         """
@@ -212,10 +212,10 @@ class Nodes:
 
         def rank(line: NodeLine) -> Rank:
             start = line.earliest(need, lasts)
-            if start == FOREVER:
-                return FOREVER, *line.lacks(need)
-            room = line.room_at(start)
-            return start, room.units, room.cpu_millicores
+            if start == self.now:
+                return start, line.rooms[0].units, line.rooms[0].cpu_millicores
+            # By name alone: who starts meanwhile must not move what is kept for another.
+            return (FOREVER, *line.lacks(need)) if start == FOREVER else (start,)
 
         found = self.best((need, lasts), at_best, rank)
         return Spot(found[1], found[0][0]) if found else None

@@ -57,6 +57,7 @@ class Walk:
         for claim in self.order:
             if claim.claim not in self.standing_by:
                 self._turn(claim)
+            self.lent.has_turn(claim.claim)
 
     def _turn(self, claim: Waiting) -> None:
         limit = self._limit(claim)
