@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from fractions import Fraction
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from accounts.models import Membership
+from quotas import bookings
+from quotas.booking_rules import Wish
 from quotas.models import Claim
 from quotas.signals import claim_admitted
 from tests.cast import make_cast
@@ -195,3 +201,34 @@ def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
         workspace = make_workspace(cast, cast.alice, Phase.STARTING, name="train")
         claim_admitted.send(sender=Claim, claim=Claim.objects.get(holder_id=workspace.pk))
         expect(page.locator("#node-a100-node-1 li").first).to_contain_text("1 GPU: alice of Demo, train")
+
+
+@pytest.mark.slow
+def test_an_owner_is_told_what_is_in_the_way_takes_the_next_free_slot_and_cancels(
+    browser: Browser, address: str
+) -> None:
+    cast = make_cast()
+    tomorrow = timezone.now().replace(second=0, microsecond=0) + timedelta(days=1)
+    lecture = Wish(
+        title="Lecture",
+        starts_at=tomorrow,
+        ends_at=tomorrow + timedelta(hours=2),
+        places=4,
+        gpus_each=Fraction(1),
+    )
+    bookings.book(cast.alice, cast.demo, cast.pool, lecture)
+    with signed_in(browser, address, cast.alice.user) as context:
+        page = context.new_page()
+        visit(page, "/bookings/")
+        page.get_by_label("What for").fill("Exam")
+        page.get_by_label("From", exact=True).fill(f"{tomorrow:%Y-%m-%dT%H:%M}")
+        page.get_by_label("To", exact=True).fill(f"{tomorrow + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+        page.locator("#answer").get_by_role("link", name="Take").click()
+        page.locator("#answer").get_by_text("This is free").wait_for()
+        page.get_by_role("button", name="Book", exact=True).click()
+        page.get_by_text("Booked: “Exam”").wait_for()
+        page.get_by_role("link", name="Exam").click()
+        page.get_by_role("link", name="Cancel the booking").click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel the booking").click()
+        page.get_by_text("Cancelled: “Exam”").wait_for()
+        expect(page.get_by_role("link", name="Exam")).to_have_count(0)
