@@ -4,20 +4,25 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0004_capacity_and_proxy'),
+        ("clusters", "0004_capacity_and_proxy"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='node',
-            name='devices',
-            field=models.JSONField(db_default=[], default=list, help_text='Cards as HAMi has them: id, memory_mib, cores, slots, usable.'),
+            model_name="node",
+            name="devices",
+            field=models.JSONField(
+                db_default=[],
+                default=list,
+                help_text="Cards as HAMi has them: id, memory_mib, cores, slots, usable.",
+            ),
         ),
         migrations.AddField(
-            model_name='podusage',
-            name='devices',
-            field=models.JSONField(db_default=[], default=list, help_text='Cards that HAMi gave it: id, memory_mib, cores.'),
+            model_name="podusage",
+            name="devices",
+            field=models.JSONField(
+                db_default=[], default=list, help_text="Cards that HAMi gave it: id, memory_mib, cores."
+            ),
         ),
     ]

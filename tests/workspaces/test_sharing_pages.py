@@ -42,7 +42,7 @@ def body_of(page: Any) -> dict[str, Any]:
 
 def test_a_pool_that_cuts_offers_shares_beside_its_sizes_and_says_what_neighbours_can_do(cut: Cast) -> None:
     page = browser(cut.bob).get("/launch/?fresh")
-    text = words(page).replace("\xa0", " ")
+    text = html.unescape(words(page)).replace("\xa0", " ")
     assert "Isolation: soft cap. A library in each container holds it to its share" in text
     assert "1/10 of a GPU" in text and "1/2 of a GPU" in text and "A whole GPU" in text
     assert "1/4 of a GPU" not in text  # that is the flavor's

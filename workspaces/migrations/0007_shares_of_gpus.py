@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('workspaces', '0006_reclaim'),
+        ("workspaces", "0006_reclaim"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='workspace',
-            name='card_cores',
+            model_name="workspace",
+            name="card_cores",
             field=models.PositiveSmallIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='workspace',
-            name='card_memory_mib',
+            model_name="workspace",
+            name="card_memory_mib",
             field=models.PositiveIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='workspace',
-            name='cards',
+            model_name="workspace",
+            name="cards",
             field=models.PositiveSmallIntegerField(db_default=0, default=0),
         ),
     ]
