@@ -21,6 +21,7 @@ MEMORY_MIB = "nvidia.com/gpu.memory"
 MAJOR, MINOR = "nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor"
 ECC = "berth.dev/gpu.ecc"
 
+WHOLE = "nvidia.com/gpu"
 SLICED = (Sharing.TIME_SLICING, Sharing.MPS)
 CAPABILITY = re.compile(r"[1-9][0-9]?(\.[0-9]{1,2})?\Z")  # 8.6, or 9
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -86,13 +87,18 @@ def plain_product(label: str) -> str:
 
 
 def product_names(pool: Pool) -> tuple[str, ...]:
-    """GPU Feature Discovery puts to the product's name how the node cuts it: -SHARED, -MIG-1g.10gb."""
-    names = [pool.match_product]
-    if pool.sharing == Sharing.MIG and pool.mig_profile:
-        names.append(f"{pool.match_product}-MIG-{pool.mig_profile}")
+    """GPU Feature Discovery puts to a product how its node cuts it, unless the resource's own name says so.
+
+    So the pool of whole GPUs has no node whose `nvidia.com/gpu` are replicas or instances, and the reverse.
+    """
+    product, told_by_resource = pool.match_product, pool.resource_name != WHOLE
+    if told_by_resource or product != plain_product(product):
+        return (product,)
     if pool.sharing in SLICED:
-        names.append(f"{pool.match_product}-SHARED")
-    return tuple(names)
+        return (f"{product}-SHARED",)
+    if pool.sharing == Sharing.MIG:
+        return tuple(f"{product}-MIG-{pool.mig_profile}{shared}" for shared in ("", "-SHARED"))
+    return (product,)
 
 
 def at_least(capability: str) -> Terms:

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from quotas.models import Pool, Sharing
+from quotas.selection import PRODUCT, chooses, plain_product, terms
+from quotas.sharing import Found, found_on
+
 GPU = "nvidia.com/gpu"
-PRODUCT, MEMORY = f"{GPU}.product", f"{GPU}.memory"
-MIG_STRATEGY = "nvidia.com/mig.strategy"
-MIG_RESOURCE = re.compile(r"nvidia\.com/mig-(?P<profile>\dg\.\d+gb)$")
+# Those that say how a node cuts its GPUs, before any other.
+TELLING = ("nvidia.com/mig.strategy", f"{GPU}.sharing-strategy", "gpu", "nvidia-device-enable")
+HUNDREDTHS = 100
 MAKERS = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce)-", re.IGNORECASE)
 BUILD = re.compile(r"-(SXM\d|PCIe|HBM\d\w*)(?=-|$)", re.IGNORECASE)
 FAMILY = re.compile(r"^[A-Z]{1,3}\d+[A-Z]*$")
@@ -28,6 +32,7 @@ class NodeSeen:
     cpu_millicores: int
     memory_mib: int
     gpus: Mapping[str, int]  # extended resource to whole amount
+    devices: Sequence[Mapping[str, Any]] = ()  # HAMi's cards
 
 
 @dataclass(frozen=True)
@@ -43,12 +48,14 @@ class FlavorPlan:
 class PoolPlan:
     slug: str
     name: str
-    node_labels: Mapping[str, str]
     sharing: str
     resource_name: str
     units_per_gpu: int
     total_gpus: int
     flavors: Sequence[FlavorPlan]
+    match_product: str = ""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    mig_profile: str = ""
     gpu_product: str = ""
     gpu_memory_mib: int | None = None
     unit_memory_mib: int | None = None
@@ -59,121 +66,134 @@ class PoolPlan:
 def plan_pools(nodes: Iterable[NodeSeen]) -> list[PoolPlan]:
     """One pool per GPU product and way of sharing, and one without GPUs."""
     nodes = list(nodes)
-    with_gpus = sorted((node for node in nodes if node.gpus), key=kind)
+    offers = [Offer(node, found) for node in nodes if (found := largest_on(node))]
     pools = list[PoolPlan]()
-    for (product, sharing, resource), group in groupby(with_gpus, key=kind):
+    for _kind, group in groupby(sorted(offers, key=Offer.kind), key=Offer.kind):
         members = list(group)
-        others = [node for node in with_gpus if node not in members]
-        labels = telling_labels(product, members, others)
-        pools.append(gpu_pool(product, sharing, resource, labels, members, {pool.slug for pool in pools}))
+        others = [offer.node for offer in offers if offer.kind() != members[0].kind()]
+        pools.append(gpu_pool(members, others, {pool.slug for pool in pools}))
     return [*pools, cpu_pool(nodes)]
 
 
-def kind(node: NodeSeen) -> tuple[str, str, str]:
-    """What makes nodes one pool: product, sharing, and the resource that one unit is."""
-    product = node.labels.get(PRODUCT, "GPU")
-    # MIG "mixed": of several profiles, the one with the most instances.
-    migs = {name: amount for name, amount in node.gpus.items() if MIG_RESOURCE.match(name)}
-    if migs:
-        return product, "mig", max(migs, key=lambda name: (migs[name], name))
-    sharing = node.labels.get(f"{GPU}.sharing-strategy", "none")
-    resource = max(node.gpus, key=lambda name: (node.gpus[name], name))
-    if "-MIG-" in product:
-        return product, "mig", resource
-    return product, sharing if sharing in ("time-slicing", "mps") else "exclusive", resource
+@dataclass(frozen=True)
+class Offer:
+    """A node and what a pool of it would give out."""
+
+    node: NodeSeen
+    found: Found
+
+    @property
+    def model(self) -> str:
+        return plain_product(self.node.labels.get(PRODUCT, "GPU"))
+
+    def kind(self) -> tuple[str, str, str, int]:
+        """What makes nodes one pool."""
+        return self.model, self.found.sharing, self.found.resource, self.found.units_per_gpu
 
 
-def gpu_pool(
-    product: str,
-    sharing: str,
-    resource: str,
-    node_labels: Mapping[str, str],
-    nodes: Sequence[NodeSeen],
-    taken: Collection[str],
-) -> PoolPlan:
-    model = re.sub(r"-(SHARED|MIG-.*)$", "", product)
-    slug = base = family(model) + {"exclusive": "", "mig": "-mig"}.get(sharing, "-shared")
+def largest_on(node: NodeSeen) -> Found | None:
+    """MIG "mixed": of several profiles, the one with the most instances, whatever is whole beside them."""
+    found = found_on(node.labels, node.gpus, node.devices)
+    return max(found, key=lambda one: (one.sharing == Sharing.MIG, one.units, one.resource), default=None)
+
+
+def gpu_pool(members: Sequence[Offer], others: Sequence[NodeSeen], taken: Collection[str]) -> PoolPlan:
+    node, found, model = members[0].node, members[0].found, members[0].model
+    slug = base = family(model) + {"exclusive": "", "mig": "-mig"}.get(found.sharing, "-shared")
     name = short_name(model)
     if slug in taken:
         slug = f"{slugify(MAKERS.sub('', model))}{base.removeprefix(family(model))}"
         name = model.replace("-", " ")
-    first = nodes[0].labels
-    gpus_per_node = [int(node.labels.get(f"{GPU}.count", 0)) or node.gpus[resource] for node in nodes]
-    units_per_gpu = 1 if sharing == "exclusive" else max(1, nodes[0].gpus[resource] // gpus_per_node[0])
-    memory_mib = int(first.get(MEMORY, 0)) or None
-    return PoolPlan(
+    plan = PoolPlan(
         slug=slug,
-        name=name + {"exclusive": "", "mig": " MIG"}.get(sharing, " shared"),
-        node_labels=node_labels,
-        sharing=sharing,
-        resource_name=resource,
-        units_per_gpu=units_per_gpu,
-        total_gpus=sum(gpus_per_node),
-        flavors=gpu_flavors(slug, name, sharing, resource, units_per_gpu, nodes),
+        name=name + {"exclusive": "", "mig": " MIG"}.get(found.sharing, " shared"),
+        match_product=model if PRODUCT in node.labels else "",
+        sharing=found.sharing,
+        resource_name=found.resource,
+        units_per_gpu=found.units_per_gpu,
+        mig_profile=found.mig_profile,
+        total_gpus=sum(offer.found.gpus for offer in members),
+        flavors=gpu_flavors(slug, name, members),
         gpu_product=model,
-        gpu_memory_mib=memory_mib,
-        unit_memory_mib=unit_memory_mib(first, resource, memory_mib, units_per_gpu),
+        gpu_memory_mib=found.gpu_memory_mib,
+        unit_memory_mib=found.unit_memory_mib or memory_of_a_card(found),
         compute_capability=".".join(
-            first[f"{GPU}.compute.{part}"] for part in ("major", "minor") if f"{GPU}.compute.{part}" in first
+            node.labels[f"{GPU}.compute.{part}"]
+            for part in ("major", "minor")
+            if f"{GPU}.compute.{part}" in node.labels
         ),
         tolerations=[
             {"key": GPU, "operator": "Exists", "effect": effect}
             for effect in FORBIDDING_EFFECTS
             if any(
                 taint.get("key") == GPU and taint.get("effect") == effect
-                for node in nodes
-                for taint in node.taints
+                for offer in members
+                for taint in offer.node.taints
             )
         ],
     )
+    return replace(plan, node_labels=telling_labels(plan, [offer.node for offer in members], others))
 
 
-def telling_labels(product: str, members: Iterable[NodeSeen], others: Iterable[NodeSeen]) -> dict[str, str]:
-    """The product; and where others of the same are cut another way by MIG, the strategy, which tells them apart."""
-    labels = {PRODUCT: product}
-    strategies = {node.labels.get(MIG_STRATEGY) for node in members}
-    strategy = strategies.pop() if len(strategies) == 1 else None
-    if strategy and any(node.labels.get(PRODUCT) == product for node in others):
-        labels[MIG_STRATEGY] = strategy
-    return labels
+def memory_of_a_card(found: Found) -> int | None:
+    """A unit that is a whole GPU has all of its memory; of a hundredth nobody says it."""
+    return found.gpu_memory_mib if found.units_per_gpu == 1 else None
 
 
-def unit_memory_mib(
-    first: Mapping[str, str], resource: str, gpu_memory_mib: int | None, units_per_gpu: int
-) -> int | None:
-    """What one unit has of a GPU's memory: a MIG instance's label says it, else each has the same part."""
-    told = first.get(f"{resource}.memory")
-    if told and resource != GPU:
-        return int(told)
-    return gpu_memory_mib // units_per_gpu if gpu_memory_mib else None
+def telling_labels(plan: PoolPlan, members: Sequence[NodeSeen], others: Iterable[NodeSeen]) -> dict[str, str]:
+    """A label that tells the members from others that would be chosen, too: cut in another way, and named alike."""
+    chosen_by = terms(
+        Pool(
+            match_product=plan.match_product,
+            sharing=plan.sharing,
+            resource_name=plan.resource_name,
+            mig_profile=plan.mig_profile,
+        )
+    )
+    alike = [node for node in others if chooses(chosen_by, node.labels)]
+    if not alike:
+        return {}
+    common = set.intersection(*(set(node.labels.items()) for node in members))
+    telling = [
+        (name, value) for name, value in common if all(node.labels.get(name) != value for node in alike)
+    ]
+    return dict(sorted(telling, key=lambda label: (label[0] not in TELLING, label))[:1])
 
 
-def gpu_flavors(
-    slug: str, gpu: str, sharing: str, resource: str, units_per_gpu: int, nodes: Sequence[NodeSeen]
-) -> list[FlavorPlan]:
-    """Whole GPUs: 1, 2 and 4 as far as a node has them. Shared ones: one unit."""
-    if sharing == "exclusive":
-        most = max(node.gpus[resource] for node in nodes)
+def gpu_flavors(slug: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPlan]:
+    """Whole GPUs: 1, 2 and 4 as far as a node has them. Hundredths: a quarter, a half, and one. Else one unit."""
+    found = members[0].found
+    if found.sharing == Sharing.EXCLUSIVE:
+        most = max(offer.found.units for offer in members)
         return [
-            FlavorPlan(f"{slug}-{units}", f"{units} × {gpu}", units, *fair_share(units, resource, nodes))
+            FlavorPlan(f"{slug}-{units}", f"{units} × {gpu}", units, *fair_share(units, members))
             for units in (1, 2, 4)
             if units <= most
         ]
-    share = fair_share(1, resource, nodes)
-    profile = MIG_RESOURCE.match(resource)
-    if profile:
-        name = f"MIG {profile['profile']} of {gpu}"
-        return [FlavorPlan(f"mig-{profile['profile'].split('.')[0]}", name, 1, *share)]
-    part = SHARES.get(units_per_gpu, "share")
-    return [FlavorPlan(f"{slug.removesuffix('-shared')}-{part}", f"1/{units_per_gpu} of {gpu}", 1, *share)]
+    stem = slug.removesuffix("-shared")
+    if found.units_per_gpu == HUNDREDTHS:
+        return [
+            FlavorPlan(f"{stem}-{part}", f"{told} {gpu}", units, *fair_share(units, members))
+            for units, part, told in (
+                (25, "quarter", "1/4 of"),
+                (50, "half", "1/2 of"),
+                (100, "whole", "1 ×"),
+            )
+        ]
+    share = fair_share(1, members)
+    if found.sharing == Sharing.MIG:
+        name = f"MIG {found.mig_profile} of {gpu}"
+        return [FlavorPlan(f"mig-{found.mig_profile.split('.')[0]}", name, 1, *share)]
+    part = SHARES.get(found.units_per_gpu, "share")
+    return [FlavorPlan(f"{stem}-{part}", f"1/{found.units_per_gpu} of {gpu}", 1, *share)]
 
 
-def fair_share(units: int, resource: str, nodes: Sequence[NodeSeen]) -> tuple[int, int]:
+def fair_share(units: int, members: Sequence[Offer]) -> tuple[int, int]:
     """CPU (millicores) and memory (MiB) that go with so many units on the smallest node, in round numbers."""
 
     def least(amount: Callable[[NodeSeen], int]) -> float:
         return min(
-            amount(node) * units / node.gpus[resource] for node in nodes if node.gpus[resource] >= units
+            amount(offer.node) * units / offer.found.units for offer in members if offer.found.units >= units
         )
 
     cpu = least(lambda node: node.cpu_millicores) * FLAVOR_SHARE

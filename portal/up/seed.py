@@ -11,6 +11,7 @@ from django.db import transaction
 
 from accounts.models import Membership, Role, Tenant, User
 from clusters.connections import api_for
+from clusters.hami import cards_of_node
 from clusters.models import Cluster
 from clusters.quantities import parse
 from portal.up.people import PEOPLE
@@ -20,6 +21,7 @@ from quotas.models import Flavor, Pool, Quota
 from workspaces.models import Image
 
 MIB = 1024 * 1024
+MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # of resources that are GPUs
 TRIAL_CLUSTER, REAL_CLUSTER = "trial", "default"
 DEFAULT_IMAGE = "berth/workspace:1"  # deploy/images/workspace builds it
 
@@ -123,10 +125,12 @@ def seed_pool(cluster: Cluster, plan: PoolPlan) -> None:
         cluster=cluster,
         slug=plan.slug,
         name=plan.name,
+        match_product=plan.match_product,
         node_labels=dict(plan.node_labels),
         sharing=plan.sharing,
         resource_name=plan.resource_name,
         units_per_gpu=plan.units_per_gpu,
+        mig_profile=plan.mig_profile,
         gpu_product=plan.gpu_product,
         gpu_memory_mib=plan.gpu_memory_mib,
         unit_memory_mib=plan.unit_memory_mib,
@@ -168,7 +172,8 @@ def node_seen(body: dict[str, Any]) -> NodeSeen:
         taints=body.get("spec", {}).get("taints") or (),
         cpu_millicores=amounts.get("cpu", 0),
         memory_mib=amounts.get("memory", 0) // MIB,
-        gpus={name: amount for name, amount in amounts.items() if name.startswith("nvidia.com/") and amount},
+        gpus={name: amount for name, amount in amounts.items() if name.startswith(MAKERS) and amount},
+        devices=cards_of_node(body["metadata"].get("annotations") or {}),
     )
 
 

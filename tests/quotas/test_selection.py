@@ -86,16 +86,20 @@ def test_ecc_is_what_an_admin_said_of_the_node() -> None:
         ({}, "NVIDIA-A100-SXM4-40GB", False),
         ({"sharing": "time-slicing"}, f"{A100}-SHARED", True),
         ({"sharing": "mps"}, f"{A100}-SHARED", True),
-        ({"sharing": "time-slicing"}, A100, True),  # where the resource was renamed, the product was not
+        ({"sharing": "time-slicing"}, A100, False),  # there they are whole GPUs
+        # Where the resource was renamed, the product was not.
+        ({"sharing": "time-slicing", "resource_name": "nvidia.com/gpu.shared"}, A100, True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-1g.10gb", True),
-        ({"sharing": "mig", "mig_profile": "1g.10gb"}, A100, True),  # strategy mixed
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-3g.40gb", False),
+        ({"sharing": "mig", "mig_profile": "1g.10gb"}, A100, False),
+        ({"sharing": "mig", "resource_name": "nvidia.com/mig-1g.10gb"}, A100, True),  # strategy mixed
+        ({"match_product": f"{A100}-SHARED", "sharing": "mps"}, f"{A100}-SHARED", True),
     ],
 )
 def test_a_product_is_known_by_the_name_that_its_sharing_gives_it(
     values: dict[str, str], product: str, fits: bool
 ) -> None:
-    assert chosen(pool(match_product=A100, **values), product=product) is fits
+    assert chosen(pool(**{"match_product": A100} | values), product=product) is fits
 
 
 def test_the_terms_are_those_that_kubernetes_needs() -> None:
@@ -140,6 +144,7 @@ POOLS = st.builds(
     match_compute_capability=st.sampled_from(["", "8", "8.0", "8.6", "9.0"]),
     match_ecc=st.sampled_from([None, True, False]),
     sharing=st.sampled_from(["exclusive", "mig", "time-slicing", "mps", "hami"]),
+    resource_name=st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"]),
     mig_profile=st.sampled_from(["", "1g.10gb"]),
 )
 

@@ -1,8 +1,17 @@
 """A first `make up` turns the nodes that are there into pools and flavors."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
+from clusters.hami import cards_of_node
+from clusters.models import Cluster
+from devcluster import gpus
 from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
+from quotas import pool_rules
+from quotas.models import Pool
+from quotas.selection import chooses, terms
 
 GIB = 1024
 LABELS = {
@@ -89,6 +98,54 @@ def test_a_node_cut_by_mig_is_never_in_the_pool_of_whole_gpus() -> None:
     assert not whole <= mig().labels.items()
     assert cut <= mig().labels.items()
     assert not cut <= a100().labels.items()
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "sliced": {"sharing": "time-slicing", "replicas": 4},
+    "sliced otherwise": {"sharing": "time-slicing", "replicas": 8},
+    "renamed": {"sharing": "mps", "replicas": 4, "rename": True},
+    "mixed": {"sharing": "mig", "profile": "1g.10gb", "instances": 7},
+    "single": {"sharing": "mig", "profile": "3g.40gb", "instances": 2, "strategy": "single"},
+    "hami": {"sharing": "hami", "split": 10},
+    "gpu-manager": {"sharing": "gpu-manager"},
+}
+
+
+def cut(way: str) -> NodeSeen:
+    """A node with the same GPUs as the others here, as it announces itself."""
+    told = {"product": "NVIDIA-A100-SXM4-80GB", "count": 2, "memory_mib": 81_920, "compute": "8.0"} | WAYS[
+        way
+    ]
+    resources = {name: int(amount) for name, amount in gpus.resources(told).items()}
+    labels = gpus.labels(told) | {"kubernetes.io/hostname": way.replace(" ", "-")}
+    return NodeSeen(labels, [], 32_000, 256 * GIB, resources, cards_of_node(gpus.annotations(way, told)))
+
+
+def test_each_way_of_cutting_the_same_gpu_is_a_pool_of_its_own() -> None:
+    nodes = {way: cut(way) for way in WAYS}
+    plans = [plan for plan in plan_pools(nodes.values()) if plan.resource_name]
+    assert len(plans) == len(WAYS)
+    for way, node in nodes.items():
+        chosen = []
+        for plan in plans:
+            rows = {f.name: getattr(plan, f.name) for f in fields(plan)}
+            del rows["total_gpus"], rows["flavors"]
+            pool = Pool(cluster=Cluster(), **rows)
+            assert pool_rules.faults(pool) == {}
+            if node.gpus.get(plan.resource_name) and chooses(terms(pool), node.labels):
+                chosen.append((plan.sharing, plan.units_per_gpu, plan.total_gpus))
+        assert len(chosen) == 1, way
+        assert chosen[0][2] == 2  # cards
+
+
+def test_shares_of_gpus_come_as_quarters_halves_and_whole_ones() -> None:
+    [pool, _cpu] = plan_pools([cut("hami")])
+    assert [(flavor.slug, flavor.units) for flavor in pool.flavors] == [
+        ("a100-quarter", 25),
+        ("a100-half", 50),
+        ("a100-whole", 100),
+    ]
 
 
 def test_one_unit_of_mig_has_the_memory_of_its_profile() -> None:
