@@ -1,0 +1,148 @@
+"""What those who wait are told: place, GPUs ahead, and when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone, translation
+
+from quotas import queries, signals
+from quotas.foretelling import AT_MOST_EVERY, foretell, lengths_of
+from quotas.models import Claim, Pool
+from quotas.when import in_words
+from tests.quotas.stage import Stage, again
+
+pytestmark = pytest.mark.django_db
+
+
+def look(stage: Stage) -> None:
+    """As the worker does after a pass, a while after the last time."""
+    Pool.objects.filter(forecast_at__isnull=False).update(forecast_at=timezone.now() - 2 * AT_MOST_EVERY)
+    stage.admit()
+    foretell(stage.pool.pk)
+
+
+def full(stage: Stage) -> list[Claim]:
+    """Both nodes, by a run of each tenant; nobody waits."""
+    return [stage.running(4), stage.running(4, by=stage.cast.carol)]
+
+
+def test_who_waits_is_told_a_place_and_when(stage: Stage) -> None:
+    full(stage)
+    stage.quota(8)
+    first, second = stage.request(4), stage.request(2)
+    look(stage)
+    queues = queries.queues_of([first.pk, second.pk])
+    assert [queues[claim.pk]["position"] for claim in (first, second)] == [1, 2]
+    assert [queues[claim.pk]["gpus_ahead"] for claim in (first, second)] == [0, 4]
+    now = timezone.now()
+    for queue in queues.values():
+        assert queue["estimated_from"] and queue["estimated_to"] and queue["estimated_start"]
+        assert now <= queue["estimated_from"] < queue["estimated_start"] < queue["estimated_to"]
+
+
+def test_nothing_is_written_while_nothing_changes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Claim] = []
+    monkeypatch.setattr(signals.standing_changed, "receivers", [])
+    signals.standing_changed.connect(hear := lambda claims, **_: told.extend(claims), weak=False)
+    full(stage)
+    waits = stage.request(2)
+    look(stage)
+    assert [claim.pk for claim in told] == [waits.pk]
+    before = Claim.objects.values().get(pk=waits.pk)
+    look(stage)
+    assert len(told) == 1
+    assert Claim.objects.values().get(pk=waits.pk) == before
+    signals.standing_changed.disconnect(hear)
+
+
+def test_what_is_told_first_stays_for_the_judgement_of_the_forecast(stage: Stage) -> None:
+    runs = full(stage)
+    waits = stage.request(2)
+    look(stage)
+    first = again(waits)
+    assert (first.told_from, first.told_to) == (first.estimated_from, first.estimated_to)
+    Claim.objects.filter(pk=runs[0].pk).update(ends_at=timezone.now() + timedelta(minutes=1))
+    look(stage)
+    later = again(waits)
+    assert later.estimated_to and first.estimated_to and later.estimated_to < first.estimated_to
+    assert (later.told_from, later.told_to) == (first.told_from, first.told_to)
+
+
+def test_a_start_outside_what_was_told_teaches_the_pool(stage: Stage) -> None:
+    full(stage)
+    stage.quota(8)
+    waits = stage.request(2)
+    look(stage)
+    now = timezone.now()
+    Claim.objects.filter(pk=waits.pk).update(
+        state=Claim.State.ADMITTED,
+        node="gpu-1",
+        admitted_at=now,
+        told_from=now - timedelta(hours=2),
+        told_to=now - timedelta(hours=1),
+    )
+    stage.request(2)
+    look(stage)
+    pool = Pool.objects.get(pk=stage.pool.pk)
+    assert pool.forecast_late > 1 > pool.forecast_early
+
+
+def test_it_is_foretold_once_in_a_while_only(stage: Stage) -> None:
+    full(stage)
+    stage.request(2)
+    look(stage)
+    late = stage.request(2)
+    foretell(stage.pool.pk)
+    assert again(late).position is None
+    look(stage)
+    assert again(late).position == 2
+
+
+def test_one_that_no_pass_has_seen_stands_where_it_came(stage: Stage) -> None:
+    full(stage)
+    stage.request(2)
+    look(stage)
+    new = stage.request(2)
+    queue = queries.queues_of([new.pk])[new.pk]
+    assert (queue["position"], queue["ahead"], queue["gpus_ahead"]) == (2, 1, 2)
+    assert (queue["estimated_start"], queue["confidence"]) == (None, "unknown")
+
+
+def test_how_long_runs_lasted_is_read_from_those_that_have_ended(stage: Stage) -> None:
+    now = timezone.now()
+    for hours in range(1, 14):
+        claim = stage.running(1)
+        Claim.objects.filter(pk=claim.pk).update(
+            state=Claim.State.RELEASED,
+            admitted_at=now - timedelta(hours=20),
+            released_at=now - timedelta(hours=20 - hours),
+        )
+    curve = lengths_of(stage.pool, now).curve(stage.cast.demo.pk, stage.cast.alice.user.pk, None)
+    assert curve.left(0, 0.5) == 7 * 3600
+
+
+NOON = datetime(2026, 1, 5, 12, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("earliest", "latest", "sure", "words"),
+    [
+        (130, 180, "likely", "Between 14:10 and 15:00, probably."),
+        (130, 900, "rough", "Roughly between 14:10 and Tue 03:00."),
+        (0, 60, "likely", "By 13:00, or sooner."),
+        (0, 5, "likely", "Within the next minutes."),
+        (24 * 60 * 27, None, "unknown", "Not before 1 Feb 12:00."),
+    ],
+)
+def test_when_in_words(earliest: int, latest: int | None, sure: str, words: str) -> None:
+    times = [None if minutes is None else NOON + timedelta(minutes=minutes) for minutes in (earliest, latest)]
+    with timezone.override(UTC), translation.override("en"):
+        assert in_words(times[0], times[1], sure, NOON) == words
+
+
+def test_the_times_are_those_of_the_persons_place() -> None:
+    at = NOON + timedelta(hours=2), NOON + timedelta(hours=3)
+    with timezone.override("Asia/Seoul"), translation.override("en"):
+        assert in_words(*at, "likely", NOON) == "Between 23:00 and Tue 00:00, probably."
