@@ -56,9 +56,16 @@ class QuotaPagination(KeysetPagination):
         used_and_limit = {
             "type": "object",
             "required": ["used", "limit"],
-            "properties": {"used": {"type": "integer"}, "limit": {"type": "integer", "nullable": True}},
+            "properties": {"used": {"type": "number"}, "limit": {"type": "integer", "nullable": True}},
         }
-        names = ["cpu_millicores", "memory_mib", "workspaces"]
+        names = [
+            "cpu_millicores",
+            "memory_mib",
+            "workspaces",
+            "storage_mib",
+            "person_gpus",
+            "person_workspaces",
+        ]
         limits = {
             "type": "object",
             "required": ["tenant", *names],

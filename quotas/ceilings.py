@@ -8,13 +8,20 @@ from accounts.models import Tenant
 from clusters.models import Cluster
 
 from . import sharing
-from .models import Quota
+from .models import Quota, TenantLimit
+
+MIB = 1024**2
 
 
 def ceilings(tenant: Tenant, cluster: Cluster) -> dict[str, int]:
-    """Keys of a ResourceQuota to amounts: over all pools, what is the tenant's own and what it may borrow."""
+    """Keys of a ResourceQuota to amounts: over all pools, what is the tenant's own and what it may borrow;
+    and its storage, in bytes.
+    """
     most: Counter[str] = Counter()
     for quota in Quota.objects.filter(tenant=tenant, pool__cluster=cluster).select_related("pool"):
         gpus = quota.nominal_gpus + quota.borrowing_limit_gpus
         most.update(sharing.of(quota.pool).ceiling(quota.pool, gpus))
+    storage_mib = TenantLimit.objects.filter(tenant=tenant).values_list("storage_mib", flat=True).first()
+    if storage_mib is not None:
+        most["requests.storage"] = storage_mib * MIB
     return dict(most)

@@ -17,8 +17,8 @@ from quotas import reasons, sharing
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
-from quotas.signals import name_holders
-from quotas.usage import held_over_all_pools, held_units
+from quotas.signals import ask_storage, name_holders
+from quotas.usage import held_by_people, held_over_all_pools, held_units
 from quotas.when import When, range_of, when
 
 State = Claim.State
@@ -102,38 +102,60 @@ def quotas_for(actor: Actor, quotas: Sequence[Quota] | None = None) -> list[dict
     """What each tenant that the actor sees may use of each pool with GPUs, beside what it uses."""
     if quotas is None:
         quotas = list(visible_quotas(actor))
-    used = held_units({quota.tenant_id for quota in quotas})
+    tenants = {quota.tenant_id for quota in quotas}
+    used = held_units(tenants)
+    longest = dict(
+        TenantLimit.objects.filter(tenant__in=tenants).values_list("tenant_id", "longest_runtime_minutes")
+    )
     return [
         {
-            "tenant": quota.tenant.slug,
-            "pool": quota.pool.slug,
-            "nominal_gpus": quota.nominal_gpus,
-            "borrowed_gpus": 0,
-            "used_gpus": as_gpus(used[quota.tenant_id, quota.pool_id], quota.pool.units_per_gpu),
-            "limit_gpus": quota.nominal_gpus,
+            **_quota(quota, used[quota.tenant_id, quota.pool_id]),
+            "longest_runtime_minutes": longest.get(quota.tenant_id),
         }
         for quota in quotas
     ]
 
 
+def _quota(quota: Quota, units: int) -> dict[str, Any]:
+    per_gpu = quota.pool.units_per_gpu
+    return {
+        "tenant": quota.tenant.slug,
+        "pool": quota.pool.slug,
+        "nominal_gpus": quota.nominal_gpus,
+        "borrowed_gpus": as_gpus(max(0, units - quota.nominal_gpus * per_gpu), per_gpu),
+        "used_gpus": as_gpus(units, per_gpu),
+        "limit_gpus": quota.nominal_gpus + quota.borrowing_limit_gpus,
+        "weight": quota.weight,
+    }
+
+
 def limits_for(actor: Actor) -> list[dict[str, Any]]:
-    """What each tenant that the actor sees uses over all pools, beside its limits (None: no limit)."""
+    """What each tenant that the actor sees uses over all pools, and in it the actor, beside the limits (None: none)."""
     tenants = list(visible_tenants(actor).order_by("slug"))
     limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=tenants)}
-    used = held_over_all_pools({tenant.id for tenant in tenants})
-    return [
-        {
-            "tenant": tenant.slug,
-            **{
-                name: {
-                    "used": getattr(used[tenant.id], name),
-                    "limit": getattr(limits.get(tenant.id), name, None),
-                }
-                for name in ("cpu_millicores", "memory_mib", "workspaces")
-            },
+    ids = {tenant.id for tenant in tenants}
+    used, storage, own = held_over_all_pools(ids), storage_of(ids), held_by_people(ids)
+    found = []
+    for tenant in tenants:
+        gpus, workspaces = own[tenant.id, actor.user.pk]
+        uses = {
+            "cpu_millicores": used[tenant.id].cpu_millicores,
+            "memory_mib": used[tenant.id].memory_mib,
+            "workspaces": used[tenant.id].workspaces,
+            "storage_mib": storage.get(tenant.id, 0),
+            "person_gpus": as_gpus(gpus.numerator, gpus.denominator),
+            "person_workspaces": workspaces,
         }
-        for tenant in tenants
-    ]
+        limit = limits.get(tenant.id)
+        amounts = {name: {"used": use, "limit": getattr(limit, name, None)} for name, use in uses.items()}
+        found.append({"tenant": tenant.slug, **amounts})
+    return found
+
+
+def storage_of(tenants: set[UUID]) -> dict[UUID, int]:
+    """What was promised to each of them, in MiB: the room above knows."""
+    answers: list[tuple[Any, Any]] = ask_storage.send(sender=Claim, tenants=tenants)
+    return {tenant: mib for _receiver, found in answers for tenant, mib in found.items()}
 
 
 def visible_quotas(actor: Actor) -> QuerySet[Quota]:

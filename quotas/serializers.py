@@ -93,6 +93,10 @@ class QuotaSerializer(serializers.Serializer[Any]):
     tenant = serializers.CharField()
     pool = serializers.CharField()
     nominal_gpus = GPUsField()
-    borrowed_gpus = GPUsField()
+    borrowed_gpus = GPUsField(help_text="Of those in use, what is beyond its own.")
     used_gpus = GPUsField()
-    limit_gpus = GPUsField()
+    limit_gpus = GPUsField(help_text="Its own, and what it may borrow.")
+    weight = serializers.IntegerField(help_text="Its part where several wait.")
+    longest_runtime_minutes = serializers.IntegerField(
+        allow_null=True, help_text="Of what runs in the tenant. Null: no limit."
+    )

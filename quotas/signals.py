@@ -13,6 +13,9 @@ claim_reclaimed = Signal()  # claim: Claim; its GPUs are asked back, it goes on 
 claim_spared = Signal()  # claim: Claim; it may stay after all
 # Its budget is spent: it goes on until `budget_ends_at`; None: after all it goes on. claim: Claim
 claim_ends_by_budget = Signal()
+ask_storage = (
+    Signal()
+)  # tenants: set[UUID]; asks the rooms above for {tenant: MiB of storage} that was promised
 name_holders = Signal()  # holders: set[UUID]; asks the rooms above for {id: name} of those that are theirs
 claim_released = (
     Signal()

@@ -8,13 +8,15 @@ class WorkspacesConfig(AppConfig):
 
     def ready(self) -> None:
         """The rooms below speak by signals; here they are heard."""
-        from django.db.models.signals import post_save
+        from django.db.models.signals import post_delete, post_save
 
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.models import Cluster
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
+        from quotas.models import Quota, TenantLimit
         from quotas.signals import (
+            ask_storage,
             claim_admitted,
             claim_ends_by_budget,
             claim_reclaimed,
@@ -39,6 +41,7 @@ class WorkspacesConfig(AppConfig):
         claim_spared.connect(runs.on_spared)
         claim_ends_by_budget.connect(runs.on_ends_by_budget)
         name_holders.connect(receivers.on_name_holders)
+        ask_storage.connect(receivers.on_ask_storage)
         objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)
         reachability_changed.connect(receivers.on_reachability_changed)
@@ -47,6 +50,9 @@ class WorkspacesConfig(AppConfig):
         access_changed.connect(receivers.on_ssh_keys_changed)
         access_changed.connect(receivers.on_access_changed)
         post_save.connect(receivers.on_cluster_saved, sender=Cluster)
+        for share in (Quota, TenantLimit):
+            post_save.connect(receivers.on_share_changed, sender=share)
+            post_delete.connect(receivers.on_share_changed, sender=share)
         post_save.connect(notices.on_event, sender=Event)
         post_save.connect(measures.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)

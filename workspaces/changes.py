@@ -20,7 +20,7 @@ from quotas import admission
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim
 
-from . import lifecycle, lifetime, longest, runs
+from . import lifecycle, lifetime, longest, runs, storage
 from .access import require_own
 from .launch import check_disk, check_name, name_taken, needs
 from .models import Desired, Phase, Workspace
@@ -162,6 +162,7 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
     if row.desired != Desired.STOPPED or row.ending:
         text = _("A local disk can be added while it is stopped.")
         raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
+    storage.refuse_beyond(row.tenant, row.pool.cluster, disk_mib, has_home=True)
     row.disk_mib = disk_mib
     tell(row, "disk_added", mib=disk_mib)
     return True

@@ -17,11 +17,12 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.access import Actor, tenant_by_slug
 from accounts.errors import Conflict, Invalid, Refusal, TooMany
-from accounts.models import Tenant
+from accounts.locks import locked
+from accounts.models import Tenant, User
 from quotas import admission
 from quotas.models import Claim
 
-from . import keys, longest, runs
+from . import keys, longest, runs, storage
 from .access import require_launch
 from .live import announce
 from .models import Image, Phase, Step, Workspace
@@ -76,10 +77,14 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
 
 
 def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
-    """Nobody may jump all tenants' queue, or fill it."""
+    """Nobody may jump all tenants' queue."""
     if spec.priority > 0 and not actor.user.is_staff:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
+
+
+def refuse_too_many_waiting(actor: Actor) -> None:
+    """Nobody may fill it."""
     if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
         raise TooMany(
             "too_many_waiting",
@@ -170,7 +175,10 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
 def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
     try:
         with transaction.atomic():
+            list(locked(User.objects.filter(pk=actor.user.pk)))  # one launch of a person at a time
+            refuse_too_many_waiting(actor)
             admission.lock(size.pool.cluster_id)
+            storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
             workspace = Workspace.objects.create(
                 tenant=tenant,
                 owner=actor.user,

@@ -15,8 +15,9 @@ from accounts.models import User
 from clusters import labels
 from clusters.models import Cluster
 from clusters.watching import Changed
+from quotas.models import Quota, TenantLimit
 
-from . import lifetime, tasks
+from . import lifetime, storage, tasks
 from .models import Desired, Phase, Workspace
 from .observe import tells_trouble
 
@@ -71,6 +72,14 @@ def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
         on_relisted(cluster=instance)
 
 
+def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
+    """The backstop in each cluster is made anew with the next look at any workspace of the tenant there."""
+    running = Workspace.objects.filter(tenant=instance.tenant_id, desired=Desired.RUNNING, ending="")
+    tasks.mark(
+        running.order_by("pool__cluster_id", "pk").distinct("pool__cluster_id").values_list("pk", flat=True)
+    )
+
+
 def on_tick(**_: object) -> None:
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
     lifetime.pass_due()
@@ -78,6 +87,10 @@ def on_tick(**_: object) -> None:
 
 def on_name_holders(*, holders: set[UUID], **_: object) -> dict[UUID, str]:
     return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
+
+
+def on_ask_storage(*, tenants: set[UUID], **_: object) -> dict[UUID, int]:
+    return storage.promised_mib(tenants)
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:

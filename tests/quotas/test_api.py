@@ -84,6 +84,8 @@ def test_quotas_are_those_of_ones_own_tenants_with_their_limits(stage: Stage) ->
             "borrowed_gpus": 0,
             "used_gpus": 3,
             "limit_gpus": 4,
+            "weight": 1,
+            "longest_runtime_minutes": None,
         }
     ]
     assert [limits["tenant"] for limits in body["limits"]] == ["demo"]

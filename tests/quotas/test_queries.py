@@ -88,6 +88,8 @@ def test_everybody_sees_the_quotas_of_their_own_tenants_only(stage: Stage) -> No
         "borrowed_gpus": 0,
         "used_gpus": 2,
         "limit_gpus": 4,
+        "weight": 1,
+        "longest_runtime_minutes": None,
     }
     assert queries.quotas_for(stage.cast.victor) == [expected]
     assert [quota["tenant"] for quota in queries.quotas_for(stage.cast.carol)] == ["second"]
@@ -104,7 +106,20 @@ def test_limits_stand_beside_what_is_used(stage: Stage) -> None:
         "cpu_millicores": {"used": 2000, "limit": 8000},
         "memory_mib": {"used": 2048, "limit": None},
         "workspaces": {"used": 1, "limit": None},
+        "storage_mib": {"used": 0, "limit": None},
+        "person_gpus": {"used": 2, "limit": None},
+        "person_workspaces": {"used": 1, "limit": None},
     }
+
+
+def test_what_a_tenant_borrows_is_told_beside_its_own(stage: Stage) -> None:
+    Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=1, borrowing_limit_gpus=3, weight=2)
+    stage.running(3)
+    [quota] = queries.quotas_for(stage.cast.alice)
+    told = {
+        name: quota[name] for name in ("nominal_gpus", "borrowed_gpus", "used_gpus", "limit_gpus", "weight")
+    }
+    assert list(told.values()) == [1, 2, 3, 4, 2]
 
 
 def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
