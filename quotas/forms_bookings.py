@@ -55,7 +55,12 @@ class ChangeForm(forms.Form):
         return {name: getattr(booking, name) for name in ("title", "starts_at", "ends_at", "places")}
 
     def wish(self, booking: Booking) -> Wish:
-        return Wish(**self.cleaned_data, gpus_each=Wish.of(booking).gpus_each)
+        """A time that is left as it is keeps its seconds, which the form does not show."""
+        was, asked = Wish.of(booking), dict(self.cleaned_data)
+        for name in ("starts_at", "ends_at"):
+            if asked[name] == getattr(was, name).replace(second=0, microsecond=0):
+                asked[name] = getattr(was, name)
+        return Wish(**asked, gpus_each=was.gpus_each)
 
 
 class BookingForm(ChangeForm):

@@ -29,7 +29,7 @@ from portal.admin import members as membership_rows
 from portal.admin.activation import Deactivate, Reactivate
 from portal.admin.members import MembershipInline
 from portal.admin.second_factor import ResetSecondFactor
-from quotas.models import Claim
+from quotas.models import Booking, Claim
 from workspaces.models import Workspace
 
 LETTERS = string.ascii_letters.translate(str.maketrans("", "", "lIO")) + "23456789"
@@ -262,6 +262,8 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
             return _(
                 "They have workspaces, or had some. Deactivate them instead: what they did stays theirs."
             )
+        if Booking.objects.filter(created_by=obj).exists():
+            return _("They have booked GPUs, which stays on record. Deactivate them instead.")
         return ""
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

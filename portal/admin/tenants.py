@@ -99,6 +99,10 @@ class TenantPage(ConfirmsLowering[Tenant]):
                 "Workspaces run here, or did: its namespaces and volumes are still in the clusters. Take its "
                 "people out and its quotas to 0 instead; then nothing new starts."
             )
+        if obj.bookings.exists():
+            return _(
+                "It has booked GPUs, which stays on record. Take its people out and its quotas to 0 instead."
+            )
         return ""
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

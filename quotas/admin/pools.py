@@ -308,6 +308,8 @@ class PoolPage(ConfirmsLowering[Pool]):
                 "%(count)d workspaces or jobs run or wait there. Take the pool out of use, and stop them first.",
                 live,
             ) % {"count": live}
+        if obj.bookings.exists():
+            return _("What was booked there is kept on record. Take the pool out of use instead.")
         if obj.claims.exists():
             return _(
                 "What ran there is kept on record. Take the pool out of use instead; nobody sees it then."

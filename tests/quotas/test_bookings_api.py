@@ -226,6 +226,24 @@ def test_it_is_changed_and_cancelled_on_its_page(stage: Stage) -> None:
     assert "Change it" not in alice.get(address).content.decode()
 
 
+def test_a_change_of_the_title_alone_leaves_the_seconds_of_its_times(stage: Stage) -> None:
+    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
+    Booking.objects.update(starts_at=timezone.now() - timedelta(seconds=90))
+    was = Booking.objects.get()
+    at = {"starts_at": f"{was.starts_at:%Y-%m-%dT%H:%M}", "ends_at": f"{was.ends_at:%Y-%m-%dT%H:%M}"}
+    answer = browser(stage.cast.alice).post(f"/bookings/{booking.pk}/", typed(title="exam", **at, places=1))
+    assert answer.status_code == 302
+    assert (Booking.objects.get().title, Booking.objects.get().starts_at) == ("exam", was.starts_at)
+
+
+@pytest.mark.parametrize("row", ["pool", "demo", "alice"])
+def test_what_has_bookings_is_kept_and_says_why(stage: Stage, row: str) -> None:
+    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish())
+    found = {"pool": stage.pool, "demo": stage.cast.demo, "alice": stage.cast.alice.user}[row]
+    address = f"/admin/{found._meta.app_label}/{found._meta.model_name}/{found.pk}/delete/"
+    assert "on record" in text_of(browser(stage.cast.admin).get(address))
+
+
 def test_a_week_with_a_change_of_the_clock_has_seven_days() -> None:
     with timezone.override(ZoneInfo("Europe/Berlin")):
         week = Week(date(2026, 3, 23))
