@@ -3,7 +3,8 @@
     0/8 nodes are available: 2 Insufficient nvidia.com/gpu, 6 node(s) didn't match Pod's node
     affinity/selector. no new claims to deallocate, preemption: 0/8 nodes are available: …
 
-What it says of preemption is noise: Berth never preempts. HAMi's scheduler counts cards in a form of its own.
+What it says of preemption is noise: Berth never preempts. HAMi's scheduler counts cards in a form of its own, `3/8
+CardInsufficientMemory`; told for nodes it stands behind how many of them: `2 3/8 CardInsufficientMemory`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ _PREEMPTION = re.compile(r"[.,]?\s*(no new claims to deallocate,\s*)?preemption:
 _NODES = re.compile(r"0/(?P<total>\d+) nodes are available:\s*(?P<reasons>.*)", re.DOTALL)
 _NEXT_REASON = re.compile(r",\s+(?=\d+(?:/\d+)? )")
 _COUNTED = re.compile(r"(?P<count>\d+)(?:/(?P<of>\d+))? (?:nodes? )?(?:failed: )?(?P<reason>\S.*)", re.DOTALL)
-_HAMI = re.compile(r"\b(Card[A-Z]\w+|NodeInsufficientDevice|ResourceQuotaNotFit)\b")
+_OF_CARDS = re.compile(r"(?P<count>\d+)/(?P<of>\d+) (?P<reason>[A-Z]\w+)")
+_HAMI = re.compile(
+    r"\b(Card[A-Z]\w+|NodeInsufficientDevice|ResourceQuotaNotFit|ExclusiveDeviceAllocateConflict|NumaNotFit"
+    r"|AllocatedCardsInsufficientRequest)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Reason:
 
     nodes: int | None
     text: str
+    of: int | None = None  # where it counts cards
 
 
 def total_and_reasons(message: str) -> tuple[int | None, list[Reason]]:
@@ -49,8 +55,14 @@ def _counted(text: str) -> Iterator[Reason]:
     for part in _NEXT_REASON.split(text):
         counted = _COUNTED.fullmatch(part.strip())
         reason = (counted["reason"] if counted else part).strip().rstrip(".")
-        if reason:
-            yield Reason(int(counted["count"]) if counted else None, reason)
+        if not reason:
+            continue
+        count = int(counted["count"]) if counted else None
+        if cards := _OF_CARDS.fullmatch(reason):  # of each of so many nodes
+            nodes = count or 1
+            yield Reason(nodes * int(cards["count"]), cards["reason"], nodes * int(cards["of"]))
+        else:
+            yield Reason(count, reason, int(counted["of"]) if counted and counted["of"] else None)
 
 
 def diagnose(message: str) -> Diagnosis | None:
@@ -64,6 +76,7 @@ def diagnose(message: str) -> Diagnosis | None:
     found.sort(key=lambda entry: (entry[0], _gpus_first(entry[2])))
     rank, reason, data = found[0]
     nodes = reason.nodes if reason.nodes is not None else total
+    total = reason.of or total
     others = " ".join(_encoded(CAUSES[rank].code, reason, data) for rank, reason, data in found[1:6])
     return Diagnosis(
         CAUSES[rank].code, {**data, "nodes": nodes or 0, "total": total or nodes or 0, "also": others}
@@ -122,7 +135,7 @@ UNCOUNTED = (
     ),
     Cause(
         "gpu_none_fits",
-        r"no available node, all node scores do not meet|node unregist",
+        r"no available node, (all node scores|\d+ nodes) do not meet",
         _("HAMi found no GPU with room for what was asked."),
         _("It starts by itself when something ends. A smaller share of memory or compute may start now."),
     ),
@@ -173,7 +186,7 @@ CAUSES = (
     ),
     Cause(
         "gpu_cores_short",
-        r"CardInsufficientCore",
+        r"CardInsufficientCore|CardComputeUnitsExhausted",
         _("No GPU has that much compute free: %(nodes)s of %(total)s looked at lack it."),
         _("Ask for a smaller share, or wait: it starts by itself when one is given back."),
         in_short=ngettext_lazy(
@@ -186,6 +199,13 @@ CAUSES = (
         _("Every GPU is shared by as many people as it may be."),
         _("It starts by itself when one of them stops."),
         in_short=ngettext_lazy("%(nodes)s GPU is shared out", "%(nodes)s GPUs are shared out", "nodes"),
+    ),
+    Cause(
+        "gpu_not_empty",
+        r"ExclusiveDeviceAllocateConflict",
+        _("No GPU is wholly free: others share those that it looked at."),
+        _("It starts by itself when one is empty. A share of a GPU may start now."),
+        in_short=ngettext_lazy("%(nodes)s GPU is shared", "%(nodes)s GPUs are shared", "nodes"),
     ),
     Cause(
         "gpu_quota_full",
@@ -366,6 +386,21 @@ CAUSES = (
         in_short=ngettext_lazy(
             "%(nodes)s GPU is of another kind", "%(nodes)s GPUs are of another kind", "nodes"
         ),
+    ),
+    Cause(
+        "gpu_too_few_together",
+        r"AllocatedCardsInsufficientRequest|NumaNotFit|CardMigTopologyInfeasible|CardNotFoundCustomFilterRule",
+        _("Not as many GPUs of one node have room together as were asked for."),
+        _("It starts by itself when something ends. Fewer GPUs may start now."),
+        in_short=ngettext_lazy("%(nodes)s GPU alone has room", "%(nodes)s GPUs alone have room", "nodes"),
+    ),
+    Cause(
+        "gpu_node_unknown_to_hami",
+        r"^(node )?(unregistered|usage unavailable)",
+        _("HAMi does not know the GPUs of %(nodes)s of %(total)s nodes."),
+        _("Tell an admin: its device plugin does not run there, or has written nothing on the node yet."),
+        "admin",
+        ngettext_lazy("%(nodes)s node is unknown to HAMi", "%(nodes)s nodes are unknown to HAMi", "nodes"),
     ),
     Cause(
         "node_not_matching",
