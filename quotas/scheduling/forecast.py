@@ -28,8 +28,8 @@ FEWEST_PLAYS = 8
 SHORT_QUEUE = 100
 ORDERS = 97
 OUTSIDE = 0.1  # of the starts on either side of the range
-LEARNS = 0.1
-MOST_STRETCH = 8.0
+LEARNS = 0.2
+MOST_STRETCH = 32.0
 # No range is narrower than this, and a part of the wait: nobody's end is proven to the second.
 NARROWEST = timedelta(minutes=2)
 NARROWEST_PART = 0.1
@@ -58,7 +58,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Stretch:
-    """How far ranges of a pool reach to either side, of what the plays say."""
+    """How much earlier and later than the plays say the ranges of a pool reach, as factors of the wait."""
 
     early: float = 1.0
     late: float = 1.0
@@ -172,9 +172,11 @@ def _range(starts: Sequence[float], now: datetime, stretch: Stretch) -> Range | 
     if late == inf:
         return None
     least = max(NARROWEST.total_seconds(), NARROWEST_PART * middle) / 2
-    early = middle - max(middle - early, least) * stretch.early
-    late = middle + max(late - middle, least) * stretch.late
-    return Range(now + timedelta(seconds=max(early, 0.0)), now + timedelta(seconds=late))
+    earliest = max(0.0, min(early, middle - least)) / stretch.early
+    latest = max(late, middle + least) * stretch.late
+    return Range(
+        now + timedelta(seconds=earliest), now + timedelta(seconds=max(latest, earliest + 2 * least))
+    )
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
