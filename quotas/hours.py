@@ -40,18 +40,22 @@ def hours(
 
     `where` is of entries and of claims alike.
     """
-    found: defaultdict[tuple[Any, ...], GPUHours] = defaultdict(GPUHours)
-    amount = ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField())
+    # Whole numbers until the end: by the key, and what its units count.
+    units: defaultdict[tuple[Any, ...], int] = defaultdict(int)
+    amount = Sum(ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField()))
     entries = LedgerEntry.objects.filter(where, day__range=(first, last), units__gt=0).order_by()
-    rows = entries.values_list(*by, "units_per_gpu", "weight").annotate(amount=Sum(amount))
-    for *key, per_gpu, weight, microseconds in rows:
-        found[tuple(key)] += GPUHours.of(int(microseconds), per_gpu, weight)
+    for *key, microseconds in entries.values_list(*by, "units_per_gpu", "weight").annotate(amount=amount):
+        units[tuple(key)] += int(microseconds)
     begin = datetime.combine(first, time.min, UTC)
-    running = Claim.objects.filter(where, state=Claim.State.ADMITTED, units__gt=0).select_related("pool")
-    for claim in running:
-        for day, microseconds in ledger.days(max(begin, ledger.known_until(claim)), now):
+    running = Claim.objects.filter(where, state=Claim.State.ADMITTED, units__gt=0).order_by()
+    columns = [name for name in by if name != "day"]
+    facts = ("units", "settled_until", "admitted_at", "pool__units_per_gpu", "pool__weight")
+    for *names, count, settled_until, admitted_at, per_gpu, weight in running.values_list(*columns, *facts):
+        for day, microseconds in ledger.days(max(begin, settled_until or admitted_at), now):
             if day <= last:
-                key = [day if name == "day" else getattr(claim, name) for name in by]
-                pool = claim.pool
-                found[tuple(key)] += GPUHours.of(microseconds * claim.units, pool.units_per_gpu, pool.weight)
+                key = [day if name == "day" else names[columns.index(name)] for name in by]
+                units[*key, per_gpu, weight] += microseconds * count
+    found: defaultdict[tuple[Any, ...], GPUHours] = defaultdict(GPUHours)
+    for (*key, per_gpu, weight), unit_microseconds in units.items():
+        found[tuple(key)] += GPUHours.of(unit_microseconds, per_gpu, weight)
     return found
