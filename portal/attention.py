@@ -92,7 +92,12 @@ def over_quota() -> list[Item]:
         Item(
             "warn",
             _("%(tenant)s uses %(used)s GPUs of %(pool)s, and may use %(limit)s.")
-            % {"tenant": quota.tenant, "pool": quota.pool, "used": used, "limit": quota.nominal_gpus},
+            % {
+                "tenant": quota.tenant,
+                "pool": quota.pool,
+                "used": used,
+                "limit": quota.nominal_gpus + quota.borrowing_limit_gpus,
+            },
             _("Nothing new of theirs starts there until enough has ended."),
             reverse("admin:quotas_quota_change", args=[quota.pk]),
         )

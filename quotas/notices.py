@@ -35,6 +35,10 @@ LIMITS = {
     "cpu_millicores": Limit(gettext_lazy("CPU"), size=1000),
     "memory_mib": Limit(gettext_lazy("Memory"), "GiB", 1024),
     "workspaces": Limit(gettext_lazy("Workspaces at once")),
+    "storage_mib": Limit(gettext_lazy("Storage"), "GiB", 1024),
+    "longest_runtime_minutes": Limit(gettext_lazy("Longest runtime"), "h", 60),
+    "person_gpus": Limit(gettext_lazy("GPUs of one person")),
+    "person_workspaces": Limit(gettext_lazy("Workspaces of one person at once")),
 }
 
 

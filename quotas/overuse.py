@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts.models import User
 from quotas import budgets
 from quotas.models import Budget, Claim, Quota, TenantLimit
+from quotas.queries import storage_of
 from quotas.scheduling import as_gpus
-from quotas.usage import held_over_all_pools, held_units
+from quotas.usage import held_by_people, held_over_all_pools, held_units
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,15 @@ class Overuse:
     what: tuple[str, ...]
 
 
-def of_quota(quota: Quota, gpus: int) -> Overuse | None:
-    """What would be too much with so many GPUs."""
+def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
+    """What would be too much with this quota, or without any."""
     pool = quota.pool
+    own = 0 if is_gone else quota.nominal_gpus
+    gpus = 0 if is_gone else quota.nominal_gpus + quota.borrowing_limit_gpus
     claims = Claim.objects.filter(tenant=quota.tenant, pool=pool)
     holding = admitted(claims)
     used = sum(claim.units for claim in holding)
-    if used <= gpus * pool.units_per_gpu:
+    if used <= own * pool.units_per_gpu:
         return None
     per_person: Counter[str] = Counter()
     for claim in holding:
@@ -39,11 +43,15 @@ def of_quota(quota: Quota, gpus: int) -> Overuse | None:
     held = _(", ").join(
         f"{name} {as_gpus(units, pool.units_per_gpu)}" for name, units in sorted(per_person.items())
     )
-    facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus}
-    told = [
-        _("It holds %(used)s GPUs and may use %(limit)s then.") % facts,
-        _("Who holds them: %(people)s.") % {"people": held},
-    ]
+    facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus, "own": own}
+    if used > gpus * pool.units_per_gpu:
+        told = [_("It holds %(used)s GPUs and may use %(limit)s then.") % facts]
+    else:
+        borrows = _(
+            "It holds %(used)s GPUs, of which %(own)s are its own then: the others can be asked back."
+        )
+        told = [borrows % facts]
+    told.append(_("Who holds them: %(people)s.") % {"people": held})
     starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu).select_related(
         "user"
     )
@@ -75,9 +83,15 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
                 held.workspaces,
                 limit.workspaces,
             ),
+            (
+                _("It has %(used)s GiB of storage and may have %(limit)s then."),
+                gib(storage_of({limit.tenant_id}).get(limit.tenant_id)),
+                gib(limit.storage_mib),
+            ),
         )
         if most is not None and used is not None and used > most
     ]
+    told += [*_of_people(limit), *_of_longest(limit)]
     if not told:
         return None
     people = {claim.user.username for claim in admitted(Claim.objects.filter(tenant=limit.tenant))}
@@ -103,14 +117,46 @@ def of_budget(budget: Budget) -> Overuse | None:
     return Overuse(str(budget), tuple(told))
 
 
+def _of_people(limit: TenantLimit) -> Iterable[str]:
+    """Who holds more than one person may."""
+    held = held_by_people({limit.tenant_id})
+    names = dict(User.objects.filter(pk__in=[user for _tenant, user in held]).values_list("pk", "username"))
+    for (_tenant, user), (gpus, workspaces) in sorted(held.items(), key=lambda item: names[item[0][1]]):
+        facts = {
+            "person": names[user],
+            "gpus": as_gpus(gpus.numerator, gpus.denominator),
+            "count": workspaces,
+        }
+        if limit.person_gpus is not None and gpus > limit.person_gpus:
+            sentence = _("%(person)s holds %(gpus)s GPUs, and one person may use %(limit)s then.")
+            yield sentence % {**facts, "limit": limit.person_gpus}
+        if limit.person_workspaces is not None and workspaces > limit.person_workspaces:
+            sentence = _("%(person)s runs %(count)s workspaces, and one person may run %(limit)s then.")
+            yield sentence % {**facts, "limit": limit.person_workspaces}
+
+
+def _of_longest(limit: TenantLimit) -> Iterable[str]:
+    """Runs that go on by their own clock."""
+    longest = limit.longest_runtime_minutes
+    if longest is None:
+        return
+    asked_more = Q(max_runtime_minutes=None) | Q(max_runtime_minutes__gt=longest)
+    running = admitted(Claim.objects.filter(asked_more, tenant=limit.tenant))
+    if people := sorted({claim.user.username for claim in running}):
+        yield _("What runs for longer goes on by its own clock: %(people)s.") % {
+            "people": _(", ").join(people)
+        }
+
+
 def all_quotas() -> list[tuple[Quota, int | float]]:
-    """Every quota that is exceeded now, with the GPUs in use. Two queries."""
+    """Every quota that is exceeded now, what may be borrowed included, with the GPUs in use. Two queries."""
     quotas = list(Quota.objects.exclude(pool__resource_name="").select_related("tenant", "pool"))
     held = held_units({quota.tenant_id for quota in quotas})
     return [
         (quota, as_gpus(units, quota.pool.units_per_gpu))
         for quota in quotas
-        if (units := held[quota.tenant_id, quota.pool_id]) > quota.nominal_gpus * quota.pool.units_per_gpu
+        if (units := held[quota.tenant_id, quota.pool_id])
+        > (quota.nominal_gpus + quota.borrowing_limit_gpus) * quota.pool.units_per_gpu
     ]
 
 

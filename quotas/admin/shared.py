@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 TAKES_PART = ("quota", "tenantlimit")  # models whose changes are somebody's share
-SHARES = {"gpu_hours", "nominal_gpus", "cpu_millicores", "memory_mib", "workspaces"}
+SHARES = {
+    "gpu_hours", "nominal_gpus", "borrowing_limit_gpus", "cpu_millicores", "memory_mib", "workspaces", "storage_mib",
+    "longest_runtime_minutes", "person_gpus", "person_workspaces",
+}  # fmt: skip
 SEEN = "lowering_seen"
 
 
@@ -123,7 +126,7 @@ def is_lowered(changes: dict[str, Any]) -> bool:
 
 def would_be_over(obj: Model, *, is_gone: bool) -> Overuse | None:
     if isinstance(obj, Quota) and obj.pool.has_gpus:
-        return overuse.of_quota(obj, 0 if is_gone else obj.nominal_gpus)
+        return overuse.of_quota(obj, is_gone=is_gone)
     if isinstance(obj, TenantLimit) and not is_gone:  # no limit is never too little
         return overuse.of_limit(obj)
     if isinstance(obj, Budget) and not is_gone:
