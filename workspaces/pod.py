@@ -182,8 +182,9 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
         {"name": "start", "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True},
         {"name": "start", "mountPath": "/etc/group", "subPath": "group", "readOnly": True},
         {"name": "home", "mountPath": wanted.workspace.image.home},
-        {"name": "shm", "mountPath": "/dev/shm"},
     ]
+    if not gpu_parts(wanted).brings_shm:
+        entries.append({"name": "shm", "mountPath": "/dev/shm"})
     if wanted.workspace.disk_mib:
         entries.append({"name": "disk", "mountPath": DISK_PATH})
     if wanted.mounts_driver:
@@ -198,11 +199,10 @@ def volumes(wanted: Wanted) -> list[dict[str, Any]]:
         {"name": "start", "configMap": {"name": name, "defaultMode": 0o555}},
         {"name": "secret", "secret": {"secretName": name, "defaultMode": 0o440}},
         {"name": "home", "persistentVolumeClaim": {"claimName": f"{name}-home"}},
-        {
-            "name": "shm",
-            "emptyDir": {"medium": "Memory", "sizeLimit": format_mib(wanted.workspace.memory_mib // 2)},
-        },
     ]
+    if not gpu_parts(wanted).brings_shm:
+        memory = {"medium": "Memory", "sizeLimit": format_mib(wanted.workspace.memory_mib // 2)}
+        entries.append({"name": "shm", "emptyDir": memory})
     if wanted.workspace.disk_mib:
         entries.append({"name": "disk", "persistentVolumeClaim": {"claimName": f"{name}-disk"}})
     if wanted.mounts_driver:

@@ -49,6 +49,8 @@ class PodParts:
     annotations: Mapping[str, str] = field(default_factory=dict)
     scheduler: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    # The device plugin mounts its own /dev/shm, which one of the pod's would hide.
+    brings_shm: bool = False
 
 
 class Strategy(ABC):

@@ -154,7 +154,7 @@ def test_a_pod_asks_for_its_portion_in_the_names_of_whoever_cuts_the_gpu() -> No
     assert parts("mig", Portion(1)) == PodParts({"nvidia.com/mig-1g.10gb": "1"})
     renamed = {"resource_name": "nvidia.com/gpu.shared"}
     assert parts("time-slicing", Portion(1), **renamed) == PodParts({"nvidia.com/gpu.shared": "1"})
-    assert parts("mps", Portion(3)) == PodParts({"nvidia.com/gpu": "3"})
+    assert parts("mps", Portion(3)) == PodParts({"nvidia.com/gpu": "3"}, brings_shm=True)
     binpack = {f"hami.io/{what}-scheduler-policy": "binpack" for what in ("gpu", "node")}
     assert parts("hami", Portion(150, 2, 61_440, 75)) == PodParts(
         {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "61440", "nvidia.com/gpucores": "75"},
