@@ -234,12 +234,15 @@ def _run(claim: Any, pool: Pool) -> Run:
         booking=claim.booking_id,
         reclaim_at=claim.reclaim_at,
         reclaim_for=claim.reclaim_for,
+        is_workspace=claim.holder_kind == Claim.Holder.WORKSPACE,
+        priority=claim.priority,
     )
 
 
 RUN = (
     "pk", "tenant_id", "user_id", "pool_id", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib",
     "card_cores", "admitted_at", "ends_at", "end_unproven_since", "booking_id", "reclaim_at", "reclaim_for",
+    "holder_kind", "priority",
 )  # fmt: skip
 
 
