@@ -23,16 +23,25 @@ from quotas.models import Booking, Claim
 SUBJECT = "booking"
 
 
-def booked(by: User, booking: Booking, asked_back: Collection[UUID], *, is_new: bool = True) -> None:
-    """In the transaction of the booking, or of a change of its time."""
-    if is_new:
-        _tell("booked", _people_of(booking, by), booking, by)
-    borrowing = User.objects.filter(claims__in=asked_back, is_active=True).distinct()
-    _tell("asked_back", [person for person in borrowing if person != by], booking, by)
+def booked(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
+    """In the transaction of the booking."""
+    _tell("booked", _people_of(booking, by), booking, by)
+    _tell_who_borrows(by, booking, asked_back)
+
+
+def changed(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
+    """Its time or size: in the transaction of the change."""
+    _tell("changed", _people_of(booking, by), booking, by)
+    _tell_who_borrows(by, booking, asked_back)
 
 
 def cancelled(by: User, booking: Booking) -> None:
     _tell("cancelled", _people_of(booking, by), booking, by)
+
+
+def _tell_who_borrows(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
+    borrowing = User.objects.filter(claims__in=asked_back, is_active=True).distinct()
+    _tell("asked_back", [person for person in borrowing if person != by], booking, by)
 
 
 def _people_of(booking: Booking, by: User) -> list[User]:
@@ -92,8 +101,12 @@ def _words(notice: Notice, booking: Booking, user: User) -> Words:
             action=_("Look at the calendar"),
             is_past=is_past or not still_runs,
         )
-    if notice.data["code"] == "booked":
-        title = _("%(by)s booked GPUs of %(pool)s for %(tenant)s") % data
+    if notice.data["code"] in ("booked", "changed"):
+        titles = {
+            "booked": _("%(by)s booked GPUs of %(pool)s for %(tenant)s"),
+            "changed": _("%(by)s changed a booking of GPUs of %(pool)s"),
+        }
+        title = titles[notice.data["code"]] % data
         text = _("“%(title)s”: from %(starts_at)s to %(ends_at)s.") % data
         hint = _("What you launch there in that time starts on them, as long as a place is left.")
     else:
@@ -106,7 +119,7 @@ def _words(notice: Notice, booking: Booking, user: User) -> Words:
         hint=hint,
         path=reverse("bookings"),
         action=_("Look at the calendar"),
-        is_past=is_past and notice.data["code"] == "booked",
+        is_past=is_past and notice.data["code"] != "cancelled",
     )
 
 

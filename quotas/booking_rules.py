@@ -95,9 +95,17 @@ def pool_of(slug: str) -> Pool:
     return pool
 
 
-def check(tenant: Tenant, pool: Pool, wish: Wish) -> None:
-    """Whether it could be booked now: raises what booking would. Writes nothing."""
-    free(tenant, pool, wish, uuid.uuid4())
+def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
+    """Whether it could be booked now: raises what booking would, and says what to see to until then. Writes nothing."""
+    wanted, slots = free(tenant, pool, wish, uuid.uuid4())
+    held, limit = slots.held_meanwhile(wanted), slots.state.tenants[tenant.pk].limit_units or 0
+    if held + units_of(wanted) <= limit:
+        return ""
+    amounts = {"held": as_gpus(held, pool.units_per_gpu), "limit": as_gpus(limit, pool.units_per_gpu)}
+    return _(
+        "Runs of %(tenant)s that may still go on then hold %(held)s of its %(limit)s GPUs here. Stop them before, "
+        "or give them an end: else not all places can be used."
+    ) % {"tenant": tenant.name, **amounts}
 
 
 def free(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -90,12 +90,15 @@ def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
         if wish == was:
             return booking
         refuse_change(booking, wish)
+        asked_back: tuple[UUID, ...] = ()
         if not is_less(wish, was):
             wanted, slots = free(booking.tenant, fresh, wish, booking.pk, begins_at=booking.starts_at)
-            booking_notices.booked(actor.user, booking, slots.asked_back(wanted), is_new=False)
+            asked_back = slots.asked_back(wanted)
         booking.title, booking.starts_at, booking.ends_at = wish.title, wish.starts_at, wish.ends_at
         booking.places = wish.places
         booking.save(update_fields=["title", "starts_at", "ends_at", "places"])
+        if replace(wish, title=was.title) != was:
+            booking_notices.changed(actor.user, booking, asked_back)
         before = {name: getattr(was, name) for name in CHANGING if getattr(was, name) != getattr(wish, name)}
         _record(actor, booking, "change", before)
     return booking

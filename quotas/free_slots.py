@@ -96,6 +96,17 @@ class FreeSlots:
         )
         return () if not borrowed or self._has_room(wanted, borrowed_stay=True) else borrowed
 
+    def held_meanwhile(self, wanted: Booked) -> int:
+        """Units of the tenant's own runs that may still be there: these count against its quota, too."""
+        return sum(
+            run.takes.units
+            for run in self.runs
+            if run.tenant == wanted.tenant
+            and run.in_pool
+            and run.booking is None
+            and _end(run) > wanted.starts_at
+        )
+
     def _within_quota(self, wanted: Booked) -> bool:
         limit = self.state.tenants[wanted.tenant].limit_units
         own = [_span(booked) for booked in self._others(wanted) if booked.tenant == wanted.tenant]

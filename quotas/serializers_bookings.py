@@ -45,6 +45,8 @@ class BookingChangeBody(StrictSerializer):
 
 
 class BookingBody(BookingChangeBody):
+    """GPUs of a pool for a tenant of yours: so many places for one run each."""
+
     are_times_required = True
 
     tenant = serializers.CharField(max_length=40)

@@ -67,11 +67,9 @@ def answer(request: HttpRequest) -> HttpResponse:
     told: dict[str, Any] = {}
     if form.is_valid():
         try:
-            check(*form.asked())
+            told = {"is_free": True, "see_to": check(*form.asked())}
         except SHOWN_IN_PLACE as refusal:
             told = _told(form, refusal)
-        else:
-            told = {"is_free": True}
     return render(request, "quotas/_booking_answer.html", told)
 
 

@@ -251,9 +251,12 @@ def told(stage: Stage) -> Iterator[Any]:
 
 def test_the_people_of_the_tenant_hear_of_it_but_not_whoever_did_it(stage: Stage, told: Any) -> None:
     booking = book(stage)
+    bookings.change(stage.cast.alice, booking, replace(Wish.of(booking), title="exam"))  # nothing to see to
+    bookings.change(stage.cast.alice, booking, replace(Wish.of(booking), title="exam", ends_at=soon(27)))
     bookings.cancel(stage.cast.admin, booking)
     assert [title.split()[:2] for title in told(stage.cast.bob)] == [
         ["alice", "booked"],
+        ["alice", "changed"],
         ["admin", "cancelled"],
     ]
     assert [title.split()[:2] for title in told(stage.cast.alice)] == [["admin", "cancelled"]]

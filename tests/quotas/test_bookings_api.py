@@ -198,6 +198,13 @@ def later() -> dict[str, str]:
     return {"starts_at": f"{soon(26):%Y-%m-%dT%H:%M}", "ends_at": f"{soon(27):%Y-%m-%dT%H:%M}"}
 
 
+def test_whoever_books_beside_runs_without_an_end_hears_that_these_count_too(stage: Stage) -> None:
+    stage.running(3)
+    answer = browser(stage.cast.alice).post("/bookings/answer/", typed())
+    assert "This is free" in answer.content.decode()
+    assert "hold 3 of its 4 GPUs" in answer.content.decode()
+
+
 def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(stage: Stage) -> None:
     stage.cast.alice.user.time_zone = "Europe/Berlin"
     stage.cast.alice.user.save()
