@@ -7,6 +7,7 @@ put it: on the fullest that hold it, as its pods ask for (`sharing/hami.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from quotas.scheduling import Card, Room
@@ -38,6 +39,19 @@ def left(
         else:
             displaced.append(need)
     return room.cards, displaced
+
+
+def units_given(devices: Sequence[Device], given: Iterable[Device]) -> int:
+    """As a claim would count it: of each card the larger of both shares."""
+    by_id = {device["id"]: device for device in devices if device["memory_mib"] and device["cores"]}
+    return sum(
+        max(
+            ceil(100 * device["memory_mib"] / by_id[device["id"]]["memory_mib"]),
+            ceil(100 * device["cores"] / by_id[device["id"]]["cores"]),
+        )
+        for device in given
+        if device["id"] in by_id
+    )
 
 
 def units(devices: Sequence[Device], cards: Sequence[Card]) -> int:

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor, visible_tenants
 from accounts.models import Membership
 from clusters.models import Node, PodUsage
-from quotas import reasons
+from quotas import cards, reasons
 from quotas.gpu_map import Held, Kind, NodeRow, node_row
 from quotas.health import broken_units, trouble_of
 from quotas.models import Claim, Pool
@@ -99,7 +99,7 @@ class Nodes:
             claims[claim.pool.cluster_id, claim.at, claim.pool.resource_name].append(claim)  # type: ignore[attr-defined]
         resources = {pool.resource_name for pool in pools}
         known = [claim for held in claims.values() for claim in held if viewer.knows(claim)]
-        return cls(nodes, claims, _other_pods(clusters, resources), names_of(known))
+        return cls(nodes, claims, _other_pods(nodes, resources), names_of(known))
 
     def of(self, pool: Pool) -> list[Node]:
         return members(pool, self.nodes)
@@ -199,14 +199,21 @@ def _admitted(clusters: set[UUID]) -> Iterable[Claim]:
     )
 
 
-def _other_pods(clusters: set[UUID], resources: set[str]) -> defaultdict[Place, list[tuple[int, bool]]]:
+def _other_pods(nodes: Sequence[Node], resources: set[str]) -> defaultdict[Place, list[tuple[int, bool]]]:
     """Units of pods that no admitted claim stands for, and whether the pod is ours."""
+    devices = {(node.cluster_id, node.name): node.devices for node in nodes}
+    clusters = {cluster for cluster, _name in devices}
     counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
     rows = PodUsage.objects.filter(
         ~Exists(counted), cluster__in=clusters, requests__has_any_keys=list(resources)
-    ).values_list("cluster_id", "node", "run", "requests")
+    ).values_list("cluster_id", "node", "run", "requests", "devices")
     found: defaultdict[Place, list[tuple[int, bool]]] = defaultdict(list)
-    for cluster, node, run, requests in rows:
+    for cluster, node, run, requests, given in rows:
         for resource in resources & requests.keys():
-            found[cluster, node, resource].append((int(requests[resource]), run is not None))
+            units = (
+                cards.units_given(devices.get((cluster, node), []), given)
+                if given
+                else int(requests[resource])
+            )
+            found[cluster, node, resource].append((units, run is not None))
     return found

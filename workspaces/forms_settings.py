@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -11,16 +12,23 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
-from quotas.models import Flavor
+from quotas.models import Flavor, Pool
 
 from .changes import Change, Lifetime
 from .forms import lifetimes, plain_text
 from .models import Workspace
+from .parts import Part, parts_of
 from .sizing import Size, SizeAsked
 
 AS_IT_IS = ""
 # How a refusal names what the form calls otherwise.
-OTHER_NAMES = {"gpus": "flavor", "cpu": "flavor", "memory_mib": "flavor", "pool": "flavor"}
+OTHER_NAMES = {
+    "gpus": "flavor",
+    "gpu_memory_mib": "flavor",
+    "cpu": "flavor",
+    "memory_mib": "flavor",
+    "pool": "flavor",
+}
 
 
 class SettingsForm(forms.Form):
@@ -47,7 +55,9 @@ class SettingsForm(forms.Form):
             "notify": workspace.notify,
         }
         super().__init__(data, initial=initial, label_suffix="")
-        self._choose("flavor", sizes(workspace, size))
+        pools = flavors_by_pool(workspace)
+        self.parts = {part.value: part for pool in pools for part in parts_of(pool, pools[pool])}
+        self._choose("flavor", sizes(size, pools, self.parts.values()))
         self._choose("max_runtime_minutes", lifetimes(workspace.max_runtime_minutes))
 
     def _choose(self, name: str, choices: list[Any]) -> None:
@@ -58,10 +68,13 @@ class SettingsForm(forms.Form):
     def change(self) -> Change:
         """Of a valid form: what differs from what was there."""
         data, changed = self.cleaned_data, set(self.changed_data)
-        other_size = "flavor" in changed and data["flavor"] != AS_IT_IS
+        chosen = data["flavor"]
+        other_size = "flavor" in changed and chosen != AS_IT_IS
+        part = self.parts.get(chosen)
+        size = part.size() if part else SizeAsked(flavor=chosen)
         return Change(
             name=data["name"] if "name" in changed else None,
-            size=SizeAsked(flavor=data["flavor"]) if other_size else None,
+            size=size if other_size else None,
             lifetime=Lifetime(minutes=data["max_runtime_minutes"])
             if "max_runtime_minutes" in changed
             else None,
@@ -73,13 +86,23 @@ class SettingsForm(forms.Form):
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
 
 
-def sizes(workspace: Workspace, size: Size) -> list[Any]:
-    """Ready-made ones of the cluster that has its files, by pool; and its own, where that is none of them."""
-    flavors = Flavor.objects.filter(pool__cluster=workspace.pool.cluster).select_related("pool")
-    by_pool: dict[str, list[tuple[str, str]]] = {}
-    for flavor in flavors:
-        by_pool.setdefault(flavor.pool.name, []).append((flavor.slug, flavor.name))
+def flavors_by_pool(workspace: Workspace) -> dict[Pool, list[Flavor]]:
+    """Of the cluster that has its files."""
+    found: dict[Pool, list[Flavor]] = {}
+    for flavor in Flavor.objects.filter(pool__cluster=workspace.pool.cluster).select_related("pool"):
+        found.setdefault(flavor.pool, []).append(flavor)
+    return found
+
+
+def sizes(size: Size, pools: Mapping[Pool, Sequence[Flavor]], parts: Iterable[Part]) -> list[Any]:
+    """Ready-made ones and shares of a GPU, by pool; and its own, where that is no ready-made one."""
+    choices: dict[Pool, list[tuple[str, str]]] = {
+        pool: [(flavor.slug, flavor.name) for flavor in flavors] for pool, flavors in pools.items()
+    }
+    for part in parts:
+        choices[part.pool].append((part.value, part.name))
+    by_pool = [(pool.name, offered) for pool, offered in choices.items()]
     if size.asked().flavor is not None:
-        return list(by_pool.items())
+        return by_pool
     own = gettext("As it is: %(size)s") % {"size": size.describe()}
-    return [(AS_IT_IS, own), *by_pool.items()]
+    return [(AS_IT_IS, own), *by_pool]

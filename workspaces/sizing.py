@@ -116,8 +116,10 @@ class Size:
         """As people read it: the flavor's name, or the figures where there is none."""
         if self.flavor is not None:
             return self.flavor.name
-        gpus = float(self.pool.gpus(self.units))
-        return f"{self.pool.name}, {gpus:g} GPU, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib / 1024:g} GiB"
+        gpus = f"{float(self.pool.gpus(self.units)):g} GPU"
+        if self.portion.cards:
+            gpus += f" ({(self.gpu_memory_mib or 0) / 1024:g} GiB)"
+        return f"{self.pool.name}, {gpus}, {self.cpu_millicores / 1000:g} CPU, {self.memory_mib / 1024:g} GiB"
 
     @property
     def gpus_asked(self) -> Fraction:

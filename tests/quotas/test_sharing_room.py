@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node, PodUsage
 from quotas import admission, sharing
+from quotas.map_queries import Nodes, Viewer
 from quotas.models import Claim, Pool, Sharing
 from quotas.nodes import nodes_of
 from quotas.queries import pools_for
@@ -137,6 +138,15 @@ def test_people_see_gpus_as_hundredths_of_cards_and_not_as_places_on_them(stage:
     (seen,) = pools_for(stage.cast.alice)
     assert seen["gpus"] == {"total": 2, "free": 1.5, "mine": 0.5}
     assert (seen["sharing"], seen["isolation"]) == ("hami", "soft cap")
+
+
+def test_the_map_counts_what_other_pods_have_of_the_cards(stage: Stage, pool: Pool) -> None:
+    stage.pod("gpu-1", 1)
+    PodUsage.objects.update(devices=[{"id": "GPU-a", "memory_mib": 20_480, "cores": 40}])
+    viewer = Viewer(stage.cast.admin)
+    nodes = Nodes.read([pool], viewer)
+    (node,) = nodes.of(pool)
+    assert nodes.row(pool, node, 1, viewer).words == "40 outside Berth · 160 free"
 
 
 def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(stage: Stage, pool: Pool) -> None:

@@ -136,3 +136,12 @@ def test_only_shares_that_a_run_can_have_are_offered(
     cast.pool.save()
     page = browser(cast.bob).get("/launch/?fresh").content.decode()
     assert re.findall(r'name="flavor" value="([^"]*/\d+)"', page) == offered
+
+
+def test_another_share_is_chosen_on_the_settings_page(cut: Cast) -> None:
+    row = make_workspace(cut, cut.bob, flavor=None, units=50, cards=1, card_memory_mib=20_480, card_cores=50)
+    path, bob = f"/workspaces/{row.pk}/settings/", browser(cut.bob)
+    assert "As it is: A100, 0.5 GPU (20 GiB), 4 CPU, 16 GiB" in words(bob.get(path))
+    assert bob.post(path, {"name": row.name, "flavor": "a100/75", "notify": "on"}).status_code == 302
+    row.refresh_from_db()
+    assert (row.next_size or {}).get("units") == 75
