@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from accounts.models import Tenant
+from quotas.models import Pool
 from quotas.needs import GpuAsked
 
 from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
@@ -31,7 +33,7 @@ MOST_MEMORY_GIB = 16 * 1024
 LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
 # In the place of a flavor: find me a GPU with at least …. No slug has this character.
 FIND = "*"
-FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "cpu", "memory_gib")
+FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "in_pool", "cpu", "memory_gib")
 FOLDED = ("repository", "env", "secret_env")
 # How a refusal names what the form calls otherwise.
 OTHER_NAMES = {
@@ -108,6 +110,7 @@ class LaunchForm(forms.Form):
     )
     compute_capability = forms.ChoiceField(label=_("Compute capability, at least"), required=False)
     ecc = forms.BooleanField(label=_("With ECC memory"), required=False)
+    in_pool = forms.ChoiceField(label=_("Pool"), required=False)
     cpu = forms.DecimalField(
         label=_("CPU cores"), required=False, min_value=0.1, max_value=MOST_CPUS, decimal_places=3
     )
@@ -172,6 +175,7 @@ class LaunchForm(forms.Form):
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
         self._choose("image", [(image.slug, image.name) for image in images])
         self._choose("flavor", [*flavors, (FIND, gettext("Find me a GPU"))])
+        self._choose("in_pool", [("", gettext("the cheapest that is enough")), *_pools_with_gpus()])
         self._choose("compute_capability", [("", gettext("any")), *_capabilities(pools)])
         self._offer_lifetime(self.initial["max_runtime_minutes"])
         if data and (asked := _minutes(data.get("max_runtime_minutes", ""))):
@@ -236,6 +240,15 @@ class LaunchForm(forms.Form):
             return self.parts[data["flavor"]].size()
         if not self.finds:
             return SizeAsked(flavor=data["flavor"])
+        needed = self.needed()
+        if not data.get("in_pool") or needed.gpu is None:
+            return needed
+        memory_mib = needed.gpu.min_memory_mib if needed.gpus is None else None
+        return replace(needed, gpu=None, pool=data["in_pool"], gpu_memory_mib=memory_mib)
+
+    def needed(self) -> SizeAsked:
+        """What a GPU that is looked for must have, whichever pool is chosen."""
+        data = self.cleaned_data
         return SizeAsked(
             gpu=GpuAsked(
                 min_memory_mib=(data.get("gpu_memory_gb") or 0) * 10**9 // 2**20 or None,
@@ -295,6 +308,12 @@ DEFAULTS: dict[str, Any] = {
     "max_runtime_minutes": "",
     "notify": True,
 }
+
+
+def _pools_with_gpus() -> list[tuple[str, str]]:
+    """Also those without ready-made sizes."""
+    pools = Pool.objects.filter(is_open=True).exclude(resource_name="")
+    return list(pools.order_by("name").values_list("slug", "name"))
 
 
 def _capabilities(pools: Sequence[PoolChoice]) -> list[tuple[str, str]]:

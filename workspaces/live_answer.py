@@ -17,11 +17,11 @@ from accounts.models import Tenant
 from quotas import budgets
 from quotas.queries import limits_for, pools_for
 
-from .estimate import Alternative, alternatives, estimate
+from .estimate import Alternative, estimate
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm
 from .prefill import IN_LINKS
 from .same_launch import body_of_form, curl, holds_credentials, without_credentials
-from .sizing import found, resolve
+from .sizing import Found, found, resolve
 
 MOST_FOUND = 5  # pools beside the form
 
@@ -42,23 +42,30 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
     asked = form.size()
-    pools = found(tenant, asked) if form.finds else []
+    pools = found(tenant, form.needed()) if form.finds else []
     try:
-        size = pools[0].size if pools else resolve(tenant, asked)
+        size = pools[0].size if pools and asked.gpu else resolve(tenant, asked)
     except Invalid as refusal:
         texts = [text for texts in refusal.fields.values() for text in texts]
         return context | {"fault": (texts or [refusal.message])[0]}
-    minutes = form.cleaned_data.get("max_runtime_minutes")
-    outlook = estimate(tenant, actor.user, size, minutes)
+    outlook, others = estimate(tenant, actor.user, size, form.cleaned_data.get("max_runtime_minutes"))
     return context | {
         "outlook": outlook,
         "size": size,
-        "found": pools[:MOST_FOUND],
+        "found": choices(pools[:MOST_FOUND], form, root),
         "pool": pools_for(actor, [size.pool])[0],
-        "alternatives": []
-        if outlook["starts_now"]
-        else offered(alternatives(tenant, actor.user, size, minutes), tenant),
+        "alternatives": offered(others, tenant),
     }
+
+
+def choices(pools: list[Found], form: LaunchForm, root: str) -> list[dict[str, Any]]:
+    """Pools with such a GPU, and what chooses each in the form, by script or by link."""
+    fills = [{"flavor": FIND, "in_pool": one.size.pool.slug} for one in pools]
+    here = link(form, root)
+    return [
+        {"in": one, "fills": json.dumps(values), "link": f"{here}&{urlencode(values)}"}
+        for one, values in zip(pools, fills, strict=True)
+    ]
 
 
 def offered(others: list[Alternative], tenant: Tenant) -> list[dict[str, Any]]:
@@ -80,6 +87,7 @@ def fills(other: Alternative) -> dict[str, Any]:
         return values | {"flavor": asked.flavor}
     return values | {
         "flavor": FIND,
+        "in_pool": other.size.pool.slug,
         "gpus": f"{float(asked.gpus or 0):g}",
         "cpu": f"{other.size.cpu_millicores / 1000:g}",
         "memory_gib": max(1, other.size.memory_mib // MIB_PER_GIB),

@@ -79,6 +79,7 @@ def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
     elif row.units:
         values |= {
             "flavor": FIND,
+            "in_pool": row.pool.slug,
             "gpus": gpus(row),
             "gpu_memory_gb": unit_memory_mib(row.pool) * 2**20 // 10**9 or None,
             "compute_capability": row.pool.compute_capability,

@@ -66,6 +66,7 @@ def _size_of_form(form: LaunchForm) -> dict[str, Any]:
         return {"flavor": asked.flavor}
     figures = _filled(
         gpus=number(float(asked.gpus)) if asked.gpus is not None else None,
+        gpu_memory_mib=asked.gpu_memory_mib,
         cpu=number(asked.cpu_millicores / 1000) if asked.cpu_millicores else None,
         memory_mib=asked.memory_mib,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from clusters.models import Node
 from quotas.models import Pool, Quota
 from quotas.needs import GpuAsked
 from tests.cast import GIB, Cast
+from workspaces.models import Workspace
 from workspaces.sizing import SizeAsked, found, resolve
 
 pytestmark = pytest.mark.django_db
@@ -82,8 +84,21 @@ def test_the_launch_form_lists_the_pools_that_fit_beside_it(cast: Cast) -> None:
     client.force_login(cast.bob.user)
     sent = {"tenant": "demo", "name": "x", "image": "jupyter", "flavor": "*", "gpu_memory_gb": "80"}
     page = client.post("/launch/answer/", sent).content.decode()
-    listed = re.findall(r"<li><strong>(\w+)</strong>.*?per hour: ([\d.]+) · (\w+) · ([\w ]+)<", page)
+    listed = re.findall(r"<li>.*?>(\w+)</.*?per hour: ([\d.]+) · (\w+) · ([\w ]+)<", page)
     assert listed == [
         ("cheap", "0.5", "dedicated", "starts now"),
         ("A100", "1", "dedicated", "starts now"),
     ]
+
+
+def test_another_pool_than_the_cheapest_is_one_click_away(cast: Cast) -> None:
+    pool(cast, "cheap", weight=Decimal("0.5"))
+    client = Client()
+    client.force_login(cast.bob.user)
+    sent = {"tenant": "demo", "name": "x", "image": "jupyter", "flavor": "*", "gpu_memory_gb": "40"}
+    page = client.post("/launch/answer/", sent).content.decode()
+    [link] = re.findall(r'href="([^"]*in_pool=a100)" data-fills', page)
+    chosen = client.get(unescape(link)).content.decode()
+    assert "Starts now on A100" in chosen
+    client.post("/launch/", sent | {"in_pool": "a100"})
+    assert Workspace.objects.get().pool == cast.pool
