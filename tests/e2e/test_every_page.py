@@ -23,7 +23,8 @@ from accounts.access import Actor
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
-from quotas.models import Booking
+from quotas import ledger
+from quotas.models import Booking, Budget, Claim
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
@@ -60,7 +61,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "tenants/<slug:slug>/members/<username:username>/remove/": [
         ("alice", "/tenants/demo/members/bob/remove/")
     ],
-    "usage/": [("alice", "/usage/"), ("victor", "/usage/?group_by=user")],
+    "usage/": [("alice", "/usage/?group_by=user"), ("victor", "/usage/"), ("carol", "/usage/?from=soon")],
     "workspaces/<uuid:id>/": [("bob", f"/workspaces/{{{phase}}}/") for phase in Phase],
     "workspaces/<uuid:id>/delete/": [("bob", "/workspaces/{ready}/delete/")],
     "workspaces/<uuid:id>/logs/": [("bob", "/workspaces/{ready}/logs/")],
@@ -203,7 +204,17 @@ def furnish(cast: Cast) -> dict[Phase, Any]:
     made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
     make_workspace(cast, cast.alice, Phase.WAITING, name="a-name-as-long-as-people-like-them-to-be")
     Notice.objects.filter(user=cast.bob.user).update(read_at=None)
+    spend(cast)
     return made
+
+
+def spend(cast: Cast) -> None:
+    """GPU-hours of some days, and budgets: one of them is spent."""
+    began = timezone.now() - timedelta(days=9)
+    Claim.objects.filter(state=Claim.State.ADMITTED).update(admitted_at=began)
+    ledger.settle_due()
+    Budget.objects.create(tenant=cast.demo, gpu_hours=10_000)
+    Budget.objects.create(tenant=cast.demo, user=cast.bob.user, gpu_hours=10)
 
 
 def booked(cast: Cast) -> Booking:

@@ -26,7 +26,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def spent(play: Play, workspace: Workspace) -> Budget:
     """It runs since two hours, of which its tenant has one."""
-    Claim.objects.filter(pk=workspace.run).update(admitted_at=timezone.now() - timedelta(hours=2))
+    Claim.objects.filter(holder_id=workspace.pk).update(admitted_at=timezone.now() - timedelta(hours=2))
     budget = Budget.objects.create(tenant=play.cast.demo, gpu_hours=Decimal(1), grace_minutes=30)
     spending.keep_to_budgets()
     return budget
@@ -46,7 +46,7 @@ def test_its_person_is_told_until_when_then_it_stops_with_its_files(play: Play) 
     assert not said.is_past
     shown = workspace_json(workspace, play.cast.alice)["reclaim"]
     assert shown["code"] == "ends_by_budget" and "GPU-hours of this month are spent" in shown["message"]
-    Claim.objects.filter(pk=workspace.run).update(budget_ends_at=timezone.now() - timedelta(minutes=1))
+    Claim.objects.filter(holder_id=workspace.pk).update(budget_ends_at=timezone.now() - timedelta(minutes=1))
     BudgetMonth.objects.update(spent_at=timezone.now() - timedelta(minutes=31))
     spending.keep_to_budgets()
     workspace.refresh_from_db()
