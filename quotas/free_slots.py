@@ -1,9 +1,9 @@
 """What of a pool can be booked: is it free over that time, and if not, from when. Pure: no database, no clock.
 
-A booking is not tied to nodes, but each of its places must fit on one. So all places are laid out on the nodes as
-they are without our runs, beside the runs that will still be there: larger ones first and earlier ones first, each
-where least is left over. A run without a known end is always there. Not in the way is what can be asked back: runs
-beyond what is their tenant's own, the youngest first, for as long as its older ones go on.
+A booking is not tied to nodes, but each of its places must fit on one. So all places are laid out as a pass does it,
+on the nodes as they are without our runs, beside those of them that will still be there: the earliest first, each
+where least is free. A run without a known end is always there. Not in the way is what can be asked back: of what a
+tenant then holds beyond its own the youngest runs, as long as it keeps what is its own.
 
 Where GPUs are cut by memory and cores, which run is on which GPU is not known: there a run takes whole ones, and
 places that are parts of a GPU share those of their own booking.
@@ -12,10 +12,10 @@ places that are parts of a GPU share those of their own booking.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, pairwise
 from math import ceil
 from uuid import UUID
 
@@ -57,7 +57,7 @@ class FreeSlots:
         self.state = state
         self.runs = [run for node in state.nodes for run in node.runs]
         self.cuts_cards = any(node.without_ours.cards for node in state.nodes)
-        self.own = {run.claim: since for run, since in _own_since(state, self.runs)}
+        self.in_the_way = _in_the_way(state, self.runs)
 
     def is_free(self, wanted: Booked) -> bool:
         """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
@@ -92,7 +92,9 @@ class FreeSlots:
             for run in self.runs
             if run.booking is None
             and _end(run) > wanted.starts_at
-            and self.own.get(run.claim, FOREVER) > wanted.starts_at
+            and not any(
+                span.starts_at <= wanted.starts_at < span.ends_at for span in self.in_the_way[run.claim]
+            )
         )
         return () if not borrowed or self._has_room(wanted, borrowed_stay=True) else borrowed
 
@@ -130,18 +132,22 @@ class FreeSlots:
 
     def _lanes(self, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
         """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
-        now = self.state.now
         ends: dict[UUID | None, datetime] = {booked.booking: booked.ends_at for booked in bookings}
         lanes = []
         for node in self.state.nodes:
             lane = Lane(self._whole(node))
             for run in node.runs:
-                since = now if borrowed_stay or run.booking in ends else self.own.get(run.claim, FOREVER)
-                until = max(_end(run), ends.get(run.booking, now))
-                if since < until:
-                    lane.taken.append(Span(since, until, self._takes(run)))
+                lane.taken.extend(
+                    replace(span, units=self._takes(run)) for span in self._there(run, ends, borrowed_stay)
+                )
             lanes.append(lane)
         return lanes
+
+    def _there(self, run: Run, ends: Mapping[UUID | None, datetime], borrowed_stay: bool) -> list[Span]:
+        until = max(_end(run), ends.get(run.booking, self.state.now))
+        if borrowed_stay or run.booking in ends:
+            return [Span(self.state.now, until, run.takes.units)]
+        return self.in_the_way[run.claim]
 
     def _whole(self, node: NodeState) -> int:
         if not self.cuts_cards:
@@ -178,30 +184,43 @@ def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
     return False
 
 
-def _own_since(state: PoolState, runs: Iterable[Run]) -> Iterator[tuple[Run, datetime]]:
-    """From when on each run is within what is its tenant's own, and so cannot be asked back.
-
-    A tenant's older runs come first. Once enough of them have ended, a run that was borrowed no longer is.
-    """
-    older: defaultdict[UUID, list[Run]] = defaultdict(list)
-    for run in sorted(runs, key=lambda run: (run.booking is None, run.admitted_at, run.claim)):
-        yield run, _own_from(run, older[run.tenant], state)
+def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]:
+    """When each run cannot be asked back, though it is there."""
+    found: dict[UUID, list[Span]] = defaultdict(list)
+    of_tenants: defaultdict[UUID, list[Run]] = defaultdict(list)
+    for run in runs:
         if run.in_pool:
-            older[run.tenant].append(run)
+            of_tenants[run.tenant].append(run)
+        else:
+            found[run.claim].append(Span(state.now, _end(run), run.takes.units))
+    for tenant, own in of_tenants.items():
+        quota = state.tenants.get(tenant)
+        nominal = quota.nominal_units if quota else None
+        if nominal is None or sum(run.takes.units for run in own) <= nominal:
+            found |= {run.claim: [Span(state.now, _end(run), run.takes.units)] for run in own}
+            continue
+        times = [state.now, *sorted({_end(run) for run in own if state.now < _end(run) < FOREVER}), FOREVER]
+        for starts_at, ends_at in pairwise(times):
+            there = [run for run in own if _end(run) > starts_at]
+            for run in _kept(there, nominal):
+                _prolong(found[run.claim], Span(starts_at, ends_at, run.takes.units))
+    return found
 
 
-def _own_from(run: Run, older: Iterable[Run], state: PoolState) -> datetime:
-    quota = state.tenants.get(run.tenant)
-    if not run.in_pool or quota is None or quota.nominal_units is None:
-        return state.now
-    held = run.takes.units + sum(one.takes.units for one in older)
-    if held <= quota.nominal_units:
-        return state.now
-    for one in sorted(older, key=_end):
-        held -= one.takes.units
-        if held <= quota.nominal_units:
-            return _end(one)
-    return FOREVER
+def _kept(runs: Iterable[Run], nominal_units: int) -> Iterator[Run]:
+    """Those that would stay if a tenant gave back what it has beyond its own: the youngest go, and none too many."""
+    over = sum(run.takes.units for run in runs) - nominal_units
+    for run in sorted(runs, key=lambda run: (run.admitted_at, run.claim), reverse=True):
+        if run.booking is None and run.takes.units <= over:
+            over -= run.takes.units
+        else:
+            yield run
+
+
+def _prolong(spans: list[Span], span: Span) -> None:
+    if spans and spans[-1].ends_at == span.starts_at:
+        span = replace(spans.pop(), ends_at=span.ends_at)
+    spans.append(span)
 
 
 def units_of(booked: Booked) -> int:

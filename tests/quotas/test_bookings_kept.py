@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from quotas import bookings
 from quotas.booking_rules import Wish
-from quotas.models import Booking, Claim
+from quotas.models import Booking, Claim, Quota
 from tests.quotas.stage import Stage, again
 from tests.quotas.test_bookings import HOUR, wish
 
@@ -75,3 +75,18 @@ def test_a_run_in_its_place_does_not_take_a_second_one(stage: Stage, booking: Bo
     longer = Wish.of(Booking.objects.get())
     changed = bookings.change(stage.cast.alice, booking, replace(longer, ends_at=longer.ends_at + HOUR))
     assert changed.ends_at == booking.ends_at + HOUR
+
+
+def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_waits(stage: Stage) -> None:
+    stage.change_node("gpu-2", ready=False)
+    Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
+    own, borrowed = stage.running(1, by=stage.cast.carol), stage.running(3, by=stage.cast.carol)
+    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(1, places=2))
+    stage.admit()
+    assert again(borrowed).reclaim_at is None  # there is time
+    Booking.objects.update(starts_at=timezone.now() + timedelta(minutes=8))
+    stage.admit()
+    asked = again(borrowed)
+    assert (asked.reclaim_for, asked.reclaim_code) == (booking.pk, "booking_begins")
+    assert asked.reclaim_at is not None
+    assert again(own).reclaim_at is None

@@ -86,6 +86,11 @@ def test_a_borrowed_run_is_left_alone_where_there_is_room_beside_it() -> None:
     assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == ()
 
 
+def test_a_run_that_is_own_in_part_is_in_the_way() -> None:
+    state = pool((4, [run(3, None)]), nominal=2)
+    assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
+
+
 def test_a_run_stops_being_borrowed_once_older_ones_of_its_tenant_have_ended() -> None:
     state = pool((4, [run(2, 2, age=9), run(2, None, age=1)]), nominal=2)
     assert FreeSlots(state).is_free(booked(0, 2, units_each=2))
@@ -181,12 +186,17 @@ def room(state: PoolState) -> list[list[int]]:
     runs = [(number, one) for number, node in enumerate(state.nodes) for one in node.runs]
     free = [[node.without_ours.units] * LAST for node in state.nodes]
     for hour in range(LAST):
-        held = {ONE: 0, TWO: 0}
         there = [(n, one) for n, one in runs if one.ends_at is None or one.ends_at > at(hour)]
-        for number, one in sorted(there, key=lambda pair: (pair[1].admitted_at, pair[1].claim)):
-            held[one.tenant] += one.takes.units
-            nominal = state.tenants[one.tenant].nominal_units
-            if nominal is None or held[one.tenant] <= nominal:
+        over = {
+            tenant: sum(one.takes.units for _n, one in there if one.tenant == tenant)
+            - (quota.nominal_units or 0)
+            for tenant, quota in state.tenants.items()
+        }
+        youngest_first = sorted(there, key=lambda pair: (pair[1].admitted_at, pair[1].claim), reverse=True)
+        for number, one in youngest_first:
+            if one.takes.units <= over[one.tenant]:
+                over[one.tenant] -= one.takes.units
+            else:
                 free[number][hour] -= one.takes.units
     return free
 
