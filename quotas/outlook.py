@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from quotas.foretelling import lengths_of, stretch_of
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
-from quotas.scheduling import RECLAIM_GRACE, Decisions, PoolState, Waiting, Waits, as_gpus, decide
+from quotas.scheduling import RECLAIM_GRACE, Decisions, NodeState, PoolState, Waiting, Waits, as_gpus, decide
 from quotas.scheduling.forecast import FEWEST_PLAYS, forecast
 from quotas.sharing import Portion
 from quotas.when import When, when
@@ -63,63 +64,67 @@ class Outlook(When):
     reasons: list[dict[str, str]]
 
 
-class StartsNow:
-    """Which of many requests of one person would start now.
-
-    Each pool is read once, and only where a node has room as it stands.
-    """
+class Looks:
+    """Looks ahead for one person. Each pool is read once, however many sizes are asked about."""
 
     def __init__(self, without: UUID | None = None) -> None:
         """`without` a claim that waits: what is asked for would take its place."""
         self._without = without
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
-        self._nodes: dict[UUID, Any] = {}
+        self._nodes: dict[UUID, tuple[NodeState, ...]] = {}
 
-    def look_at(self, pools: list[Pool]) -> None:
-        """Read the nodes of all these at once."""
-        self._nodes |= nodes_of(pools)
+    def nodes_of(self, pools: Iterable[Pool]) -> None:
+        """Read those of all these at once."""
+        unknown = {pool.id: pool for pool in pools if pool.id not in self._nodes}
+        self._nodes |= {pk: nodes.healthy for pk, nodes in nodes_of(unknown.values()).items()}
 
-    def holds(self, asked: Asked) -> bool:
-        pool = asked.pool
+    def starts_now(self, asked: Asked) -> bool:
+        pool, claim = asked.pool, asked.claim()
         if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
             return False
-        claim = asked.claim()
-        waiting = pool_state.as_waiting(claim)
-        if pool.id not in self._nodes:
-            self.look_at([pool])
-        if not any(node.free.holds(waiting.need) for node in self._nodes[pool.id].healthy):
+        self.nodes_of([pool])
+        need = pool_state.as_waiting(claim).need
+        # A pool without room as it stands is not looked at any further.
+        if not any(node.free.holds(need) for node in self._nodes[pool.id]):
             return False
-        key = pool.id, asked.tenant.pk
+        return all(waits.claim != claim.id for waits in decide(self._state(pool, claim)).waits)
+
+    def outlook(self, asked: Asked, *, with_times: bool = False) -> Outlook:
+        """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
+        pool, claim = asked.pool, asked.claim()
+        try:
+            refuse_what_never_fits(claim)
+        except Refusal as refusal:
+            reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
+            return _outlook(admissible=False, reasons=[reason])
+        state = self._state(pool, claim)
+        decisions = decide(state)
+        waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
+        if waits is None:
+            return _outlook(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
+        told = _outlook(
+            position=waits.position,
+            gpus_ahead=as_gpus(waits.units_ahead, pool.units_per_gpu),
+            reasons=[reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)],
+        )
+        if with_times:
+            told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
+        return told
+
+    def _state(self, pool: Pool, claim: Claim) -> PoolState:
+        """With this claim as the last of those who wait, whichever the pool was read with."""
+        key = pool.id, claim.tenant_id
         if key not in self._states:
-            self._states[key] = pool_state.read(pool, [*_waiting(pool, self._without), claim])
+            waiting = Claim.objects.filter(pool=pool, state=State.WAITING)
+            others = waiting.exclude(pk=self._without) if self._without else waiting
+            self._states[key] = pool_state.read(pool, [*others, claim])
         state = self._states[key]
-        # The last of those who wait is ours, whichever it was that the state was read with.
-        decisions = decide(replace(state, waiting=(*state.waiting[:-1], waiting)))
-        return all(waits.claim != claim.id for waits in decisions.waits)
+        self._nodes[pool.id] = state.nodes
+        return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
 
 
 def outlook(asked: Asked, *, with_times: bool = False) -> Outlook:
-    """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
-    claim = asked.claim()
-    try:
-        refuse_what_never_fits(claim)
-    except Refusal as refusal:
-        reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-        return _outlook(admissible=False, reasons=[reason])
-    pool = asked.pool
-    state = pool_state.read(pool, [*_waiting(pool), claim])
-    decisions = decide(state)
-    waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
-    if waits is None:
-        return _outlook(starts_now=True, borrows=_borrows(state, state.waiting[-1]))
-    told = _outlook(
-        position=waits.position,
-        gpus_ahead=as_gpus(waits.units_ahead, pool.units_per_gpu),
-        reasons=[reasons.in_queue(waits.reason.code, waits.reason.data, waits.position - 1)],
-    )
-    if with_times:
-        told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
-    return told
+    return Looks().outlook(asked, with_times=with_times)
 
 
 def _outlook(**known: Any) -> Outlook:
@@ -168,8 +173,3 @@ def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
         for node in state.nodes
     )
     return replace(state, nodes=nodes)
-
-
-def _waiting(pool: Pool, without: UUID | None = None) -> list[Claim]:
-    waiting = Claim.objects.filter(pool=pool, state=State.WAITING)
-    return list(waiting.exclude(pk=without) if without else waiting)

@@ -31,7 +31,7 @@ from accounts.rest.views import ListView, checked
 
 from . import access, changes, lifecycle, lifetime
 from .clone import clone
-from .estimate import alternatives, estimate
+from .estimate import estimate
 from .launch import check, launch
 from .logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from .models import Desired, Event, Image, Phase, Workspace
@@ -357,10 +357,8 @@ class EstimateView(APIView):
         body = checked(LaunchBody, request)
         tenant = tenant_by_slug(actor, body["tenant"])
         _image, size = check(tenant, spec_of(body))
-        minutes = body.get("max_runtime_minutes")
-        outlook = estimate(tenant, actor.user, size, minutes)
+        outlook, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
         }
-        others = [] if outlook["starts_now"] else alternatives(tenant, actor.user, size, minutes)
         return Response({**outlook, "alternatives": [{**kept, **other.body} for other in others]})

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
-from uuid import UUID
 
 from accounts.models import Tenant, User
 from quotas import sharing
 from quotas.models import Flavor
-from quotas.outlook import Outlook, StartsNow, outlook
+from quotas.outlook import Looks, Outlook
 
 from .sizing import Size
 
@@ -44,25 +43,25 @@ class Alternative:
         }
 
 
-def estimate(tenant: Tenant, user: User, size: Size, minutes: int | None = None) -> Outlook:
-    """What the queue would say to this size. Writes nothing."""
-    return outlook(size.asked_by(tenant, user, minutes), with_times=True)
+def estimate(
+    tenant: Tenant, user: User, size: Size, minutes: int | None = None
+) -> tuple[Outlook, list[Alternative]]:
+    """What the queue would say to this size; and if it does not start now, what would. Writes nothing."""
+    looks = Looks()
+    outlook = looks.outlook(size.asked_by(tenant, user, minutes), with_times=True)
+    return outlook, [] if outlook["starts_now"] else alternatives(looks, tenant, user, size, minutes)
 
 
 def alternatives(
-    tenant: Tenant, user: User, size: Size, minutes: int | None = None, instead_of: UUID | None = None
+    looks: Looks, tenant: Tenant, user: User, size: Size, minutes: int | None
 ) -> list[Alternative]:
-    """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes.
-
-    `instead_of` a claim that waits.
-    """
-    now = StartsNow(without=instead_of)
+    """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes."""
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
-    now.look_at(list({flavor.pool_id: flavor.pool for flavor in flavors}.values()))
+    looks.nodes_of(flavor.pool for flavor in flavors)
     found = (
         other
         for other in _nearest_first(size, minutes, flavors)
-        if now.holds(other.size.asked_by(tenant, user, other.minutes or minutes))
+        if looks.starts_now(other.size.asked_by(tenant, user, other.minutes or minutes))
     )
     return list(islice(_of_each_kind_once(found), MOST_ALTERNATIVES))
 

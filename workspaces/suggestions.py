@@ -11,7 +11,7 @@ from typing import Any
 from accounts.access import Actor, visible_tenants
 from accounts.models import Membership, Role, Tenant
 from quotas.models import Flavor
-from quotas.outlook import StartsNow
+from quotas.outlook import Looks
 from quotas.queries import pools_for, quotas_for
 
 from .estimate import size_of
@@ -98,10 +98,10 @@ def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
     flavors.sort(
         key=lambda flavor: (flavor.units == 0, flavor.pool.gpus(flavor.units), flavor.cpu_millicores)
     )
-    now = StartsNow()
+    looks = Looks()
     for tenant in tenants[:MOST_TRIED]:
         for flavor in flavors:
-            if image and now.holds(size_of(flavor).asked_by(tenant, actor.user)):
+            if image and looks.starts_now(size_of(flavor).asked_by(tenant, actor.user)):
                 return {
                     "once": uuid.uuid4(),
                     "tenant": tenant,

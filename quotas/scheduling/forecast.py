@@ -143,14 +143,14 @@ def _remaining(now: datetime, run: Run, lengths: Lengths, plays: int) -> list[fl
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
     curve = lengths.curve(run.tenant, run.user, asked)
-    return [min(curve.left(age, share) + 1, most) for share in _shares(run.claim, plays)]
+    return [min(left + 1, most) for left in curve.each_left(age, _shares(run.claim, plays))]
 
 
 def _lasting(claim: Waiting, lengths: Lengths, plays: int) -> list[float]:
     """How long one that waits will last in each future, in seconds."""
     asked = claim.lasts.total_seconds() if claim.lasts else None
     curve = lengths.curve(claim.tenant, claim.user, asked)
-    return [curve.left(0, share) for share in _shares(claim.claim, plays)]
+    return curve.each_left(0, _shares(claim.claim, plays))
 
 
 @cache

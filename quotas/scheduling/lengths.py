@@ -62,17 +62,25 @@ class Curve:
                 self.ended.append(1 - left)
 
     def left(self, age: float, share: float) -> float:
-        """By when `share` of those that are so old have ended, in seconds from now.
+        """By when `share` of those that are so old have ended, in seconds from now."""
+        return self.each_left(age, (share,))[0]
+
+    def each_left(self, age: float, shares: Iterable[float]) -> list[float]:
+        """The same of several shares.
 
         Of those that outlive all that are known it is said that they go on for up to as long again.
         """
         at = bisect_right(self.seconds, age)
         gone = self.ended[at - 1] if at else 0.0
-        end = bisect_right(self.ended, gone + share * (1 - gone), lo=at)
-        if end < len(self.seconds):
-            return self.seconds[end] - age
-        longest = self.seconds[-1] if self.seconds else PRIOR_MEDIAN
-        return max(age, longest) * (1 + share) - age
+        left = []
+        for share in shares:
+            end = bisect_right(self.ended, gone + share * (1 - gone), lo=at)
+            if end < len(self.seconds):
+                left.append(self.seconds[end] - age)
+            else:
+                longest = self.seconds[-1] if self.seconds else PRIOR_MEDIAN
+                left.append(max(age, longest) * (1 + share) - age)
+        return left
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,8 @@ class Lengths:
 
     def curve(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> Curve:
         curves = self._curves
-        return next(curves[kind] for kind in kinds_of(tenant, user, asked_seconds) if kind in curves)
+        nearest = kinds_of(tenant, user, asked_seconds)
+        return next(curve for kind in nearest if (curve := curves.get(kind)) is not None)
 
 
 def _ended(past: Iterable[Past]) -> int:

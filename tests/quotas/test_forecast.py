@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -125,7 +126,7 @@ def test_who_waits_for_the_tenants_quota_starts_when_the_tenant_ends_something()
 
 
 def test_a_limit_of_the_person_holds_back_nobody_else() -> None:
-    people = {"alice": PersonUse(gpus=2, most_gpus=2)}
+    people = {"alice": PersonUse(gpus=Fraction(2), most_gpus=2)}
     quota = TenantQuota(used_units=2, limit_units=100, people=people)
     hers, his = asks(1, user="alice"), asks(1, user="bob")
     running = run(2, ends=60)

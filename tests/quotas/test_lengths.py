@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ DEMO, SECOND = UUID(int=1), UUID(int=2)
 ALICE, BOB = "alice", "bob"
 
 
-def past(*hours: float, tenant: UUID = DEMO, user: str = ALICE, **values: float) -> list[Past]:
+def past(*hours: float, tenant: UUID = DEMO, user: str = ALICE, **values: Any) -> list[Past]:
     return [Past(tenant, user, one * HOUR, **values) for one in hours]
 
 
