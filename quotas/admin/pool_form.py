@@ -21,10 +21,20 @@ from quotas.scheduling import as_gpus
 
 WITHOUT_VALUE: dict[str, Any] = {"node_labels": {}, "tolerations": [], "image_pull_secrets": []}
 
+EXAMPLES = {
+    "node_labels": '{"zone": "a"}',
+    "tolerations": '[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]',
+    "image_pull_secrets": '["registry"]',
+}
+
 
 class PoolForm(forms.ModelForm[Pool]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name, example in EXAMPLES.items():
+            self.fields[name].widget.attrs |= {"rows": 3, "spellcheck": "false"}
+            told = f"{self.fields[name].help_text} {_('As in %(example)s.') % {'example': example}}"
+            self.fields[name].help_text = told.strip()
         if products := sorted(known_products()):
             told = _("As GPU Feature Discovery names it. There are: %(names)s.")
             self.fields["match_product"].help_text = told % {"names": _(", ").join(products)}

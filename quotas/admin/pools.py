@@ -201,7 +201,7 @@ class PoolPage(ConfirmsLowering[Pool]):
             {
                 "fields": ("sharing", "resource_name", "units_per_gpu", "mig_profile", "one_unit_each"),
                 "description": gettext_lazy(
-                    "How the nodes cut a GPU. Berth does not set them up; docs/pools.md does."
+                    "How the nodes cut a GPU already: Berth does not set them up. docs/pools.md tells what to fill in."
                 ),
             },
         ),
