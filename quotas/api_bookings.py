@@ -19,6 +19,7 @@ from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView, checked
+from accounts.trail import LastMomentFilter, MomentFilter
 from quotas import bookings
 from quotas.booking_rules import Wish, pool_of
 from quotas.models import Booking
@@ -45,8 +46,8 @@ class BookingFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 # Names that Python keeps for itself.
-BookingFilter.base_filters["from"] = filters.IsoDateTimeFilter("ends_at", lookup_expr="gt")
-BookingFilter.base_filters["to"] = filters.IsoDateTimeFilter("starts_at", lookup_expr="lt")
+BookingFilter.base_filters["from"] = MomentFilter("ends_at", lookup_expr="gt")
+BookingFilter.base_filters["to"] = LastMomentFilter("starts_at", lookup_expr="lt")
 
 
 def answer(actor: Actor, booking: Booking, status: int = 200) -> Response:

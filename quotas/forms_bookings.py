@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
@@ -22,10 +22,17 @@ AS_TYPED = "%Y-%m-%dT%H:%M"
 CALLED = {"from": "starts_at", "to": "ends_at"}
 
 
-def moment_field(label: Any) -> forms.DateTimeField:
+class MomentField(forms.DateTimeField):
     """In the reader's time zone. An hour that the change of the clock skips or repeats is refused."""
+
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format=AS_TYPED)
-    return forms.DateTimeField(label=label, widget=widget)
+
+    def clean(self, value: Any) -> Any:
+        moment = super().clean(value)
+        try:
+            return moment and moment.astimezone(UTC)
+        except OverflowError:
+            raise forms.ValidationError(_("There is no such time.")) from None
 
 
 class ChangeForm(forms.Form):
@@ -35,8 +42,8 @@ class ChangeForm(forms.Form):
         help_text=_("People of your tenant see it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    starts_at = moment_field(_("From"))
-    ends_at = moment_field(_("To"))
+    starts_at = MomentField(label=_("From"))
+    ends_at = MomentField(label=_("To"))
     places = forms.IntegerField(
         label=_("Places"),
         min_value=1,

@@ -147,6 +147,8 @@ def test_the_list_is_filtered_and_goes_on_by_cursor(stage: Stage) -> None:
 
     assert titles(pool="a100", tenant="demo", state="upcoming") == ["24", "48", "72"]
     assert titles(**{"from": soon(26).isoformat(), "to": soon(49).isoformat()}) == ["48"]
+    assert titles(**{"from": "8257-12-13T11:27:39-22:07"}) == []
+    assert titles(**{"to": f"{soon(24):%Y-%m-%d}"}) == ["24"]
     assert titles(pool="none") == titles(state="over") == []
     first = client.get(URL, {"limit": "2"}).json()
     assert [one["title"] for one in client.get(first["next"]).json()["results"]] == ["72"]
@@ -215,6 +217,7 @@ def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(
     page = alice.post("/bookings/", typed(**at), follow=True).content.decode()
     assert Booking.objects.get().starts_at == soon(24)
     assert "Europe/Berlin" in page
+    assert alice.post("/bookings/", typed(starts_at="0001-01-01T00:00")).status_code == 422
     skipped = alice.post("/bookings/", typed(starts_at="2027-03-28T02:30", ends_at="2027-03-28T05:00"))
     assert skipped.status_code == 422
     assert "Europe/Berlin" in skipped.content.decode()
