@@ -328,3 +328,30 @@ def test_a_tenants_budget_is_seen_by_all_in_it_and_a_persons_by_them_and_owners(
         (cast.admin, {whole, of_bob}),
     ):
         assert set(budgets.visible(actor)) == seen
+
+
+# --- By itself
+
+
+@pytest.mark.parametrize("between_ticks", [5.0, 5.5, 6.0])
+def test_each_minute_of_ticks_has_a_look(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, between_ticks: float
+) -> None:
+    looks: list[int] = []
+    clock = [1_700_000_000.0]
+    monkeypatch.setattr("quotas.spending.time.time", lambda: clock[0])
+    monkeypatch.setattr(tasks, "enqueue_spending", lambda: looks.append(int(clock[0]) // 60))
+    begin = int(clock[0]) // 60
+    while clock[0] < 1_700_000_000 + 600:
+        spending.on_tick()
+        clock[0] += between_ticks
+    assert set(range(begin + 1, begin + 10)) <= set(looks)
+    assert max(looks.count(minute) for minute in looks) <= 2
+
+
+def test_a_look_settles_what_runs_and_keeps_to_budgets(stage: Stage) -> None:
+    claim = run_of(stage, NOW - 5 * HOUR)
+    budget(stage, 5)
+    tasks.look_at_spending()
+    assert again(claim).settled_until == NOW
+    assert again(claim).budget_ends_at == NOW + HOUR
