@@ -86,7 +86,7 @@ def forecast(
     """The range of each waiting claim. One that is not in it: no end that anybody knows of lets it start."""
     stand_by = standing_by(state)
     found = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
-    queue = [claim for claim in in_order(state) if claim.claim not in stand_by or backs_off(state, claim)]
+    queue = [claim for claim in in_order(state) if claim.claim not in stand_by or _comes_back(state, claim)]
     if not queue:
         return found
     ground = Ground(state, queue)
@@ -101,6 +101,11 @@ def forecast(
         if told is not None:
             found[claim.claim] = told
     return found
+
+
+def _comes_back(state: PoolState, claim: Waiting) -> bool:
+    """It is in back-off, after which some node may hold it."""
+    return backs_off(state, claim) and any(node.without_ours.holds(claim.need) for node in state.nodes)
 
 
 def enough_plays(state: PoolState) -> int:
