@@ -190,7 +190,11 @@ def change_runtime(claim_id: UUID, minutes: int | None) -> None:
 def doubt_end(claim_id: UUID) -> bool:
     """Its pod vanished while it ran: keep the units held, and ask an admin. True when this is new."""
     undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
-    return bool(undoubted.update(end_unproven_since=timezone.now()))
+    if not undoubted.update(end_unproven_since=timezone.now()):
+        return False
+    # Nobody knows its end any more: who waited for it may not be in others' way now.
+    passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+    return True
 
 
 def confirm_end(actor: Actor, claim: Claim) -> bool:
