@@ -1,0 +1,88 @@
+"""The page of one that waits: when, why, and with one click something else that starts now."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from quotas.foretelling import foretell
+from quotas.models import Claim
+from tests.accounts.people import browser
+from tests.cast import Cast
+from tests.workspaces.made import make_workspace
+from tests.workspaces.reading import words
+from workspaces.models import Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waits(cast: Cast) -> Workspace:
+    """Bob's, for 4 GPUs of demo's 4, while alice holds one."""
+    make_workspace(cast, cast.alice)
+    cast.pool.flavors.create(slug="a100-4", name="Four", units=4, cpu_millicores=8000, memory_mib=65_536)
+    row = make_workspace(
+        cast, cast.bob, Phase.WAITING, name="waits", units=4, flavor=cast.pool.flavors.get(slug="a100-4")
+    )
+    Claim.objects.filter(holder_id=row.pk).update(units=4, place=0)
+    foretell(cast.pool.pk)
+    return row
+
+
+def claim_of(row: Workspace) -> Claim:
+    return Claim.objects.get(holder_id=row.pk, state=Claim.State.WAITING)
+
+
+def post(client: Client, row: Workspace, **data: object) -> Workspace:
+    answer = client.post(f"/workspaces/{row.pk}/instead/", data)
+    assert answer.status_code == 302, answer.content
+    return Workspace.objects.get(pk=row.pk)
+
+
+def test_it_says_when_and_what_starts_now(cast: Cast, waits: Workspace) -> None:
+    said = words(browser(cast.bob).get(f"/workspaces/{waits.pk}/"))
+    assert "Next in the queue" in said
+    assert "etween" in said
+    assert "These start now" in said and "One A100" in said
+
+
+def test_others_see_why_and_when_but_change_nothing(cast: Cast, waits: Workspace) -> None:
+    said = words(browser(cast.alice).get(f"/workspaces/{waits.pk}/"))
+    assert "Next in the queue" in said and "These start now" not in said and "Tell me" not in said
+
+
+def test_one_click_asks_for_the_other_size_and_keeps_the_place(cast: Cast, waits: Workspace) -> None:
+    before = claim_of(waits)
+    row = post(browser(cast.bob), waits, flavor="a100-1")
+    claim = claim_of(row)
+    assert (claim.units, claim.state, claim.place) == (1, Claim.State.WAITING, before.place)
+    assert (row.units, row.flavor, row.phase) == (1, cast.flavor, Phase.WAITING)
+    before.refresh_from_db()
+    assert (before.state, before.reason_code) == (Claim.State.RELEASED, "resized")
+
+
+def test_who_asks_for_more_goes_to_the_end(cast: Cast, waits: Workspace) -> None:
+    small = post(browser(cast.bob), waits, pool="a100", gpus="1", cpu="1", memory_mib="1024")
+    place = claim_of(small).place
+    large = post(browser(cast.bob), waits, flavor="a100-4")
+    assert claim_of(large).place > place
+
+
+def test_a_shorter_lifetime_is_a_click_too(cast: Cast, waits: Workspace) -> None:
+    row = post(browser(cast.bob), waits, max_runtime_minutes="60")
+    assert row.max_runtime_minutes == 60
+    assert claim_of(row).max_runtime_minutes == 60
+
+
+def test_tell_me_when_it_starts_can_be_asked_for_while_waiting(cast: Cast, waits: Workspace) -> None:
+    bob = browser(cast.bob)
+    assert not post(bob, waits, notify="false").notify
+    assert "Tell me when it starts" in words(bob.get(f"/workspaces/{waits.pk}/"))
+    assert post(bob, waits, notify="true").notify
+
+
+def test_what_cannot_be_had_is_said_and_nothing_changes(cast: Cast, waits: Workspace) -> None:
+    bob = browser(cast.bob)
+    answer = bob.post(f"/workspaces/{waits.pk}/instead/", {"flavor": "nowhere"}, follow=True)
+    assert "nowhere" in words(answer)
+    assert Workspace.objects.get(pk=waits.pk).run == waits.run
