@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,7 +22,7 @@ from hypothesis.stateful import (
 
 from accounts.errors import Refusal
 from clusters.models import Node, PodUsage
-from quotas import admission, signals
+from quotas import admission, ledger, signals
 from quotas.models import Claim, Quota
 from tests.quotas.stage import GPU, Stage
 
@@ -139,6 +142,19 @@ class Claims(RuleBasedStateMachine):
             held = self.units_of(quota.tenant_id)
             assert held <= max(quota.nominal_gpus, self.held_by[quota.tenant_id])
             self.held_by[quota.tenant_id] = held
+
+    @rule(which=WHICH, minutes=st.integers(-10_000, 10_000))
+    @precondition(lambda self: self.some("admitted"))
+    def is_settled_by_any_clock(self, which: int, minutes: int) -> None:
+        ledger.settle(self.one("admitted", which).pk, timezone.now() + timedelta(minutes=minutes))
+
+    @invariant()
+    def the_ledger_has_the_time_of_each_that_ended(self) -> None:
+        ended = Claim.objects.filter(state="released", admitted_at__isnull=False)
+        for claim in ended.annotate(microseconds=Sum("ledger__microseconds", default=0)):
+            assert claim.released_at is not None and claim.admitted_at is not None
+            held = max(claim.released_at - claim.admitted_at, timedelta(0))
+            assert timedelta(microseconds=int(claim.microseconds)) == held
 
     @invariant()
     def every_end_was_told_once(self) -> None:
