@@ -1,16 +1,18 @@
 """In which order those who wait have their turn.
 
-Higher priority first. Then those within their tenant's own GPUs before those that would borrow; among each, those
-that gave borrowed GPUs back; then the tenant that has had least for its weight; then whoever came first. Own before
-given back: or GPUs that were asked back for their owner would go to the borrower again.
+Those first for whom a booked place is kept by now. Then higher priority; then those within their tenant's own GPUs
+before those that would borrow; among each, those that gave borrowed GPUs back; then the tenant that has had least for
+its weight; then whoever came first. Own before given back: or GPUs that were asked back for their owner would go to
+the borrower again.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from uuid import UUID
 
 from .standing import standing_by
@@ -34,6 +36,22 @@ def within_own(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     return own
 
 
+def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
+    """Those who find a place of a booking that has begun, which nobody uses yet."""
+    begun = [booking for booking in state.bookings if booking.starts_at <= state.now < booking.ends_at]
+    used = Counter(run.booking for node in state.nodes for run in node.runs) if begun else Counter()
+    found: set[UUID] = set()
+    for booking in begun:
+        suiting = (
+            claim.claim
+            for claim in sorted(state.waiting, key=_in_tenant)
+            if claim.tenant == booking.tenant and 0 < claim.need.units <= booking.units_each
+            if claim.claim not in found and claim.claim not in stand_by
+        )
+        found |= set(islice(suiting, max(booking.places - used[booking.booking], 0)))
+    return found
+
+
 def in_order(state: PoolState) -> list[Waiting]:
     """All who wait. Those who stand by have their turn too, but it counts for nothing against their tenant."""
     stand_by = standing_by(state)
@@ -41,9 +59,11 @@ def in_order(state: PoolState) -> list[Waiting]:
 
 
 def ordered(state: PoolState, own: Container[UUID], stand_by: Container[UUID]) -> list[Waiting]:
-    classes: defaultdict[tuple[int, bool, bool], list[Waiting]] = defaultdict(list)
+    classes: defaultdict[tuple[bool, int, bool, bool], list[Waiting]] = defaultdict(list)
+    booked = with_a_place(state, stand_by)
     for claim in sorted(state.waiting, key=_in_tenant):
-        classes[-claim.priority, claim.claim not in own, not claim.returns_first].append(claim)
+        has_place, borrows = claim.claim in booked, claim.claim not in own
+        classes[not has_place, -claim.priority, borrows, not claim.returns_first].append(claim)
     per_weight = {
         tenant: HELD_COUNTS_AS.total_seconds() / state.units_per_gpu / quota.weight
         for tenant, quota in state.tenants.items()

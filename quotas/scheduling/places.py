@@ -37,10 +37,13 @@ class Places:
                 need = _need(booking, whole)
                 for _number in range(booking.places - used[booking.booking]):
                     self._keep(booking, need)
+            lent.has_turn(booking.booking)
 
     def take_one(self, claim: Waiting) -> Place | None:
         """A place of its tenant's own that has begun and suits it, now no longer kept free."""
-        for place in self._places[claim.tenant]:
+        for place in reversed(
+            self._places[claim.tenant]
+        ):  # the last: the others would be kept without it too
             if place.held.start > self.now or claim.need.units > place.booking.units_each:
                 continue
             self.nodes.let_go(place.line, place.held)

@@ -59,36 +59,33 @@ class Share:
         self._least = list(self._left)
         self._events: list[tuple[datetime, Amounts]] = []
 
-    def lacks_now(self, asked: Amounts) -> int | None:
-        """The number of the first limit that it would break now."""
-        return self._first_broken(self._left, asked)
-
     def left(self, number: int) -> int:
         return self._left[number]
 
-    def promised(self, asked: Amounts, until: datetime) -> int | None:
-        """The number of the first limit that it would take from an earlier claim, now or at any time until then."""
-        closed = next((at for at in sorted(self.closed) if asked[at]), None)
-        if closed is not None:
-            return closed
-        if self._first_broken(self._least, asked) is None:
-            return None
+    def broken(self, asked: Amounts) -> set[int]:
+        """The numbers of the limits that it would break now."""
+        return self._broken(self._left, asked)
+
+    def promised(self, asked: Amounts, until: datetime) -> set[int]:
+        """Those of which it would take what an earlier claim waits for, or will use until then."""
+        found = {at for at in self.closed if asked[at]}
+        if not self._broken(self._least, asked):
+            return found
         left = list(self._left)
-        broken = self._first_broken(left, asked)
         for time, amounts in self._events:
-            if broken is not None or time >= until:
+            if time >= until:
                 break
             left = [have + amount for have, amount in zip(left, amounts, strict=True)]
-            broken = self._first_broken(left, asked)
-        return broken
+            found |= self._broken(left, asked)
+        return found
 
     def earliest(self, asked: Amounts, lasts: timedelta | None, not_before: datetime) -> datetime:
         """From when on it holds what is asked for so long; FOREVER if that is not known."""
         left = list(self._left)
-        start: datetime | None = not_before if self._first_broken(left, asked) is None else None
+        start: datetime | None = not_before if not self._broken(left, asked) else None
         for time, amounts in self._events:
             left = [have + amount for have, amount in zip(left, amounts, strict=True)]
-            if self._first_broken(left, asked) is None:
+            if not self._broken(left, asked):
                 start = start or max(time, not_before)
             elif start is not None:
                 if time >= after(start, lasts):
@@ -111,8 +108,8 @@ class Share:
             insort(self._events, (start, minus), key=itemgetter(0))  # type: ignore[misc]
         self.ends(asked, until)
 
-    def _first_broken(self, left: list[int], asked: Amounts) -> int | None:
-        return next((at for at in self.limited if asked[at] and asked[at] > left[at]), None)
+    def _broken(self, left: list[int], asked: Amounts) -> set[int]:
+        return {at for at in self.limited if asked[at] and asked[at] > left[at]}
 
 
 class Shares:

@@ -70,10 +70,22 @@ class Walk:
             return
         spot = self.nodes.first_fit(claim.need, claim.lasts)
         assert spot is not None  # or it would stand by
-        if spot.start == self.now:
-            self._start(claim, spot.node)
+        line, start = spot.node, spot.start
+        asked = self._ask_back(claim) if start > self.lent.grace_ends else None
+        if asked is not None:
+            line, start = asked, asked.earliest(claim.need, claim.lasts)
+        if start == self.now:
+            self._start(claim, line)
         else:
-            self._wait_for_room(claim, spot.node, spot.start)
+            self.reserved[claim.claim] = Reserved(line, start, is_reclaimed=asked is not None)
+            self.keep(claim, line, start)
+
+    def _ask_back(self, claim: Waiting) -> NodeLine | None:
+        """The node on which it fits within the grace, once those who borrow give back what it takes."""
+        if claim.claim not in self.own or not claim.need.units:
+            return None
+        wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
+        return self.lent.get_back(wanted, claim.claim, OWNER_WAITS)
 
     def _start(self, claim: Waiting, line: NodeLine, booking: UUID | None = None) -> None:
         kept_from = line.holds_until(claim.need, self.now)
@@ -82,17 +94,6 @@ class Walk:
         self.shares.keep(claim, self.now, until)
         must_end_at = None if kept_from == FOREVER else kept_from
         self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
-
-    def _wait_for_room(self, claim: Waiting, line: NodeLine, start: datetime) -> None:
-        is_reclaimed = False
-        if start > self.lent.grace_ends and claim.claim in self.own and claim.need.units:
-            wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
-            got = self.lent.get_back(wanted, claim.claim, OWNER_WAITS)
-            if got is not None:
-                is_reclaimed, line = True, got
-                start = line.earliest(claim.need, claim.lasts)
-        self.reserved[claim.claim] = Reserved(line, start, is_reclaimed)
-        self.keep(claim, line, start)
 
     def keep(self, claim: Waiting, line: NodeLine, start: datetime) -> None:
         until = after(start, claim.lasts)
@@ -122,15 +123,15 @@ class Walk:
     def _limit(self, claim: Waiting) -> Reason | None:
         """Which limit of its tenant or person it waits for, or an earlier one of theirs that does."""
         asked, until = asked_by(claim), after(self.now, claim.lasts)
-        for share in self.shares.of(claim):
-            full = share.lacks_now(asked)
-            if full is not None:
-                share.closed.add(full)
-                return limit_full(claim, self.state, full, share)
-        for share in self.shares.of(claim):
-            promised = share.promised(asked, until)
-            if promised is not None:
-                share.closed.add(promised)
-                is_person = share.user is not None
-                return Reason("behind_own_request") if is_person else Reason("behind_own_tenant")
-        return None
+        shares = list(self.shares.of(claim))
+        full = [(share, number) for share in shares for number in sorted(share.broken(asked))]
+        promised = [(share, number) for share in shares for number in sorted(share.promised(asked, until))]
+        for share, number in full + promised:
+            share.closed.add(number)
+        if full:
+            share, number = full[0]
+            return limit_full(claim, self.state, number, share)
+        if not promised:
+            return None
+        is_tenants = promised[0][0].user is None
+        return Reason("behind_own_tenant") if is_tenants else Reason("behind_own_request")

@@ -1,0 +1,176 @@
+"""Who waits and could have started, by brute force, without the code of the rules; for whole units, not for cards.
+
+Nodes, tenants and people are places: each has amounts left (units, CPU, memory, pods or workspaces). Some of it is
+taken for a time: by who started, by bookings, and for who waits, in their order: from the earliest start that is
+left, on the first node by name that has it; where no end is known, on the node that lacks least in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from math import inf
+from typing import Any
+from uuid import UUID
+
+from quotas.scheduling import BACK_OFF_MOST, Decisions, PoolState, Room, Waiting
+
+END = datetime.max.replace(tzinfo=UTC)
+SOON = timedelta(minutes=1)
+Amounts = tuple[float, ...]
+Taken = tuple[Any, Amounts, datetime, datetime]
+
+
+def could_have_started(state: PoolState, decisions: Decisions) -> list[UUID]:
+    return [claim for claim, start in starts(state, decisions).items() if start == state.now]
+
+
+def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # noqa: C901 - on one page
+    """The earliest that is left for each that waits for room alone; END if no end is known that makes it fit."""
+    now, found, claims = state.now, dict[UUID, datetime](), {claim.claim: claim for claim in state.waiting}
+    names, (left, most) = sorted(node.name for node in state.nodes), places(state)
+    taken, closed = [*given_back(state)], set[Any]()
+
+    def room(place: Any, time: datetime) -> list[float]:
+        there = [amounts for at, amounts, on, off in taken if at == place and on <= time < off]
+        return [have - sum(each) for have, *each in zip(left[place], *there, strict=True)]
+
+    def broken(place: Any, asked: Amounts, start: datetime, until: datetime) -> set[Any]:
+        times = {start, *(t for at, _, *both in taken if at == place for t in both if start < t < until)}
+        axes = [i for i in range(4) if asked[i] or place in names]
+        return {(place, i) for t in times for i in axes if asked[i] > room(place, t)[i]}
+
+    def first(need: Amounts, lasts: timedelta | None, starts: Iterable[datetime], else_at: datetime) -> Any:
+        able = [name for name in names if fits(need, most[name])]
+        for start, name in ((start, name) for start in sorted(starts) for name in able):
+            if not broken(name, need, start, after(start, lasts)):
+                return name, start
+        lacks = {n: [max(much, 0) for much in less(need, room(n, else_at))] for n in able}
+        return min(able, key=lambda n: (lacks[n], n)), END
+
+    endless = {name: less(most[name], room(name, END - SOON)) for name in names}
+    for admitted in decisions.admitted:
+        claim = claims[admitted.claim]
+        until = min(after(now, claim.lasts), admitted.must_end_at or END)
+        taken += [(at, asks(claim, at, names), now, until) for at in (admitted.node, *own(claim, left))]
+    for booking, need, start, until in booked(state, decisions):
+        taken += sooner(state, decisions, booking)
+        smallest_first = sorted(names, key=lambda name: most[name][0])
+        there = [name for name in smallest_first if not broken(name, need, start, until)]
+        taken.append((there[0] if there else first(need, None, [], start)[0], need, start, until))
+    for claim in (claims[waits.claim] for waits in decisions.waits):
+        if stands_by(state, claim, most):
+            continue
+        need, until, mine = vector(claim.need), after(now, claim.lasts), own(claim, left)
+        full = {bad for at in mine for bad in broken(at, asks(claim, at, names), now, until)}
+        full |= {(at, i) for at, i in closed if at in mine and asks(claim, at, names)[i]}
+        closed |= full
+        if full:
+            continue
+        taken += sooner(state, decisions, claim.claim)
+        moments = {now, *(t for *_, on, off in taken for t in (on, off) if now < t < END)}
+        name, start = first(need, claim.lasts, moments, END - SOON)
+        found[claim.claim] = start
+        until = after(start, claim.lasts)
+        if (
+            start == END
+        ):  # kept from the first moment at which it might do, should what has no known end be gone
+            luck = (t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t)))
+            start = next(luck, now)
+        taken += [(at, asks(claim, at, names), start, until) for at in (name, *mine)]
+    return found
+
+
+def places(state: PoolState) -> tuple[dict[Any, Amounts], dict[Any, Amounts]]:
+    """What each has left, and has at most."""
+    left: dict[Any, Amounts] = {node.name: vector(node.free) for node in state.nodes}
+    most: dict[Any, Amounts] = {node.name: vector(node.without_ours) for node in state.nodes}
+    for tenant, q in state.tenants.items():
+        limits: Any = (q.limit_units, q.limits.cpu_millicores, q.limits.memory_mib, q.limits.workspaces)
+        used: Any = (q.used_units, q.used.cpu_millicores, q.used.memory_mib, q.used.workspaces)
+        people = {
+            (tenant, user): (
+                (
+                    None if p.most_gpus is None else p.most_gpus * state.units_per_gpu,
+                    None,
+                    None,
+                    p.most_workspaces,
+                ),
+                (p.gpus * state.units_per_gpu, 0, 0, p.workspaces),
+            )
+            for user, p in q.people.items()
+        }
+        everybody: dict[Any, Any] = {tenant: (limits, used), **people}
+        for place, (limit, has) in everybody.items():
+            most[place] = tuple(inf if amount is None else amount for amount in limit)
+            left[place] = tuple(amount - (held or 0) for amount, held in zip(most[place], has, strict=True))
+    return left, most
+
+
+def given_back(state: PoolState) -> Iterator[Taken]:
+    for node in state.nodes:
+        for run in node.runs:
+            ends = [run.ends_at, run.reclaim_at if run.reclaim_at and run.reclaim_at <= state.now else None]
+            end = min((end for end in ends if end is not None), default=END)
+            end = end if end > state.now else state.now + max(SOON, state.now - end)
+            units, cpu, memory, pods = vector(run.takes)
+            yield node.name, (-units, -cpu, -memory, -pods), end, END
+            for place in (run.tenant, (run.tenant, run.user)):
+                yield place, (-units if run.in_pool else 0, -cpu, -memory, -int(run.is_workspace)), end, END
+
+
+def sooner(state: PoolState, decisions: Decisions, beneficiary: UUID) -> Iterator[Taken]:
+    """What its node gets back before the run's own end, from those that are asked."""
+    told = {reclaim.run: reclaim.beneficiary for reclaim in decisions.reclaims}
+    for node in state.nodes:
+        for run in node.runs:
+            still = run.reclaim_at and run.reclaim_at > state.now and run.claim not in decisions.spared
+            if told.get(run.claim, run.reclaim_for if still else None) == beneficiary:
+                back, end = (
+                    tuple(-amount for amount in vector(run.takes)),
+                    run.reclaim_at or state.now + state.grace,
+                )
+                yield node.name, back, end, run.ends_at or END
+
+
+def booked(state: PoolState, decisions: Decisions) -> Iterator[tuple[UUID, Amounts, datetime, datetime]]:
+    used = [run.booking for node in state.nodes for run in node.runs]
+    used += [admitted.booking for admitted in decisions.admitted]
+    for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
+        start = max(booking.starts_at, state.now)
+        for _place in range(booking.places - used.count(booking.booking)):
+            if any(node.without_ours.units >= booking.units_each for node in state.nodes):
+                yield booking.booking, (booking.units_each, 0, 0, 1), start, booking.ends_at
+
+
+def stands_by(state: PoolState, claim: Waiting, most: dict[Any, Amounts]) -> bool:
+    """It may not start whatever is free, and nobody waits for it."""
+    quota, names = state.tenants[claim.tenant], [node.name for node in state.nodes]
+    backs_off = claim.not_before and state.now < claim.not_before <= state.now + BACK_OFF_MOST
+    blocked = quota.blocked or quota.blocked_people.get(claim.user) or not state.is_open
+    above = any(not fits(asks(claim, place, names), most[place]) for place in own(claim, most))
+    return bool(backs_off or blocked or above or not any(fits(vector(claim.need), most[n]) for n in names))
+
+
+def own(claim: Waiting, known: dict[Any, Amounts]) -> list[Any]:
+    return [place for place in (claim.tenant, (claim.tenant, claim.user)) if place in known]
+
+
+def asks(claim: Waiting, place: Any, nodes: list[str]) -> Amounts:
+    return vector(claim.need) if place in nodes else (*vector(claim.need)[:3], int(claim.is_workspace))
+
+
+def vector(room: Room) -> Amounts:
+    return room.units, room.cpu_millicores, room.memory_mib, room.pods
+
+
+def fits(asked: Iterable[float], there: Iterable[float]) -> bool:
+    return all(a <= b for a, b in zip(asked, there, strict=True))
+
+
+def less(some: Iterable[float], others: Iterable[float]) -> Amounts:
+    return tuple(a - b for a, b in zip(some, others, strict=True))
+
+
+def after(start: datetime, lasts: timedelta | None) -> datetime:
+    return END if lasts is None or start == END else start + lasts
