@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
 
-from django.utils import timezone
-
+from accounts.models import Membership
 from clusters.models import Node
+from quotas import pool_state
 from quotas.models import Claim, Pool, Quota, TenantLimit
+from quotas.scheduling import decide
+from tests.quotas.oracle import could_have_started
 from tests.quotas.stage import GPU
 
 Held = Counter[tuple[str, ...]]
@@ -26,6 +27,8 @@ def held(claims: Iterable[Claim]) -> Held:
         sums["GPUs of tenant in pool", tenant, str(claim.pool_id)] += claim.units
         sums["CPU of tenant", tenant] += claim.cpu_millicores
         sums["workspaces of tenant", tenant] += 1
+        sums["GPUs of person", tenant, str(claim.user_id)] += claim.units
+        sums["workspaces of person", tenant, str(claim.user_id)] += 1
     return sums
 
 
@@ -40,11 +43,18 @@ def allowed_now() -> Held:
         most["GPUs of node", str(node.cluster_id), node.name] = node.allocatable[GPU]
     for pool in Pool.objects.all():
         for quota in Quota.objects.filter(pool=pool):
-            most["GPUs of tenant in pool", str(quota.tenant_id), str(pool.pk)] = quota.nominal_gpus
+            own_and_borrowed = quota.nominal_gpus + quota.borrowing_limit_gpus
+            most["GPUs of tenant in pool", str(quota.tenant_id), str(pool.pk)] = own_and_borrowed
     for limit in TenantLimit.objects.all():
         tenant = str(limit.tenant_id)
         most["CPU of tenant", tenant] = NO_LIMIT if limit.cpu_millicores is None else limit.cpu_millicores
         most["workspaces of tenant", tenant] = NO_LIMIT if limit.workspaces is None else limit.workspaces
+        for user in Membership.objects.filter(tenant=limit.tenant).values_list("user_id", flat=True):
+            person = (tenant, str(user))
+            most["GPUs of person", *person] = NO_LIMIT if limit.person_gpus is None else limit.person_gpus
+            most["workspaces of person", *person] = (
+                NO_LIMIT if limit.person_workspaces is None else limit.person_workspaces
+            )
     return most
 
 
@@ -81,27 +91,13 @@ def runs_at(claim: Claim, moment: datetime) -> bool:
     return claim.admitted_at <= moment and (claim.released_at is None or moment < claim.released_at)
 
 
-def beside_free_room() -> list[Claim]:
-    """Who is first of a pool's queue, not in back-off, and yet waits although nothing is in the way."""
-    sums, most, now = held_now(), allowed_now(), timezone.now()
-    queues: defaultdict[Any, list[Claim]] = defaultdict(list)
-    waiting = Claim.objects.filter(state="waiting", not_before=None, pool__is_open=True).select_related(
-        "pool"
-    )
-    for claim in waiting.order_by("-priority", "place"):
-        if claim.not_before is None or claim.not_before < now:
-            queues[claim.pool_id].append(claim)
-    return [queue[0] for queue in queues.values() if fits(queue[0], sums, most)]
-
-
-def fits(claim: Claim, sums: Held, most: Held) -> bool:
-    more = held([claim])
-    nodes = Node.objects.filter(cluster=claim.pool.cluster_id, ready=True)
-    room = any(
-        sums["GPUs of node", str(node.cluster_id), node.name] + claim.units <= node.allocatable[GPU]
-        for node in nodes
-        if claim.pool.node_labels.items() <= node.labels.items()
-    )
-    return room and all(
-        sums[what] + amount <= most[what] for what, amount in more.items() if what[0] != "GPUs of node"
-    )
+def could_start() -> list[str]:
+    """Who waits although a pass would let them start, or brute force says that it should."""
+    found = []
+    for pool in Pool.objects.all():
+        waiting = Claim.objects.filter(pool=pool, state="waiting")
+        state = pool_state.read(pool, waiting)
+        decisions = decide(state)
+        late = [*(admitted.claim for admitted in decisions.admitted), *could_have_started(state, decisions)]
+        found += [f"{pool} {claim.pk}: {claim.reason_code}" for claim in waiting if claim.pk in late]
+    return found
