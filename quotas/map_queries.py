@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, Subquery, Window
 from django.db.models.functions import Coalesce, RowNumber
+from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
@@ -29,6 +30,7 @@ from quotas.models import Claim, Pool
 from quotas.nodes import offered_units
 from quotas.queries import names_of
 from quotas.selection import members
+from quotas.when import in_words, range_of, when
 
 QUEUE_SHOWN = 20
 DIGITS = re.compile(r"(\d+)")
@@ -48,6 +50,7 @@ class InQueue:
     who: str = ""
     what: str = ""
     holder: UUID | None = None
+    when: str = ""
 
 
 @dataclass
@@ -145,7 +148,8 @@ def natural(name: str) -> list[Any]:
 
 def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
     """The first who wait for each pool, and the viewer's own wherever they stand."""
-    order = (F("priority").desc(), F("place").asc())
+    # As last decided; who came since then is behind those.
+    order = (F("position").asc(nulls_last=True), F("priority").desc(), F("place").asc())
     rows = (
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
         .annotate(rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
@@ -186,7 +190,14 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         who=viewer.who(claim) if knows else "",
         what=names.get(claim.holder_id, ""),
         holder=claim.holder_id if knows else None,
+        when=_when(claim) if knows else "",
     )
+
+
+def _when(claim: Claim) -> str:
+    now = timezone.now()
+    said = when(range_of(claim), now)
+    return in_words(said["estimated_from"], said["estimated_to"], said["confidence"], now)
 
 
 def _admitted(clusters: set[UUID]) -> Iterable[Claim]:
