@@ -207,6 +207,16 @@ def test_what_is_cancelled_is_free_again_and_cancelling_twice_changes_nothing(st
     assert book(stage, wish(places=4)).places == 4
 
 
+def test_whoever_waits_is_looked_at_again_once_a_booking_is_cancelled(
+    stage: Stage, django_capture_on_commit_callbacks: Any
+) -> None:
+    booking = book(stage)
+    with django_capture_on_commit_callbacks(execute=True):
+        bookings.cancel(stage.cast.alice, booking)
+    stage.pool.refresh_from_db()
+    assert stage.pool.pass_queued_at is not None
+
+
 def row(booking: Booking) -> Booking:
     return Booking.objects.get(pk=booking.pk)
 
