@@ -98,23 +98,21 @@ def out_of(pool: Pool, nodes: Iterable[tuple[Node, int]]) -> Out:
     )
 
 
-def words(pool: Pool, out: Out) -> list[str]:
-    """A sentence for each thing that is out, for people who wait."""
-    gpus = -(-out.broken_units // pool.units_per_gpu)  # one that is broken in part counts
-    told = (
-        (out.not_ready, ngettext("%(n)d node is not ready.", "%(n)d nodes are not ready.", out.not_ready)),
-        (
-            out.cordoned,
-            ngettext(
-                "%(n)d node is closed by an admin.", "%(n)d nodes are closed by an admin.", out.cordoned
-            ),
+def told(pool: Pool, out: Out) -> dict[str, int]:
+    """What is out of order, counted; without nodes that are kept for others."""
+    broken_gpus = -(-out.broken_units // pool.units_per_gpu)  # one that is broken in part counts
+    counts = {"not_ready": out.not_ready, "cordoned": out.cordoned, "broken_gpus": broken_gpus}
+    return {name: count for name, count in counts.items() if count}
+
+
+def words(counts: Mapping[str, int]) -> list[str]:
+    """A sentence for each, for people who wait."""
+    n = {name: counts.get(name, 0) for name in ("not_ready", "cordoned", "broken_gpus")}
+    texts = {
+        "not_ready": ngettext("%(n)d node is not ready.", "%(n)d nodes are not ready.", n["not_ready"]),
+        "cordoned": ngettext(
+            "%(n)d node is closed by an admin.", "%(n)d nodes are closed by an admin.", n["cordoned"]
         ),
-        (
-            out.tainted,
-            ngettext(
-                "%(n)d node is reserved for others.", "%(n)d nodes are reserved for others.", out.tainted
-            ),
-        ),
-        (gpus, ngettext("%(n)d GPU is broken.", "%(n)d GPUs are broken.", gpus)),
-    )
-    return [text % {"n": count} for count, text in told if count]
+        "broken_gpus": ngettext("%(n)d GPU is broken.", "%(n)d GPUs are broken.", n["broken_gpus"]),
+    }
+    return [texts[name] % {"n": count} for name, count in n.items() if count]

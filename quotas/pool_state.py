@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from quotas import budgets
+from quotas import budgets, health
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.nodes import nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
@@ -25,7 +25,8 @@ def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
     """The state of a pool in which these claims wait. As many queries, however many claims, tenants and nodes."""
     now = timezone.now()
     waiting = tuple(as_waiting(claim) for claim in claims)
-    nodes = nodes_of([pool])[pool.id].healthy
+    seen = nodes_of([pool])[pool.id]
+    nodes = seen.healthy
     bookings = booked(pool, now)
     tenants = {claim.tenant for claim in waiting} | {booking.tenant for booking in bookings}
     tenants |= {run.tenant for node in nodes for run in node.runs if run.in_pool}
@@ -38,6 +39,7 @@ def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
         is_open=pool.is_open,
         bookings=bookings,
         grace=settings.RECLAIM_GRACE,
+        out=health.told(pool, seen.out),
     )
 
 

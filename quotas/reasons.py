@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from clusters import explain
+from quotas import health
 
 GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
 STOP_SOME = _("It starts by itself as soon as your tenant stops something. Stop what you no longer need.")
@@ -213,7 +214,10 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     """Other codes are the cluster's: why it sent a claim back to the queue."""
     if not knows(code):
         return explain.sentence(code, dict(data))
-    return str(REASONS[code][0]) % _for_people(code, data)
+    amounts = {name: value for name, value in data.items() if name != "out"}
+    return " ".join(
+        [str(REASONS[code][0]) % _for_people(code, amounts), *health.words(data.get("out") or {})]
+    )
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from uuid import UUID
 from .state import Decisions, PoolState, Reason, Room, Run, Waiting, Waits, as_gpus
 from .timeline import FOREVER, Held, NodeLine, known_end
 from .walk import Reserved, Walk
-from .why import shortage
+from .why import shortage, with_out
 
 
 def decide(state: PoolState) -> Decisions:
@@ -94,7 +94,7 @@ class _Why:
             self._free[need] = (
                 min(fitting, key=lambda line: line.free.units)
                 if fitting
-                else shortage([line.free for line in lines], need, self.per_gpu)
+                else with_out(shortage([line.free for line in lines], need, self.per_gpu), self.walk.state)
             )
         return self._free[need]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from .state import BACK_OFF_MOST, PoolState, Reason, Room, Waiting
-from .why import never, too_large
+from .why import never, too_large, with_out
 
 
 def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
@@ -16,7 +16,8 @@ def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
     found = {}
     for claim in state.waiting:
         if claim.need not in too_large_for_all:
-            too_large_for_all[claim.need] = too_large(rooms, claim.need, state.units_per_gpu)
+            found_large = too_large(rooms, claim.need, state.units_per_gpu)
+            too_large_for_all[claim.need] = found_large and with_out(found_large, state)
         reason = _reason(state, claim, too_large_for_all[claim.need])
         if reason is not None:
             found[claim.claim] = reason
@@ -35,6 +36,6 @@ def _reason(state: PoolState, claim: Waiting, too_large_for_all: Reason | None) 
     if not state.is_open:
         return Reason("pool_closed")
     if not state.nodes:
-        return Reason("no_node_ready")
+        return with_out(Reason("no_node_ready"), state)
     reason = never(claim, quota, state.units_per_gpu) or too_large_for_all
     return reason or quota.blocked or quota.blocked_people.get(claim.user)

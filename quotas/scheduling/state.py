@@ -223,6 +223,8 @@ class PoolState:
     is_open: bool = True
     bookings: tuple[Booked, ...] = ()
     grace: timedelta = RECLAIM_GRACE
+    # Nodes and GPUs of the pool that are out of order, counted by why: told beside a lack of room.
+    out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,11 @@ def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
     return Reason("fragmented", {**told, "largest_free_gpus": largest, "nodes": len(free)})
 
 
+def with_out(lacking: Reason, state: PoolState) -> Reason:
+    """Room is lacking, and some of the pool's is out of order."""
+    return Reason(lacking.code, {**lacking.data, "out": dict(state.out)}) if state.out else lacking
+
+
 def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason | None:
     """Why none of these nodes could hold it even then; None when one could."""
     if any(room.holds(need) for room in rooms):

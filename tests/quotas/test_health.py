@@ -66,14 +66,26 @@ def test_what_a_node_has_and_cannot_give_is_broken(
 
 
 def test_it_is_told_in_words() -> None:
-    assert health.words(pool(), Out()) == []
-    out = Out(not_ready=2, cordoned=1, tainted=1, units=12, broken_units=5)
-    assert health.words(pool(units_per_gpu=4), out) == [
+    assert health.told(pool(), Out(tainted=2, units=8)) == {}  # kept for others, and not out of order
+    out = Out(not_ready=2, cordoned=1, units=12, broken_units=5)
+    assert health.words(health.told(pool(units_per_gpu=4), out)) == [
         "2 nodes are not ready.",
         "1 node is closed by an admin.",
-        "1 node is reserved for others.",
         "2 GPUs are broken.",
     ]
+
+
+@pytest.mark.django_db
+def test_who_waits_for_room_hears_what_is_out_of_order(stage: Stage) -> None:
+    stage.change_node("gpu-1", ready=False)
+    stage.change_node("gpu-2", capacity={GPU: 6})
+    stage.running(3)
+    waits = stage.request(2, by=stage.cast.carol)
+    stage.admit()
+    message = queries.queues_of([waits.pk])[waits.pk]["reason"]["message"]
+    assert message == (
+        "1 GPUs are free in this pool, and you ask for 2. 1 node is not ready. 2 GPUs are broken."
+    )
 
 
 @pytest.mark.django_db
