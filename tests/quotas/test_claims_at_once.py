@@ -531,5 +531,5 @@ def test_claims_at_once_for_long(
     ran = at_once(examples=25, steps=20)
     found(
         "claims: any operations in six threads at once",
-        f"{ran['examples']} examples, {ran['operations']} operations: nothing exceeded, ends told once, nobody waits in vain",
+        f"{ran['examples']} examples, {ran['operations']} operations: nothing exceeded, nobody waits in vain",
     )
