@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from quotas.models import Flavor, TenantLimit
+from quotas.models import Booking, Claim, Flavor, TenantLimit
 from tests.accounts.people import browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
@@ -196,6 +196,25 @@ def test_the_live_answer_says_when_it_would_start(cast: Cast) -> None:
     assert bob.post("/launch/answer/", SENT | {"tenant": "second"}).status_code == 404
 
 
+def test_while_a_booking_of_the_tenant_is_on_the_form_and_the_workspace_say_so(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    booking = Booking.objects.create(
+        pool=cast.pool,
+        tenant=cast.demo,
+        created_by=cast.alice.user,
+        title="Lecture",
+        starts_at=timezone.now() - timedelta(hours=1),
+        ends_at=timezone.now() + timedelta(hours=1),
+        places=2,
+        units_each=1,
+    )
+    assert "“Lecture”" in words(browser(cast.bob).post("/launch/answer/", SENT))
+    Claim.objects.filter(holder_id=workspace.pk).update(booking=booking)
+    assert "its GPUs are booked until" in words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/"))
+    Booking.objects.update(places=1)  # and that one is taken
+    assert "Lecture" not in words(browser(cast.bob).post("/launch/answer/", SENT))
+
+
 def test_one_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:
     Flavor.objects.create(
         slug="a100-4", name="Four A100", pool=cast.pool, units=4, cpu_millicores=8000, memory_mib=65_536
@@ -205,7 +224,7 @@ def test_one_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:
     assert "You would wait, as the next in the queue" in words(answer)
     assert "Your tenant holds 1 of the 4 GPUs" in words(answer)
     assert "1 GPU" not in words(answer)  # nobody is ahead
-    assert "One A100" in words(answer) and 'flavor=a100-1&amp;tenant=demo' in answer.content.decode()
+    assert "One A100" in words(answer) and "flavor=a100-1&amp;tenant=demo" in answer.content.decode()
 
 
 def test_what_the_tenant_may_still_use_is_said_before_it_is_hit(cast: Cast) -> None:
