@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from quotas.foretelling import foretell
 from quotas.models import Claim
@@ -79,6 +82,17 @@ def test_tell_me_when_it_starts_can_be_asked_for_while_waiting(cast: Cast, waits
     assert not post(bob, waits, notify="false").notify
     assert "Tell me when it starts" in words(bob.get(f"/workspaces/{waits.pk}/"))
     assert post(bob, waits, notify="true").notify
+
+
+def test_a_run_whose_gpus_are_asked_back_says_until_when_and_why(cast: Cast) -> None:
+    row = make_workspace(cast, cast.bob)
+    at = timezone.now() + timedelta(minutes=9, seconds=30)
+    Claim.objects.filter(holder_id=row.pk).update(reclaim_at=at, reclaim_code="owner_waits")
+    bob = browser(cast.bob)
+    said = words(bob.get(f"/workspaces/{row.pk}/"))
+    assert "It stops in 9 min" in said
+    assert "a tenant that owns them needs them" in said and "waits in front of the queue" in said
+    assert "its GPUs are asked back" in words(bob.get("/"))
 
 
 def test_what_cannot_be_had_is_said_and_nothing_changes(cast: Cast, waits: Workspace) -> None:

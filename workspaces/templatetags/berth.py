@@ -160,6 +160,9 @@ def _left(span: timedelta) -> str:
     return words
 
 
+register.filter("as_time", parse_datetime)
+
+
 @register.filter
 def when(said: Mapping[str, Any]) -> str:
     """When it starts, of an outlook or of a queue as the API tells it."""
