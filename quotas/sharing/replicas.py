@@ -10,6 +10,10 @@ from .by_units import ByUnits
 
 
 class Replicas(ByUnits):
+    def parts(self, pool: Pool) -> list[int]:
+        """Not all of a GPU's replicas: nobody says that those are of one GPU, or that nobody else is on it."""
+        return [units for units in super().parts(pool) if units < pool.units_per_gpu]
+
     def faults(self, pool: Pool) -> dict[str, str]:
         if pool.units_per_gpu > 1:
             return {}
