@@ -67,6 +67,10 @@ class BudgetPage(ConfirmsLowering[Budget]):
         added = () if obj is None else (ADDED,)
         return ((None, {"fields": ("tenant", "user", "gpu_hours", "grace_minutes", *added)}),)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> Any:
+        """What was spent and told is somebody's: another's budget is another one."""
+        return ("tenant", "user") if obj else ()
+
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """With what is spent of this page's budgets: a few queries for all of them."""
         found = super().get_changelist_instance(request)
