@@ -22,7 +22,7 @@ VOID = {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 def pool(way: str = "exclusive", **changes: Any) -> Pool:
-    usual = {
+    usual: dict[str, Any] = {
         "exclusive": {},
         "mig": {"resource_name": "nvidia.com/mig-1g.10gb", "units_per_gpu": 7, "unit_memory_mib": 9728},
         "time-slicing": {"units_per_gpu": 4, "unit_memory_mib": 20 * GIB},

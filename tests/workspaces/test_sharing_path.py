@@ -15,10 +15,10 @@ from clusters.api import Api
 from clusters.inventory import NodeTable, UsageTable, node_values
 from clusters.models import Installation, Node, PodUsage
 from quotas import sharing
-from quotas.models import Claim, Pool, Quota
+from quotas.models import Pool, Quota
 from tests.cast import Cast
 from tests.devcluster.cluster import running
-from tests.workspaces.test_path import api_of_admin, drive, in_phase
+from tests.workspaces.test_path import api_of_admin, claim_of, drive, in_phase
 from workspaces import lifecycle
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import Workspace
@@ -156,7 +156,7 @@ def test_a_launch_ends_in_a_running_pod_on_a_node_that_shares_its_gpus_so(
             name: int(value) for name, value in limits.items()
         }
     assert not [entry for entry in container["env"] if entry["name"] == "NVIDIA_VISIBLE_DEVICES"]
-    assert Claim.objects.get(pk=workspace.run).units == units
+    assert claim_of(workspace).units == units
     assert gpus(workspace) == round(units / pool.units_per_gpu, 4)
     assert gpu_memory_mib(workspace) == memory_mib
 
@@ -177,7 +177,7 @@ def test_shares_of_one_gpu_fill_it_and_who_no_longer_fits_waits_though_there_is_
     assert len(given) == 2  # one on each card: 40 percent are free twice
     assert house.started(pool, "beside", gpus=Fraction(2, 5)).phase == "ready"
     waits = drive(house.launched(pool, "waits", gpus=Fraction(1, 2)), in_phase("waiting"))
-    assert Claim.objects.get(pk=waits.run).reason_code
+    assert claim_of(waits).reason_code
     for workspace in (first, second):
         lifecycle.stop(house.cast.alice, workspace)
         drive(workspace, in_phase("stopped"))
