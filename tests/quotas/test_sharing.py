@@ -22,15 +22,15 @@ VOID = {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 def pool(way: str = "exclusive", **changes: Any) -> Pool:
-    usual: dict[str, Any] = {
+    usual: dict[str, dict[str, Any]] = {
         "exclusive": {},
         "mig": {"resource_name": "nvidia.com/mig-1g.10gb", "units_per_gpu": 7, "unit_memory_mib": 9728},
         "time-slicing": {"units_per_gpu": 4, "unit_memory_mib": 20 * GIB},
         "mps": {"units_per_gpu": 10, "unit_memory_mib": 8 * GIB},
         "hami": {"units_per_gpu": 100},
         "gpu-manager": {"units_per_gpu": 100, "resource_name": "tencent.com/vcuda-core"},
-    }[way]
-    return Pool(**({"sharing": way, "gpu_memory_mib": 80 * GIB} | usual | changes))
+    }
+    return Pool(**({"sharing": way, "gpu_memory_mib": 80 * GIB} | usual[way] | changes))
 
 
 def portion(of: Pool, gpus: str | None = None, memory_mib: int | None = None) -> Portion:
