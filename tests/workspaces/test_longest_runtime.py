@@ -14,8 +14,9 @@ from clusters.models import Node
 from quotas import admission
 from quotas.models import Booking, Claim, TenantLimit
 from quotas.sharing import Portion
-from tests.cast import GIB
+from tests.cast import GIB, Cast
 from tests.quotas.stage import GPU
+from tests.workspaces.made import make_workspace
 from tests.workspaces.play import Play
 from workspaces import changes, lifecycle, lifetime
 from workspaces.changes import Change, Lifetime
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
 
 
-def longest(play: Play, minutes: int | None) -> None:
-    TenantLimit.objects.update_or_create(tenant=play.cast.demo, defaults={"longest_runtime_minutes": minutes})
+def longest(cast: Cast, minutes: int) -> None:
+    TenantLimit.objects.update_or_create(tenant=cast.demo, defaults={"longest_runtime_minutes": minutes})
 
 
 def launched(play: Play, minutes: int | None, name: str = "other") -> Workspace:
@@ -44,14 +45,21 @@ def ready(play: Play, minutes: int | None) -> Workspace:
     return play.until_phase("ready")
 
 
-def full_pool(play: Play) -> None:
-    """Nothing is left but what the workspace has."""
-    Node.objects.exclude(name=play.row.node).delete()
+def runs_for(cast: Cast, minutes: int) -> Workspace:
+    """Ready since now, to end in so many minutes."""
+    stops_at = timezone.now() + minutes * MINUTE
+    row = make_workspace(cast, cast.alice, max_runtime_minutes=minutes, stops_at=stops_at)
+    Claim.objects.filter(holder_id=row.pk).update(ends_at=stops_at, max_runtime_minutes=minutes)
+    return row
+
+
+def full_pool(cast: Cast, node: str) -> None:
+    """Nothing is left but what the workspace has there."""
+    Node.objects.exclude(name=node).delete()
     Node.objects.update(allocatable={"cpu": 64_000, "memory": 512 * GIB, "pods": 110, GPU: 1})
 
 
-def somebody_waits(play: Play) -> Claim:
-    cast = play.cast
+def somebody_waits(cast: Cast) -> Claim:
     claim = admission.request(
         tenant=cast.second,
         user=cast.carol.user,
@@ -73,13 +81,13 @@ def somebody_waits(play: Play) -> Claim:
 def test_it_is_what_a_launch_gets_that_asks_for_none_and_the_most_that_may_be_asked(
     play: Play, asked: int | None, given: int
 ) -> None:
-    longest(play, 120)
+    longest(play.cast, 120)
     assert launched(play, asked).max_runtime_minutes == given
     assert Claim.objects.latest("created_at").max_runtime_minutes == given
 
 
 def test_more_is_refused_at_its_field_with_what_is_allowed(play: Play) -> None:
-    longest(play, 120)
+    longest(play.cast, 120)
     with pytest.raises(Invalid, match="What runs in Demo runs for 2 hours at most") as refused:
         launched(play, 121)
     assert list(refused.value.fields) == ["max_runtime_minutes"]
@@ -88,7 +96,7 @@ def test_more_is_refused_at_its_field_with_what_is_allowed(play: Play) -> None:
 
 
 def test_a_clone_and_the_next_start_take_what_is_allowed_by_then_and_say_so(play: Play) -> None:
-    longest(play, 120)
+    longest(play.cast, 120)
     assert clone(play.cast.alice, play.row).max_runtime_minutes == 120
     lifecycle.stop(play.cast.alice, play.row)
     lifecycle.start(play.cast.alice, play.row)
@@ -98,7 +106,7 @@ def test_a_clone_and_the_next_start_take_what_is_allowed_by_then_and_say_so(play
 
 def test_lowered_while_it_runs_it_ends_by_its_own_clock_and_its_restart_by_the_new_one(play: Play) -> None:
     before = ready(play, 600)
-    longest(play, 60)
+    longest(play.cast, 60)
     assert play.look().stops_at == before.stops_at
     lifecycle.restart(play.cast.alice, play.row)
     after = play.until(lambda row: row.phase == "ready" and row.run != before.run)
@@ -136,47 +144,47 @@ def test_one_that_was_let_in_because_it_ends_in_time_stops_by_then_ready_or_not(
     row = play.until_phase("starting")
     assert (play.claim().must_end_at, row.stops_at) == (soon, soon)
     row = play.until_phase("ready")
-    assert (row.ready_at and row.stops_at == row.ready_at + 60 * MINUTE) or row.stops_at < soon
+    assert row.stops_at is not None and row.stops_at < soon
 
 
 # --- Extend
 
 
-def test_it_is_extended_up_to_the_longest_runtime_from_its_begin(play: Play) -> None:
-    longest(play, 120)
-    row = ready(play, 60)
-    lifetime.extend(play.cast.alice, row, 60)
+def test_it_is_extended_up_to_the_longest_runtime_from_its_begin(cast: Cast) -> None:
+    longest(cast, 120)
+    row = runs_for(cast, 60)
+    lifetime.extend(cast.alice, row, 60)
     with pytest.raises(Conflict, match="No run of its tenant goes on for longer") as refused:
-        lifetime.extend(play.cast.alice, row, 1)
+        lifetime.extend(cast.alice, row, 2)
     assert refused.value.code == "longest_runtime"
 
 
-def test_nobody_goes_on_into_what_is_kept_for_who_waits(play: Play) -> None:
-    row = ready(play, 60)
-    full_pool(play)
-    waiting = somebody_waits(play)
+def test_nobody_goes_on_into_what_is_kept_for_who_waits(cast: Cast) -> None:
+    row = runs_for(cast, 60)
+    full_pool(cast, row.node)
+    waiting = somebody_waits(cast)
     with pytest.raises(
         Conflict, match=r"It may run until .* at most. From then on its GPUs are kept"
     ) as refused:
-        lifetime.extend(play.cast.alice, row, 10)
+        lifetime.extend(cast.alice, row, 10)
     assert refused.value.code == "kept_for_others"
     with pytest.raises(Conflict, match="kept for others"):
-        changes.change(play.cast.alice, row, Change(lifetime=Lifetime(minutes=None)))
+        changes.change(cast.alice, row, Change(lifetime=Lifetime(minutes=None)))
     admission.release(waiting.pk, "withdrawn")
-    assert lifetime.extend(play.cast.alice, row, 10)
+    assert lifetime.extend(cast.alice, row, 10)
 
 
-def test_nobody_goes_on_into_a_booking(play: Play) -> None:
-    row = ready(play, 60)
-    full_pool(play)
+def test_nobody_goes_on_into_a_booking(cast: Cast) -> None:
+    row = runs_for(cast, 60)
+    full_pool(cast, row.node)
     soon = timezone.now() + 90 * MINUTE
     Booking.objects.create(
-        pool=play.cast.pool, tenant=play.cast.second, created_by=play.cast.carol.user, title="class",
+        pool=cast.pool, tenant=cast.second, created_by=cast.carol.user, title="class",
         starts_at=soon, ends_at=soon + 60 * MINUTE, places=1, units_each=1,
     )  # fmt: skip
-    lifetime.extend(play.cast.alice, row, 20)
+    lifetime.extend(cast.alice, row, 20)
     with pytest.raises(Conflict, match="kept for others"):
-        lifetime.extend(play.cast.alice, row, 20)
+        lifetime.extend(cast.alice, row, 20)
 
 
 @pytest.mark.parametrize(
@@ -188,26 +196,26 @@ def test_nobody_goes_on_into_a_booking(play: Play) -> None:
     ],
 )
 def test_nobody_goes_on_beyond_what_was_said_of_its_end(
-    play: Play, promise: dict[str, Any], code: str
+    cast: Cast, promise: dict[str, Any], code: str
 ) -> None:
-    row = ready(play, 60)
+    row = runs_for(cast, 60)
     said = {
         name: timezone.now() + value * MINUTE if isinstance(value, int) else value
         for name, value in promise.items()
     }
-    Claim.objects.filter(pk=row.run).update(**said)
+    Claim.objects.filter(holder_id=row.pk).update(**said)
     with pytest.raises(Conflict, match="It may run until") as refused:
-        lifetime.extend(play.cast.alice, row, 10)
+        lifetime.extend(cast.alice, row, 10)
     assert refused.value.code == code
 
 
 def test_a_restart_is_no_way_around_who_waits(play: Play) -> None:
     before = ready(play, 60)
-    full_pool(play)
-    somebody_waits(play)
+    full_pool(play.cast, before.node)
+    somebody_waits(play.cast)
     ends_at = timezone.now() + 7 * MINUTE  # most of its time is over
     Workspace.objects.update(stops_at=ends_at)
-    Claim.objects.filter(pk=before.run).update(ends_at=ends_at)
+    Claim.objects.filter(holder_id=before.pk).update(ends_at=ends_at)
     lifecycle.restart(play.cast.alice, play.row)
     after = play.until(lambda row: row.phase == "ready" and row.run != before.run)
     assert after.stops_at == ends_at
