@@ -1,8 +1,10 @@
 """Benchmarks: `make bench` runs each module named bench_*.py and prints its figures as a table.
 
-A module has a docstring of one line, which is the table's title, and `measure()`, which yields its figures.
+A module has a docstring of one line, which is the table's title, and `measure()`, which yields its figures; or
+`tables()`, which yields whole tables, for what is compared.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -11,3 +13,9 @@ class Figure:
     what: str
     value: float
     unit: str
+
+
+@dataclass(frozen=True)
+class Table:
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]

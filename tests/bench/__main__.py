@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.bench import Figure
+from tests.bench import Figure, Table
 
 
 def names(wanted: Iterable[str]) -> list[str]:
@@ -22,11 +22,23 @@ def show(title: str, figures: Iterable[Figure]) -> None:
     print(flush=True)
 
 
+def show_tables(title: str, tables: Iterable[Table]) -> None:
+    print(f"### {title}\n", flush=True)
+    for table in tables:
+        for line in (table.head, ["---"] * len(table.head), *table.rows):
+            print(f"| {' | '.join(line)} |")
+        print(flush=True)
+
+
 def main() -> None:
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
     for name in names(sys.argv[1:]):
         module = importlib.import_module(f"tests.bench.bench_{name}")
-        show(str(module.__doc__).strip(), module.measure())
+        title = str(module.__doc__).strip()
+        if hasattr(module, "tables"):
+            show_tables(title, module.tables())
+        else:
+            show(title, module.measure())
 
 
 if __name__ == "__main__":

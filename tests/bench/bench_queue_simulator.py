@@ -1,0 +1,25 @@
+"""The queue over weeks: two made traces of 10,000 runs on 200 GPUs, beside plain FIFO and FIFO with fixed quotas"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.bench import Table
+from tests.bench.simulator.deadline import deadline
+from tests.bench.simulator.everyday import everyday
+from tests.bench.simulator.figures import replay
+from tests.bench.simulator.policies import POLICIES
+from tests.bench.simulator.tables import by_tenant, compared, told
+
+SEED = 1
+
+
+def tables() -> Iterator[Table]:
+    for make in (everyday, deadline):
+        trace = make(SEED)
+        replayed = {
+            name: replay(trace, policy, foretells=name == "Berth") for name, policy in POLICIES.items()
+        }
+        yield compared(trace, replayed)
+        yield by_tenant(trace, replayed)
+        yield told(trace, replayed["Berth"])

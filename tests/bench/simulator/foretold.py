@@ -1,0 +1,83 @@
+"""What those who wait are told when they begin to wait, and what came of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from quotas.scheduling import PoolState, Run
+from quotas.scheduling.forecast import AS_PLAYED, Confidence, Range, confidence, enough_plays, forecast
+from quotas.scheduling.lengths import Lengths, Past
+
+# As in `quotas/foretelling.py`, which needs a database.
+REMEMBERED = 1000
+# Of those who wait so many are told, one of three: forecasts take most of the time.
+ONE_OF = 3
+
+
+@dataclass(frozen=True)
+class Told:
+    """One range that was told, and when it started. Without a range nobody could say."""
+
+    at: datetime
+    range: Range | None
+    sure: Confidence
+    started_at: datetime
+
+    @property
+    def is_inside(self) -> bool:
+        latest = self.range and self.range.latest
+        return bool(self.range and latest and self.range.earliest <= self.started_at <= latest)
+
+
+class Teller:
+    """Does what `quotas/foretelling.py` does with rows."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.stretch = AS_PLAYED
+        self._ended: deque[Past] = deque(maxlen=REMEMBERED)
+        self._known: set[UUID] = set()
+        self._first: dict[UUID, tuple[datetime, Range | None]] = {}
+
+    def tell(self, look: Callable[[], PoolState], asked_minutes: Callable[[UUID], int | None]) -> None:
+        """Whoever begins to wait: what is told first is what counts."""
+        state = look()
+        new = [claim.claim for claim in state.waiting if claim.claim not in self._known]
+        self._known.update(new)
+        chosen = [claim for claim in new if claim.int % ONE_OF == 0]
+        if not chosen:
+            return
+        found = forecast(state, self._lengths(state, asked_minutes), self.stretch, enough_plays(state))
+        for claim in chosen:
+            self._first[claim] = state.now, found.get(claim)
+
+    def started(self, claim: UUID, now: datetime) -> None:
+        if claim not in self._first:
+            return
+        at, range_ = self._first.pop(claim)
+        self.told.append(Told(at, range_, confidence(range_, at), now))
+        if range_ is not None:
+            self.stretch = self.stretch.learn(range_, now)
+
+    def ended(self, run: Run, seconds: float, asked_minutes: int | None) -> None:
+        self._ended.append(_past(run, seconds, asked_minutes, has_ended=True))
+
+    def _lengths(self, state: PoolState, asked_minutes: Callable[[UUID], int | None]) -> Lengths:
+        going = [
+            _past(
+                run, (state.now - run.admitted_at).total_seconds(), asked_minutes(run.claim), has_ended=False
+            )
+            for node in state.nodes
+            for run in node.runs
+        ]
+        return Lengths([*self._ended, *going])
+
+
+def _past(run: Run, seconds: float, asked_minutes: int | None, *, has_ended: bool) -> Past:
+    asked: Any = asked_minutes * 60 if asked_minutes else None
+    return Past(run.tenant, run.user, seconds, asked, has_ended)
