@@ -71,7 +71,8 @@ class Places:
         ranked, line = found
         if ranked[0] and start <= self.lent.grace_ends:
             wanted = Wanted(need, lasts, start, spares=booking.tenant)
-            line = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS) or line
+            got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
+            line = got.node if got else line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
         self.nodes.hold(line, held)
         self._places[booking.tenant].append(Place(booking, line, held))

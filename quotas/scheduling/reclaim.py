@@ -14,7 +14,7 @@ from itertools import combinations
 from uuid import UUID
 
 from .state import PoolState, Reclaim, Room, Run
-from .timeline import NodeLine, Nodes, Rank
+from .timeline import NodeLine, Nodes, Rank, Spot
 
 OWNER_WAITS, BOOKING_BEGINS = "owner_waits", "booking_begins"
 # Up to so many runs of a node, every choice of them is tried.
@@ -83,8 +83,8 @@ class Lent:
         """Who was asked, and may stay after all."""
         return tuple(sorted(self._asked - self._kept))
 
-    def get_back(self, wanted: Wanted, beneficiary: UUID, code: str) -> NodeLine | None:
-        """Ask whom it takes: the node that it then fits on; None: nobody's end would do."""
+    def get_back(self, wanted: Wanted, beneficiary: UUID, code: str) -> Spot | None:
+        """Ask whom it takes: on which node it then fits, and from when on; None: nobody's end would do."""
         found = self._asked_before(wanted, beneficiary) or self._fewest(wanted)
         if found is None:
             return None
@@ -95,7 +95,8 @@ class Lent:
             self._kept.add(loan.run.claim)
             if loan.run.reclaim_for != beneficiary:
                 self.reclaims.append(Reclaim(loan.run.claim, beneficiary, code))
-        return line
+        come_back = max((loan.returns_at for loan in chosen), default=wanted.by)
+        return Spot(line, line.earliest(wanted.need, wanted.lasts, max(wanted.by, come_back)))
 
     def has_turn(self, beneficiary: UUID) -> None:
         """From now on, what was asked back for it is there for all."""

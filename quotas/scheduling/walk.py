@@ -20,7 +20,7 @@ from .reclaim import OWNER_WAITS, Lent, Wanted
 from .shares import Shares, asked_by
 from .standing import backs_off, standing_by
 from .state import Admitted, PoolState, Reason, Run, Waiting
-from .timeline import FOREVER, EndsOf, Held, NodeLine, Nodes, after, known_end
+from .timeline import FOREVER, EndsOf, Held, NodeLine, Nodes, Spot, after, known_end
 from .why import limit_full
 
 
@@ -70,18 +70,16 @@ class Walk:
             return
         spot = self.nodes.first_fit(claim.need, claim.lasts)
         assert spot is not None  # or it would stand by
-        line, start = spot.node, spot.start
-        asked = self._ask_back(claim) if start > self.lent.grace_ends else None
-        if asked is not None:
-            line, start = asked, asked.earliest(claim.need, claim.lasts)
-        if start == self.now:
-            self._start(claim, line)
-        else:
-            self.reserved[claim.claim] = Reserved(line, start, is_reclaimed=asked is not None)
-            self.keep(claim, line, start)
+        if spot.start == self.now:
+            self._start(claim, spot.node)
+            return
+        got = self._ask_back(claim) if spot.start > self.lent.grace_ends else None
+        spot = got or spot
+        self.reserved[claim.claim] = Reserved(spot.node, spot.start, is_reclaimed=got is not None)
+        self.keep(claim, spot.node, spot.start)
 
-    def _ask_back(self, claim: Waiting) -> NodeLine | None:
-        """The node on which it fits within the grace, once those who borrow give back what it takes."""
+    def _ask_back(self, claim: Waiting) -> Spot | None:
+        """Where it fits within the grace, once those who borrow have given back what it takes."""
         if claim.claim not in self.own or not claim.need.units:
             return None
         wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)

@@ -67,8 +67,10 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         closed |= full
         if full:
             continue
-        taken += sooner(state, decisions, claim.claim)
-        moments = {now, *(t for *_, on, off in taken for t in (on, off) if now < t < END)}
+        asked = [*sooner(state, decisions, claim.claim)]
+        taken += asked
+        back = max([now, *(end for _, _, end, _ in asked)])
+        moments = {back, *(t for *_, on, off in taken for t in (on, off) if back < t < END)}
         name, start = first(need, claim.lasts, moments, END - SOON)
         found[claim.claim] = start
         until = after(start, claim.lasts)
