@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Min
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -21,8 +22,9 @@ from quotas.admin.shared import gpus_meter
 from quotas.map_queries import why_of_others
 from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
-from quotas.queries import names_of
+from quotas.queries import names_of, place_in_queue
 from quotas.usage import held_in_pools
+from quotas.when import told_in_words
 from workspaces.models import Phase, Workspace
 
 MOST_NAMED = 5
@@ -45,10 +47,15 @@ class Wait:
     name: str
     why: str
     since: datetime
+    place: int
+    when: str
 
 
 def overview() -> dict[str, Any]:
-    items = [*unreachable(), *lost(), *over_quota(), *drifted(), *failed(), *mail(), *unexplained()]
+    items = [
+        *unreachable(), *lost(), *over_quota(), *never(), *asked_back(), *drifted(), *failed(), *mail(),
+        *unexplained(),
+    ]  # fmt: skip
     return {
         "items": sorted(items, key=lambda item: item.level != "bad"),
         "waits": longest_waits(),
@@ -102,6 +109,47 @@ def over_quota() -> list[Item]:
             reverse("admin:quotas_quota_change", args=[quota.pk]),
         )
         for quota, used in overuse.all_quotas()
+    ]
+
+
+def never() -> list[Item]:
+    """Who waits for what cannot be: only an admin, or whoever waits, can change that."""
+    count = Claim.objects.filter(state=Claim.State.WAITING, reason_code__in=reasons.NEVER).count()
+    if not count:
+        return []
+    text = ngettext(
+        "%(count)d request waits and can never start as things are.",
+        "%(count)d requests wait and can never start as things are.",
+        count,
+    )
+    return [
+        Item(
+            "warn",
+            text % {"count": count},
+            _("They ask for more than their tenant, or any node, can give. Raise the share, or tell them."),
+            reverse("admin:quotas_claim_changelist") + "?queue=never",
+        )
+    ]
+
+
+def asked_back() -> list[Item]:
+    rows = Claim.objects.filter(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+    first, count = rows.aggregate(first=Min("reclaim_at"), count=Count("pk")).values()
+    if not count:
+        return []
+    text = ngettext(
+        "%(count)d run on borrowed GPUs is asked for them, and stops at %(time)s.",
+        "%(count)d runs on borrowed GPUs are asked for them; the first stops at %(time)s.",
+        count,
+    )
+    at = date_format(timezone.localtime(first), "TIME_FORMAT")
+    return [
+        Item(
+            "warn",
+            text % {"count": count, "time": at},
+            _("Their people have been told. Nothing is to do."),
+            reverse("admin:quotas_claim_changelist") + "?queue=asked_back",
+        )
     ]
 
 
@@ -171,14 +219,16 @@ def unexplained() -> list[Item]:
 
 def longest_waits() -> list[Wait]:
     waiting = Claim.objects.filter(state=Claim.State.WAITING).select_related("user", "tenant", "pool")
-    claims = list(waiting.order_by("created_at")[:MOST_NAMED])
-    names = names_of(claims)
+    claims = list(waiting.annotate(ahead=place_in_queue()).order_by("created_at")[:MOST_NAMED])
+    names, now = names_of(claims), timezone.now()
     return [
         Wait(
             claim,
             names.get(claim.holder_id, claim.get_holder_kind_display()),
             why(claim),
             claim.created_at,
+            claim.ahead + 1,
+            told_in_words(claim, now),
         )
         for claim in claims
     ]

@@ -28,9 +28,9 @@ from quotas.gpu_map import Held, Kind, NodeRow, node_row
 from quotas.health import broken_units, trouble_of
 from quotas.models import Claim, Pool
 from quotas.nodes import offered_units
-from quotas.queries import names_of
+from quotas.queries import names_of, place_in_queue
 from quotas.selection import members
-from quotas.when import in_words, range_of, when
+from quotas.when import told_in_words
 
 QUEUE_SHOWN = 20
 DIGITS = re.compile(r"(\d+)")
@@ -152,7 +152,7 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
     order = (F("position").asc(nulls_last=True), F("priority").desc(), F("place").asc())
     rows = (
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
-        .annotate(rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
+        .annotate(ahead=place_in_queue(), rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
         .filter(Q(rank__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
         .select_related("user", "tenant")
         .order_by("rank")
@@ -179,7 +179,7 @@ def why_of_others(code: str) -> str:
 def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     knows = viewer.knows(claim)
     is_mine = knows and claim.user_id == viewer.actor.user.pk
-    ahead = claim.rank - 1  # type: ignore[attr-defined]
+    ahead = claim.ahead  # type: ignore[attr-defined]
     own = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)
     return InQueue(
         position=ahead + 1,
@@ -190,14 +190,8 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
         who=viewer.who(claim) if knows else "",
         what=names.get(claim.holder_id, ""),
         holder=claim.holder_id if knows else None,
-        when=_when(claim) if knows else "",
+        when=told_in_words(claim, timezone.now()) if knows else "",
     )
-
-
-def _when(claim: Claim) -> str:
-    now = timezone.now()
-    said = when(range_of(claim), now)
-    return in_words(said["estimated_from"], said["estimated_to"], said["confidence"], now)
 
 
 def _admitted(clusters: set[UUID]) -> Iterable[Claim]:

@@ -202,6 +202,10 @@ REASONS = {
 
 # These speak of the pool, and not to whoever waits.
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
+# It cannot start before an admin, or whoever waits, changes something.
+NEVER = frozenset(
+    code for code in REASONS if code == "no_quota" or code.startswith(("above_", "no_node_has_"))
+)
 # Which of their data is a moment.
 AT_A_TIME = {"waits_for_reclaim": "at", "booked": "from"}
 

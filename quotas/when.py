@@ -43,6 +43,12 @@ def when(told: Range | None, now: datetime) -> When:
     )
 
 
+def told_in_words(claim: Claim, now: datetime) -> str:
+    """When a claim that waits starts, as last foretold."""
+    said = when(range_of(claim), now)
+    return in_words(said["estimated_from"], said["estimated_to"], said["confidence"], now)
+
+
 def in_words(earliest: datetime | None, latest: datetime | None, confidence: str, now: datetime) -> str:
     """As “Between 14:10 and 15:00, probably.”, in the reader's zone and language; "" where nothing can be said."""
     if earliest is None:

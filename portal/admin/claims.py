@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,8 +21,9 @@ from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from quotas import admission, reasons
 from quotas.models import Claim
-from quotas.queries import names_of
+from quotas.queries import names_of, place_in_queue
 from quotas.scheduling import as_gpus
+from quotas.when import told_in_words
 
 
 def may_be_confirmed(claim: Claim) -> bool:
@@ -76,6 +79,21 @@ class ConfirmEnd(Previewed[Claim]):
         }
 
 
+class QueueFilter(admin.SimpleListFilter):
+    title = gettext_lazy("queue")
+    parameter_name = "queue"
+
+    def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
+        return [("never", _("can never start as it is")), ("asked_back", _("its GPUs are asked back"))]
+
+    def queryset(self, request: HttpRequest, rows: Any) -> Any:
+        chosen = {
+            "never": Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER),
+            "asked_back": Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False),
+        }
+        return rows.filter(chosen.get(self.value() or "", Q()))
+
+
 class LostFilter(admin.SimpleListFilter):
     title = gettext_lazy("end")
     parameter_name = "lost"
@@ -94,17 +112,36 @@ class ClaimPage(ReadOnlyPage[Claim]):
     purpose = gettext_lazy(
         "What each workspace asked of a pool: what waits and why, what runs and where, and what ran before."
     )
-    list_display = ("what", "whose", "pool", "gpus", "state", "node", "why", "created_at")
-    list_filter = ("state", LostFilter, "pool", "tenant")
+    list_display = (
+        "what",
+        "whose",
+        "pool",
+        "gpus",
+        "state",
+        "queue_place",
+        "node",
+        "why",
+        "until",
+        "created_at",
+    )
+    list_filter = ("state", QueueFilter, LostFilter, "pool", "tenant")
     list_select_related = ("tenant", "user", "pool")
     search_fields = ("=id", "=holder_id", "node", "user__username", "tenant__slug")
     date_hierarchy = "created_at"
     ordering = ("-created_at",)
     actions = (ConfirmEnd(),)
     fields = (
-        "what", "tenant", "user", "pool", "gpus", "cpu_millicores", "memory_mib", "state", "why", "node", "priority",
-        "attempt", "created_at", "admitted_at", "released_at", "end_unproven_since",
+        "what", "tenant", "user", "pool", "gpus", "cpu_millicores", "memory_mib", "state", "queue_place", "why",
+        "until", "node", "priority", "attempt", "created_at", "admitted_at", "released_at", "end_unproven_since",
     )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(ahead=place_in_queue())
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Those who wait stand as they are to start."""
+        only_waiting = request.GET.get("state__exact") == Claim.State.WAITING
+        return ("pool__slug", "ahead", "place") if only_waiting else super().get_ordering(request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         found = super().get_changelist_instance(request)
@@ -132,6 +169,10 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def gpus(self, claim: Claim) -> int | float:
         return as_gpus(claim.units, claim.pool.units_per_gpu)
 
+    @admin.display(description=gettext_lazy("place"), ordering="ahead")
+    def queue_place(self, claim: Any) -> int | str:
+        return claim.ahead + 1 if claim.state == Claim.State.WAITING else ""
+
     @admin.display(description=gettext_lazy("why"))
     def why(self, claim: Claim) -> str | SafeString:
         if may_be_confirmed(claim):
@@ -140,4 +181,18 @@ class ClaimPage(ReadOnlyPage[Claim]):
             )
         if claim.state == Claim.State.WAITING:
             return reasons.sentence(claim.reason_code, claim.reason_data)
+        if claim.state == Claim.State.ADMITTED and claim.reclaim_at:
+            return reasons.sentence(claim.reclaim_code, {})
         return ""
+
+    @admin.display(description=gettext_lazy("starts, or ends"))
+    def until(self, claim: Claim) -> str:
+        """As far as it is known."""
+        if claim.state == Claim.State.WAITING:
+            return told_in_words(claim, timezone.now())
+        if claim.state == Claim.State.RELEASED:
+            return ""
+        if claim.reclaim_at:
+            at = date_format(timezone.localtime(claim.reclaim_at), "DATETIME_FORMAT")
+            return _("asked back, and stops on %(time)s") % {"time": at}
+        return date_format(timezone.localtime(claim.ends_at), "DATETIME_FORMAT") if claim.ends_at else ""

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.previews import Effect, Previewed
-from quotas import opening
+from quotas import health, opening
 from quotas.admin.pool_form import NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
@@ -289,7 +289,15 @@ class PoolPage(ConfirmsLowering[Pool]):
 
     @admin.display(description=gettext_lazy("nodes ready"))
     def nodes_seen(self, pool: Any) -> str:
-        return _("%(ready)d of %(all)d") % {"ready": len(pool.seen.healthy), "all": len(pool.seen.whole)}
+        """How many, and what of the others is out of order."""
+        said = _("%(ready)d of %(all)d") % {"ready": len(pool.seen.healthy), "all": len(pool.seen.whole)}
+        why = health.words(health.told(pool, pool.seen.out))
+        if tainted := pool.seen.out.tainted:
+            why.append(
+                ngettext("%(n)d node is kept for others.", "%(n)d nodes are kept for others.", tainted)
+                % {"n": tainted}
+            )
+        return " ".join([said, *why])
 
     @admin.display(description=gettext_lazy("waits"))
     def waiting(self, pool: Any) -> int:

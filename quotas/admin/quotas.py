@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
+from django.template.defaultfilters import floatformat
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
-from quotas.admin.shared import ConfirmsLowering, gpus_meter
+from quotas.admin.shared import ConfirmsLowering, share_meter
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.overuse import cores, gib
+from quotas.queries import storage_of
+from quotas.scheduling import as_gpus
 
 ADMITTED = Q(state=Claim.State.ADMITTED)
 
 
-def held(amount: Any, **where: Any) -> Coalesce:
-    """Of the admitted claims of a row's tenant."""
-    claims = Claim.objects.filter(ADMITTED, tenant=OuterRef("tenant"), **where)
+def held(amount: Any, which: Q = ADMITTED, **where: Any) -> Coalesce:
+    """Of the claims of a row's tenant: those that are admitted, or others."""
+    claims = Claim.objects.filter(which, tenant=OuterRef("tenant"), **where)
     return Coalesce(Subquery(claims.order_by().values("tenant").annotate(held=amount).values("held")), 0)
 
 
@@ -31,7 +37,7 @@ class QuotaInline(admin.TabularInline[Quota, Any]):
     model = Quota
     formset = LabelledInlineRows
     extra = 0
-    fields = ("tenant", "pool", "nominal_gpus", "borrowing_limit_gpus")
+    fields = ("tenant", "pool", "nominal_gpus", "borrowing_limit_gpus", "weight")
     autocomplete_fields = ("tenant", "pool")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
@@ -50,8 +56,8 @@ class QuotaPage(ConfirmsLowering[Quota]):
     purpose = gettext_lazy(
         "How many GPUs of each pool a tenant may use at once. More lets those start who wait; less stops nothing."
     )
-    list_display = ("name", "in_use", "nominal_gpus", "borrowing_limit_gpus")
-    list_editable = ("nominal_gpus", "borrowing_limit_gpus")
+    list_display = ("name", "in_use", "nominal_gpus", "borrowing_limit_gpus", "weight", "waits")
+    list_editable = ("nominal_gpus", "borrowing_limit_gpus", "weight")
     list_filter = ("pool", "tenant")
     list_select_related = ("tenant", "pool")
     search_fields = ("tenant__slug", "tenant__name", "pool__slug", "pool__name")
@@ -59,7 +65,11 @@ class QuotaPage(ConfirmsLowering[Quota]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
         rows: QuerySet[Quota] = super().get_queryset(request)
-        return rows.annotate(used_units=held(Sum("units"), pool=OuterRef("pool")))
+        waiting = Q(state=Claim.State.WAITING)
+        return rows.annotate(
+            used_units=held(Sum("units"), pool=OuterRef("pool")),
+            asked_units=held(Sum("units"), waiting, pool=OuterRef("pool")),
+        )
 
     @admin.display(description=gettext_lazy("quota"), ordering="tenant__slug")
     def name(self, quota: Quota) -> str:
@@ -69,7 +79,18 @@ class QuotaPage(ConfirmsLowering[Quota]):
     def in_use(self, quota: Any) -> SafeString | str:
         if not quota.pool.has_gpus:
             return _("no GPUs here")
-        return gpus_meter(quota.pool, quota.used_units, quota.nominal_gpus * quota.pool.units_per_gpu)
+        return share_meter(quota, quota.used_units)
+
+    @admin.display(description=gettext_lazy("GPUs asked for, waiting"), ordering="asked_units")
+    def waits(self, quota: Any) -> SafeString | str:
+        if not quota.asked_units:
+            return "–"
+        which = {"state__exact": Claim.State.WAITING, "pool__id__exact": quota.pool_id,
+                 "tenant__id__exact": quota.tenant_id}  # fmt: skip
+        gpus = floatformat(as_gpus(quota.asked_units, quota.pool.units_per_gpu), "-2")
+        return format_html(
+            '<a href="{}?{}">{}</a>', reverse("admin:quotas_claim_changelist"), urlencode(which), gpus
+        )
 
 
 @admin.register(TenantLimit)
@@ -78,9 +99,13 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
         "What a tenant may use over all pools together. Empty: no limit. Less than is in use stops nothing."
     )
     list_display = (
-        "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_workspaces", "workspaces",
+        "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_storage", "storage_mib",
+        "used_workspaces", "workspaces", "longest_runtime_minutes", "person_gpus", "person_workspaces",
     )  # fmt: skip
-    list_editable = ("cpu_millicores", "memory_mib", "workspaces")
+    list_editable = (
+        "cpu_millicores", "memory_mib", "storage_mib", "workspaces", "longest_runtime_minutes", "person_gpus",
+        "person_workspaces",
+    )  # fmt: skip
     list_select_related = ("tenant",)
     search_fields = ("tenant__slug", "tenant__name")
     autocomplete_fields = ("tenant",)
@@ -93,6 +118,13 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
             held_workspaces=held(Count("pk"), holder_kind=Claim.Holder.WORKSPACE),
         )
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found = super().get_changelist_instance(request)
+        storage = storage_of({limit.tenant_id for limit in found.result_list})
+        for limit in found.result_list:
+            limit.held_storage = storage.get(limit.tenant_id, 0)
+        return found
+
     @admin.display(description=gettext_lazy("CPU in use"), ordering="held_cpu")
     def used_cpu(self, limit: Any) -> SafeString:
         used, most = cores(limit.held_cpu) or 0, cores(limit.cpu_millicores)
@@ -101,12 +133,20 @@ class TenantLimitPage(ConfirmsLowering[TenantLimit]):
 
     @admin.display(description=gettext_lazy("memory in use"), ordering="held_memory")
     def used_memory(self, limit: Any) -> SafeString:
-        used, most = gib(limit.held_memory) or 0, gib(limit.memory_mib)
-        words = _("%(used)s of %(limit)s GiB") if most is not None else _("%(used)s GiB")
-        return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})
+        return gib_meter(limit.held_memory, limit.memory_mib)
+
+    @admin.display(description=gettext_lazy("storage in use"))
+    def used_storage(self, limit: Any) -> SafeString:
+        return gib_meter(limit.held_storage, limit.storage_mib)
 
     @admin.display(description=gettext_lazy("workspaces now"), ordering="held_workspaces")
     def used_workspaces(self, limit: Any) -> SafeString:
         used, most = limit.held_workspaces, limit.workspaces
         words = _("%(used)s of %(limit)s") % {"used": used, "limit": most} if most is not None else str(used)
         return meter(used, most, words)
+
+
+def gib_meter(used_mib: int, most_mib: int | None) -> SafeString:
+    used, most = gib(used_mib) or 0, gib(most_mib)
+    words = _("%(used)s of %(limit)s GiB") if most is not None else _("%(used)s GiB")
+    return meter(used, most, words % {"used": f"{used:g}", "limit": f"{most or 0:g}"})

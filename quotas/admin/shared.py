@@ -115,6 +115,20 @@ def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:
     return meter(units, most, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
 
 
+def share_meter(quota: Quota, units: int) -> SafeString:
+    """What a tenant has of its own, what it borrows, and how much it may have with that."""
+    pool, per_gpu = quota.pool, quota.pool.units_per_gpu
+    own, limit = quota.nominal_gpus * per_gpu, (quota.nominal_gpus + quota.borrowing_limit_gpus) * per_gpu
+    if own == limit:
+        return gpus_meter(pool, units, limit)
+    said = {"used": units, "own": own, "borrowed": max(0, units - own)}
+    gpus = {name: floatformat(as_gpus(amount, per_gpu), "-2") for name, amount in said.items()}
+    words = (
+        _("%(used)s, %(borrowed)s of them borrowed") if said["borrowed"] else _("%(used)s of its own %(own)s")
+    )
+    return meter(units, limit, words % gpus, own=own)
+
+
 def is_lowered(changes: dict[str, Any]) -> bool:
     """One of the shares became less; none at all is more than any number."""
     before, after = changes.get("before", {}), changes.get("after", {})

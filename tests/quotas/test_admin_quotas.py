@@ -57,6 +57,7 @@ def change_in_list(client: Client, gpus: int) -> Any:
         wanted = gpus if quota == of_demo() else quota.nominal_gpus
         fields[f"form-{number}-id"] = quota.pk
         fields |= {f"form-{number}-nominal_gpus": wanted, f"form-{number}-borrowing_limit_gpus": 0}
+        fields[f"form-{number}-weight"] = quota.weight
     return client.post(QUOTAS, fields)
 
 
