@@ -1,0 +1,27 @@
+"""The backstop in a tenant's namespace: never less than what the queue lets it have."""
+
+from __future__ import annotations
+
+import pytest
+
+from quotas.ceilings import ceilings
+from quotas.models import Quota
+from tests.quotas.stage import GPU, Stage
+
+pytestmark = pytest.mark.django_db
+
+
+def gpus(stage: Stage) -> int:
+    return ceilings(stage.cast.demo, stage.cast.cluster)[f"requests.{GPU}"]
+
+
+def test_own_and_borrowed_of_all_pools_with_the_same_resource_are_summed(stage: Stage) -> None:
+    Quota.objects.filter(tenant=stage.cast.demo).update(nominal_gpus=3, borrowing_limit_gpus=2)
+    stage.quota(4, pool=stage.another_pool("shares-the-name"))
+    assert gpus(stage) == 3 + 2 + 4
+
+
+def test_lowered_below_use_it_leaves_room_for_what_runs_to_restart(stage: Stage) -> None:
+    stage.running(3)
+    stage.quota(1)
+    assert gpus(stage) == 3
