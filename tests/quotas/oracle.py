@@ -55,9 +55,8 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         taken += [(at, asks(claim, at, names), now, until) for at in (admitted.node, *own(claim, left))]
     for booking, need, start, until in booked(state, decisions):
         taken += sooner(state, decisions, booking)
-        smallest_first = sorted(names, key=lambda name: most[name][0])
-        there = [name for name in smallest_first if not broken(name, need, start, until)]
-        taken.append((there[0] if there else first(need, None, [], start)[0], need, start, until))
+        there = [(most[name][0], name) for name in names if not broken(name, need, start, until)]
+        taken.append((min(there)[1] if there else first(need, None, [], start)[0], need, start, until))
     for claim in (claims[waits.claim] for waits in decisions.waits):
         if stands_by(state, claim, most):
             continue
@@ -67,8 +66,7 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         closed |= full
         if full:
             continue
-        asked = [*sooner(state, decisions, claim.claim)]
-        taken += asked
+        taken += (asked := [*sooner(state, decisions, claim.claim)])
         back = max([now, *(end for _, _, end, _ in asked)])
         moments = {back, *(t for *_, on, off in taken for t in (on, off) if back < t < END)}
         name, start = first(need, claim.lasts, moments, END - SOON)
@@ -77,8 +75,7 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         if (
             start == END
         ):  # kept from the first moment at which it might do, should what has no known end be gone
-            luck = (t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t)))
-            start = next(luck, now)
+            start = next((t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t))), now)
         taken += [(at, asks(claim, at, names), start, until) for at in (name, *mine)]
     return found
 
