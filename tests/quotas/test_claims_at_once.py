@@ -9,7 +9,6 @@ has, an oracle says by brute force.
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -27,12 +26,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
-from accounts.models import AuditEntry, Tenant
+from accounts.models import Tenant
 from clusters.models import Cluster, Node, PodUsage
-from quotas import admission, opening, passes, reclaim, signals
-from quotas.models import Booking, Claim, LedgerEntry, Pool, Quota, TenantLimit
+from quotas import admission, opening, passes, reclaim
+from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.tasks import admission_pass
 from tests.crew import Crew, crew, play_examples
+from tests.quotas.around_claims import (
+    Told,
+    backend,
+    clear,
+    in_order,
+    kill_one_but,
+    nothing_was_admitted_while_closed,
+    take_task,
+)
+from tests.quotas.claim_operations import MOST, OPERATIONS, REQUEST, Operation
 from tests.quotas.holding import Most, allowed_now, at_every_admission_since, could_start, held_now
 from tests.quotas.stage import GPU, Stage
 
@@ -41,65 +50,10 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 HOLDERS = UUID("00000000-0000-4000-8000-000000000000")
 
 MINUTE = timedelta(minutes=1)
-# One that is in a transaction, whoever it is.
-KILL = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND xact_start IS NOT NULL AND NOT pid = ANY(%s) LIMIT 1
-"""
 
 
 class KilledError(Exception):
     """The process that did it died."""
-
-
-Operation = tuple[str, dict[str, Any]]
-
-
-def of(name: str, /, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Operation]:
-    return st.tuples(st.just(name), st.fixed_dictionaries(arguments))
-
-
-WHICH = st.integers(0, 3)
-POOLS = st.integers(0, 2)
-NODES = st.integers(0, 2)
-ONE_OF_TWO = st.integers(0, 1)
-TENANT = st.integers(1, 2)
-MOST = st.sampled_from([None, 2, 3, 5])
-USUALLY = st.sampled_from([True, True, True, False])
-REQUEST = of(
-    "request",
-    who=st.integers(0, 2),
-    pool=POOLS,
-    gpus=st.sampled_from([1, 1, 1, 2, 3]),
-    priority=ONE_OF_TWO,
-    minutes=st.sampled_from([None, None, 30, 240]),
-    holder=st.integers(0, 11),
-)
-RELEASE = of("release", which=WHICH)
-WORK = of("work")
-OPEN_OR_CLOSE = of("open_or_close", pool=POOLS, is_open=USUALLY)
-OPERATIONS = st.one_of(
-    *[REQUEST] * 5,
-    *[WORK] * 3,
-    *[RELEASE] * 3,
-    of("renew", which=WHICH),
-    of("send_back", which=WHICH),
-    of("doubt", which=WHICH),
-    of("confirm_end", which=WHICH),
-    of("change_quota", who=TENANT, pool=POOLS, gpus=st.integers(0, 6), borrows=st.integers(0, 4)),
-    of("change_limit", who=TENANT, cores=MOST, workspaces=MOST, person_gpus=MOST),
-    of("book", who=TENANT, pool=POOLS, begins=st.sampled_from([-5, 5, 60]), units=st.integers(1, 3)),
-    of("cancel", which=WHICH),
-    *[of("reclaims_are_due")] * 2,
-    *[of("goes_down", which=WHICH)] * 3,
-    *[of("process_dies")] * 2,
-    *[OPEN_OR_CLOSE] * 2,
-    of("node_changes", node=NODES, ready=USUALLY, gpus=st.sampled_from([4, 4, 4, 2, 0])),
-    of("pod_is_seen", which=WHICH),
-    of("pods_are_gone"),
-    of("time_goes_by"),
-    of("worker_dies"),
-)
 
 
 MAY_COME_LATE = ("renew", "send_back", "goes_down")
@@ -209,11 +163,9 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         """In the middle of a transaction, wherever that is."""
         others = [self.own_backend, backend()]
         for _look in range(40):
-            with connection.cursor() as cursor:
-                cursor.execute(KILL, [others])
-                if cursor.fetchone():
-                    self.pass_was_lost = True
-                    return
+            if kill_one_but(others):
+                self.pass_was_lost = True
+                return
 
     def worker_dies(self) -> None:
         """With a task that it had taken."""
@@ -409,87 +361,6 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             self.work()
         assert not (left := could_start()), f"waits and could start: {left}"
         self.told_as_it_is()
-
-
-class Told:
-    """What the room above heard."""
-
-    def __init__(self) -> None:
-        self.admitted: Counter[UUID] = Counter()
-        self.released: Counter[UUID] = Counter()
-        self.to_stop: set[UUID] = set()
-        self._lock = threading.Lock()
-        signals.claim_admitted.connect(self.hear_admitted)
-        signals.claim_released.connect(self.hear_released)
-        signals.claim_to_stop.connect(self.hear_to_stop)
-
-    def stop(self) -> None:
-        signals.claim_admitted.disconnect(self.hear_admitted)
-        signals.claim_released.disconnect(self.hear_released)
-        signals.claim_to_stop.disconnect(self.hear_to_stop)
-
-    def hear_admitted(self, claim: Claim, **_: Any) -> None:
-        transaction.on_commit(lambda: self.count(self.admitted, claim.pk))
-
-    def hear_released(self, claim: Claim, **_: Any) -> None:
-        transaction.on_commit(lambda: self.count(self.released, claim.pk))
-
-    def count(self, heard: Counter[UUID], claim_id: UUID) -> None:
-        with self._lock:
-            heard[claim_id] += 1
-
-    def hear_to_stop(self, claim: Claim, **_: Any) -> None:
-        assert claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
-        with self._lock:
-            self.to_stop.add(claim.pk)
-
-
-def clear() -> None:
-    """As it was before the first example."""
-    for model in (LedgerEntry, Claim, Booking, PodUsage, OrmQ, AuditEntry):
-        model.objects.all().delete()
-    Pool.objects.update(is_open=True, pass_queued_at=None)
-    TenantLimit.objects.update(cpu_millicores=None, workspaces=None, person_gpus=None)
-    for node in Node.objects.all():
-        node.ready, node.allocatable = True, node.allocatable | {GPU: 4}
-        node.save()
-    for pool in Pool.objects.all():
-        pool.quotas.update(nominal_gpus=3, borrowing_limit_gpus=4)
-
-
-def backend() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
-
-
-def in_order(claims: Any) -> list[Claim]:
-    """Those that are live first: they are chosen most."""
-    return sorted(claims, key=lambda claim: (claim.state == "released", claim.place, claim.created_at))
-
-
-def take_task() -> str | None:
-    """The pool of the oldest pass in the queue, as a worker takes it."""
-    with transaction.atomic():
-        row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
-        if row is None:
-            return None
-        pool: str = row.task["args"][0]
-        row.delete()
-        return pool
-
-
-def nothing_was_admitted_while_closed(renewed: set[UUID]) -> None:
-    """By the trail, whose lines are written under the lock that passes take."""
-    trail = list(AuditEntry.objects.filter(action__in=["pool.open", "pool.close"]).order_by("at"))
-    admitted = Claim.objects.exclude(pk__in=renewed).exclude(admitted_at=None)
-    for pk, pool, admitted_at in admitted.values_list("pk", "pool_id", "admitted_at"):
-        so_far = [
-            line.action
-            for line in trail
-            if line.target_id == str(pool) and line.at < (admitted_at or line.at)
-        ]
-        assert so_far[-1:] != ["pool.close"], f"{pk} was admitted to a pool that was out of use"
 
 
 @pytest.fixture

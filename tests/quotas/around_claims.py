@@ -1,0 +1,112 @@
+"""Around claims at once: who listens, what lies in the queue of tasks, which process dies, and a fresh beginning."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from accounts.models import AuditEntry
+from clusters.models import Node, PodUsage
+from quotas import signals
+from quotas.models import Booking, Claim, LedgerEntry, Pool, TenantLimit
+from tests.quotas.stage import GPU
+
+# One that is in a transaction, whoever it is.
+KILL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND xact_start IS NOT NULL AND NOT pid = ANY(%s) LIMIT 1
+"""
+
+
+class Told:
+    """What the room above heard."""
+
+    def __init__(self) -> None:
+        self.admitted: Counter[UUID] = Counter()
+        self.released: Counter[UUID] = Counter()
+        self.to_stop: set[UUID] = set()
+        self._lock = threading.Lock()
+        signals.claim_admitted.connect(self.hear_admitted)
+        signals.claim_released.connect(self.hear_released)
+        signals.claim_to_stop.connect(self.hear_to_stop)
+
+    def stop(self) -> None:
+        signals.claim_admitted.disconnect(self.hear_admitted)
+        signals.claim_released.disconnect(self.hear_released)
+        signals.claim_to_stop.disconnect(self.hear_to_stop)
+
+    def hear_admitted(self, claim: Claim, **_: Any) -> None:
+        transaction.on_commit(lambda: self.count(self.admitted, claim.pk))
+
+    def hear_released(self, claim: Claim, **_: Any) -> None:
+        transaction.on_commit(lambda: self.count(self.released, claim.pk))
+
+    def count(self, heard: Counter[UUID], claim_id: UUID) -> None:
+        with self._lock:
+            heard[claim_id] += 1
+
+    def hear_to_stop(self, claim: Claim, **_: Any) -> None:
+        assert claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
+        with self._lock:
+            self.to_stop.add(claim.pk)
+
+
+def clear() -> None:
+    """As it was before the first example."""
+    for model in (LedgerEntry, Claim, Booking, PodUsage, OrmQ, AuditEntry):
+        model.objects.all().delete()
+    Pool.objects.update(is_open=True, pass_queued_at=None)
+    TenantLimit.objects.update(cpu_millicores=None, workspaces=None, person_gpus=None)
+    for node in Node.objects.all():
+        node.ready, node.allocatable = True, node.allocatable | {GPU: 4}
+        node.save()
+    for pool in Pool.objects.all():
+        pool.quotas.update(nominal_gpus=3, borrowing_limit_gpus=4)
+
+
+def backend() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def in_order(claims: Any) -> list[Claim]:
+    """Those that are live first: they are chosen most."""
+    return sorted(claims, key=lambda claim: (claim.state == "released", claim.place, claim.created_at))
+
+
+def take_task() -> str | None:
+    """The pool of the oldest pass in the queue, as a worker takes it."""
+    with transaction.atomic():
+        row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
+        if row is None:
+            return None
+        pool: str = row.task["args"][0]
+        row.delete()
+        return pool
+
+
+def nothing_was_admitted_while_closed(renewed: set[UUID]) -> None:
+    """By the trail, whose lines are written under the lock that passes take."""
+    trail = list(AuditEntry.objects.filter(action__in=["pool.open", "pool.close"]).order_by("at"))
+    admitted = Claim.objects.exclude(pk__in=renewed).exclude(admitted_at=None)
+    for pk, pool, admitted_at in admitted.values_list("pk", "pool_id", "admitted_at"):
+        so_far = [
+            line.action
+            for line in trail
+            if line.target_id == str(pool) and line.at < (admitted_at or line.at)
+        ]
+        assert so_far[-1:] != ["pool.close"], f"{pk} was admitted to a pool that was out of use"
+
+
+def kill_one_but(backends: list[int]) -> bool:
+    """A process that is in the middle of a transaction dies. False: there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(KILL, [backends])
+        return cursor.fetchone() is not None
