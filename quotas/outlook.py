@@ -17,6 +17,7 @@ from quotas.models import Claim, Pool
 from quotas.nodes import nodes_of
 from quotas.scheduling import RECLAIM_GRACE, Decisions, NodeState, PoolState, Waiting, Waits, as_gpus, decide
 from quotas.scheduling.forecast import FEWEST_PLAYS, forecast
+from quotas.scheduling.why import never
 from quotas.sharing import Portion
 from quotas.when import When, when
 
@@ -76,7 +77,8 @@ class Looks:
     def nodes_of(self, pools: Iterable[Pool]) -> None:
         """Read those of all these at once."""
         unknown = {pool.id: pool for pool in pools if pool.id not in self._nodes}
-        self._nodes |= {pk: nodes.healthy for pk, nodes in nodes_of(unknown.values()).items()}
+        if unknown:
+            self._nodes |= {pk: nodes.healthy for pk, nodes in nodes_of(unknown.values()).items()}
 
     def starts_now(self, asked: Asked) -> bool:
         pool, claim = asked.pool, asked.claim()
@@ -92,12 +94,13 @@ class Looks:
     def outlook(self, asked: Asked, *, with_times: bool = False) -> Outlook:
         """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
         pool, claim = asked.pool, asked.claim()
-        try:
-            refuse_what_never_fits(claim)
-        except Refusal as refusal:
-            reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
-            return _outlook(admissible=False, reasons=[reason])
         state = self._state(pool, claim)
+        if not _may_fit(pool, state, state.waiting[-1]):
+            try:
+                refuse_what_never_fits(claim)
+            except Refusal as refusal:
+                reason = {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}
+                return _outlook(admissible=False, reasons=[reason])
         decisions = decide(state)
         waits = next((waits for waits in decisions.waits if waits.claim == claim.id), None)
         if waits is None:
@@ -118,8 +121,8 @@ class Looks:
             waiting = Claim.objects.filter(pool=pool, state=State.WAITING)
             others = waiting.exclude(pk=self._without) if self._without else waiting
             self._states[key] = pool_state.read(pool, [*others, claim])
+            self._nodes[pool.id] = self._states[key].nodes
         state = self._states[key]
-        self._nodes[pool.id] = state.nodes
         return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
 
 
@@ -141,6 +144,16 @@ def _outlook(**known: Any) -> Outlook:
         confidence="unknown",
     )
     return nothing | known  # type: ignore[return-value]
+
+
+def _may_fit(pool: Pool, state: PoolState, claim: Waiting) -> bool:
+    """By what was read already: only where this says no, it is asked in full."""
+    return (
+        pool.is_open
+        and pool.has_gpus == bool(claim.need.units)
+        and never(claim, state.tenants[claim.tenant], state.units_per_gpu) is None
+        and any(node.without_ours.holds(claim.need) for node in state.nodes)
+    )
 
 
 def _borrows(state: PoolState, claim: Waiting) -> bool:
