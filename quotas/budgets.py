@@ -215,7 +215,7 @@ def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
 
 def month_row(budget: Budget, month: date) -> BudgetMonth:
     """What became of a budget in a month, locked."""
-    BudgetMonth.objects.get_or_create(budget=budget, month=month)
+    BudgetMonth.objects.bulk_create([BudgetMonth(budget=budget, month=month)], ignore_conflicts=True)
     return locked(BudgetMonth.objects.filter(budget=budget, month=month)).get()
 
 
