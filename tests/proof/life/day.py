@@ -18,6 +18,7 @@ from random import Random
 
 from tests.e2e.stack import PASSWORD, Client, Stack, until
 from tests.kube import Kube
+from tests.proof import invariants
 from tests.proof.life.faults import Faults
 from tests.proof.life.observer import Observer
 from tests.proof.life.office import Admin
@@ -51,12 +52,32 @@ MAKE_PEOPLE = """
 import json
 from accounts import tokens
 from accounts.models import Membership, Tenant, User
+from quotas.models import Budget, TenantLimit
 for name, tenant, role in {people!r}:
     user = User.objects.create_user(name, name + "@berth.example", "not-used-{{}}".format(name))
     Membership.objects.create(user=user, tenant=Tenant.objects.get(slug=tenant), role=role)
+for tenant in Tenant.objects.all():
+    TenantLimit.objects.get_or_create(tenant=tenant)
+    Budget.objects.create(tenant=tenant, gpu_hours=1000, grace_minutes=0)
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """
+# Who waits and could start at this moment: by the rules of the queue, and by brute force.
+COULD_START = """
+import json
+from quotas import pool_state
+from quotas.models import Claim, Pool
+from quotas.scheduling import decide
+from tests.quotas.oracle import could_have_started
+found = []
+for pool in Pool.objects.all():
+    state = pool_state.read(pool, Claim.objects.filter(pool=pool, state="waiting"))
+    decisions = decide(state)
+    found += [f"{pool.slug}: {one.claim} is let in now" for one in decisions.admitted]
+    found += [f"{pool.slug}: {claim} could have started" for claim in could_have_started(state, decisions)]
+print(json.dumps(found))
+"""
+GRACE_SECONDS = 6
 PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, ADMIN_PAUSES_SECONDS = 0.5, 3.0, 4.0
 CALM_SECONDS = 300  # for each thing that is waited for: seconds on a quick machine
 MOVING = ("starting", "stopping", "deleting")
@@ -86,6 +107,7 @@ def world_in(folder: Path) -> Iterator[World]:
         folder / "state",
         BERTH_DEVCLUSTER_PODS="played",
         BERTH_DEVCLUSTER_NODES=str(nodes),
+        BERTH_RECLAIM_GRACE_MINUTES=str(GRACE_SECONDS / 60),
         BERTH_READS_PER_MINUTE="0",
         BERTH_WRITES_PER_MINUTE="0",
         BERTH_LAUNCHES_PER_MINUTE="0",
@@ -154,6 +176,8 @@ class Day:
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
         self.admin.open_all()
         until_none("all is at rest", self.moving)
+        until_none("nobody waits who could start", self.could_start)
+        until_none("all is at rest", self.moving)
 
     def moving(self) -> list[str]:
         return [
@@ -161,7 +185,15 @@ class Day:
             for row in self.world.rows.workspaces().values()
             if row.deleted_at is None
             and (row.dirty_since or row.ending or (row.phase in MOVING and not row.troubles))
+        ] + [
+            f"{claim.holder}: asked back by {claim.reclaim_at}"
+            for claim in self.world.rows.claims()
+            if claim.state == "admitted" and claim.reclaim_at is not None
         ]
+
+    def could_start(self) -> list[str]:
+        found: list[str] = json.loads(self.world.stack.manage("shell", "-c", COULD_START).splitlines()[-1])
+        return found
 
     def end_everything(self) -> None:
         """What is still there is stopped, every other one deleted."""
@@ -181,6 +213,15 @@ class Day:
             if row.deleted_at is None
             and (row.dirty_since or row.ending or row.phase not in ("stopped", "failed"))
         ]
+
+    def lasting_faults(self) -> list[str]:
+        """By the invariants, and not gone in a while: a watch that lists anew late marks many who are at rest."""
+        deadline = time.monotonic() + CALM_SECONDS
+        while wrong := invariants.check(self.world.stack):
+            if time.monotonic() > deadline:
+                return wrong
+            time.sleep(0.5)
+        return []
 
     def behind(self) -> list[str]:
         """Who stayed and has not heard the last line yet."""
@@ -203,6 +244,7 @@ class Day:
             lived=self.world.observer.lived,
             heard=self.sockets.heard,
             shares=self.admin.shares,
+            bookings=rows.bookings(),
             pool_units=POOL_UNITS,
             node_units=NODE_UNITS,
             left=self.world.observer.left(),

@@ -1,4 +1,4 @@
-"""What the admin does on the admin's own pages, as a browser sends them: shares of tenants, pools in and out of use."""
+"""What the admin does on the admin's own pages, as a browser sends them: shares, limits, budgets, pools out of use."""
 
 from __future__ import annotations
 
@@ -7,16 +7,37 @@ import http.cookiejar
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from math import inf
 from random import Random
 
-from tests.proof.life.records import Quota, Share
+from tests.proof.life.records import (
+    GPUS_OF_ONE,
+    MINUTES,
+    WORKSPACES,
+    WORKSPACES_OF_ONE,
+    Quota,
+    Share,
+    own_units_of,
+    units_of,
+)
 
 Fields = list[tuple[str, str]]
 TOKEN = "csrfmiddlewaretoken"
+SHARE_OF = {
+    "workspaces": WORKSPACES,
+    "person_workspaces": WORKSPACES_OF_ONE,
+    "person_gpus": GPUS_OF_ONE,
+    "longest_runtime_minutes": MINUTES,
+}
+LIMITS: tuple[tuple[str, int | None], ...] = (
+    ("workspaces", 4), ("workspaces", None), ("person_workspaces", 2), ("person_gpus", 2), ("person_gpus", 1),
+    ("longest_runtime_minutes", 1), ("longest_runtime_minutes", 60),
+)  # fmt: skip
 
 
 class _Hidden(HTMLParser):
@@ -44,43 +65,96 @@ class Admin:
     def __post_init__(self) -> None:
         now = datetime.now(UTC)
         for quota in self.quotas:
-            self._note(quota, quota.nominal_gpus, now, now)
+            own = quota.nominal_gpus * quota.units_per_gpu
+            borrowed = quota.borrowing_limit_gpus * quota.units_per_gpu
+            self._note(quota, quota_shares(quota.pool, own, borrowed), now, now)
+            self._note(quota, limit_shares({}), now, now)
 
     def live(self, until: float, pause_seconds: float) -> None:
+        kinds = {self._close_or_open: 4, self._set_quota: 6, self._set_limit: 2, self._set_budget: 2}
         office: Office | None = None
         while time.monotonic() < until:
             try:
                 office = office or Office(self.address, "admin", self.password)
-                self._do_something(office)
+                [kind] = self.dice.choices(list(kinds), list(kinds.values()))
+                kind(office, self.dice.choice(self.quotas))
             except (OSError, http.client.HTTPException):
                 office = None  # signed in anew when Berth answers again
             time.sleep(self.dice.expovariate(1 / pause_seconds))
 
     def open_all(self) -> None:
+        """Pools into use, and hours for everybody: nothing stops any more for want of them."""
         office = Office(self.address, "admin", self.password)
         for pool in {quota.pool_id for quota in self.quotas}:
             office.set_open(pool, is_open=True)
+        for budget in {quota.budget_id for quota in self.quotas}:
+            office.change(f"quotas/budget/{budget}", gpu_hours="1000", grace_minutes="0")
 
-    def _do_something(self, office: Office) -> None:
-        quota = self.dice.choice(self.quotas)
-        if self.dice.random() < 0.4:
-            is_open = self.dice.random() < 0.6
-            self.told.append(f"pool {quota.pool} {'into' if is_open else 'out of'} use")
-            office.set_open(quota.pool_id, is_open=is_open)
-            return
-        gpus, sent = self.dice.randint(1, 6), datetime.now(UTC)
-        self.told.append(f"{quota.tenant} may use {gpus} GPUs of {quota.pool}")
-        is_done = False
-        try:
-            is_done = office.set_share(quota.id, quota.tenant_id, quota.pool_id, gpus)
-        finally:  # without an answer it may be so all the same
-            self._note(quota, gpus, sent, datetime.now(UTC) if is_done else None)
+    def _close_or_open(self, office: Office, quota: Quota) -> None:
+        is_open = self.dice.random() < 0.6
+        self.told.append(f"pool {quota.pool} {'into' if is_open else 'out of'} use")
+        office.set_open(quota.pool_id, is_open=is_open)
 
-    def _note(self, quota: Quota, gpus: int, sent: datetime, answered: datetime | None) -> None:
-        units = gpus * quota.units_per_gpu
-        self.shares.append(
-            Share(tenant=quota.tenant, pool=quota.pool, units=units, sent=sent, answered=answered)
+    def _set_quota(self, office: Office, quota: Quota) -> None:
+        own, borrowed, weight = self.dice.randint(1, 5), self.dice.randint(0, 4), self.dice.randint(1, 3)
+        self.told.append(
+            f"{quota.tenant} has {own} GPUs of {quota.pool}, may borrow {borrowed}, weighs {weight}"
         )
+        shares = quota_shares(quota.pool, own * quota.units_per_gpu, borrowed * quota.units_per_gpu)
+        with self._noting(quota, shares) as done:
+            done.append(
+                office.change(
+                    f"quotas/quota/{quota.id}",
+                    tenant=quota.tenant_id,
+                    pool=quota.pool_id,
+                    nominal_gpus=str(own),
+                    borrowing_limit_gpus=str(borrowed),
+                    weight=str(weight),
+                )
+            )
+
+    def _set_limit(self, office: Office, quota: Quota) -> None:
+        """One of them; the others are none."""
+        name, most = self.dice.choice(LIMITS)
+        self.told.append(f"{quota.tenant} may have {name} {most}")
+        with self._noting(quota, limit_shares({name: most})) as done:
+            done.append(
+                office.change(
+                    f"quotas/tenantlimit/{quota.limit_id}", tenant=quota.tenant_id, **{name: str(most or "")}
+                )
+            )
+
+    def _set_budget(self, office: Office, quota: Quota) -> None:
+        """So few GPU-hours that a day spends them, or enough for all."""
+        hours = self.dice.choice(["0.01", "0.05", "1000"])
+        self.told.append(f"{quota.tenant} has {hours} GPU-hours")
+        office.change(f"quotas/budget/{quota.budget_id}", gpu_hours=hours, grace_minutes="0")
+
+    @contextmanager
+    def _noting(self, quota: Quota, shares: Mapping[str, float]) -> Iterator[list[bool]]:
+        """Without an answer it may be so all the same."""
+        sent, done = datetime.now(UTC), list[bool]()
+        try:
+            yield done
+        finally:
+            self._note(quota, shares, sent, datetime.now(UTC) if any(done) else None)
+
+    def _note(
+        self, quota: Quota, shares: Mapping[str, float], sent: datetime, answered: datetime | None
+    ) -> None:
+        self.shares += [
+            Share(tenant=quota.tenant, of=of, most=most, sent=sent, answered=answered)
+            for of, most in shares.items()
+        ]
+
+
+def quota_shares(pool: str, own: int, borrowed: int) -> dict[str, float]:
+    return {units_of(pool): own + borrowed, own_units_of(pool): own}
+
+
+def limit_shares(limit: Mapping[str, int | None]) -> dict[str, float]:
+    """What all limits are where only these are set."""
+    return {of: limit.get(name) or inf for name, of in SHARE_OF.items()}
 
 
 class Office:
@@ -96,18 +170,14 @@ class Office:
         # Signing in gave it a new token.
         self._token = [pair for pair in hidden(page) if pair[0] == TOKEN][:1]
 
-    def set_share(self, quota: str, tenant: str, pool: str, gpus: int) -> bool:
-        """On the quota's own page; what lowering it does is confirmed. False: meanwhile it would do something else."""
-        path = f"/admin/quotas/quota/{quota}/change/"
-        fields = [
-            ("tenant", tenant),
-            ("pool", pool),
-            ("nominal_gpus", str(gpus)),
-            ("borrowing_limit_gpus", "0"),
-        ]
-        page = self._post(path, fields)
+    def change(self, what: str, **fields: str) -> bool:
+        """On a row's own page; what lowering it does is confirmed. False: meanwhile it would do something else."""
+        path = f"/admin/{what}/change/"
+        kept = [pair for pair in hidden(self._get(path)) if pair[0] != TOKEN and pair[0] not in fields]
+        page = self._post(path, [*kept, *fields.items()])
         if "lowering_seen" in page:
             page = self._post(path, [pair for pair in hidden(page) if pair[0] != TOKEN])
+        assert "errornote" not in page, page
         return "lowering_seen" not in page
 
     def set_open(self, pool: str, *, is_open: bool) -> None:

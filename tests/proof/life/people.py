@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
 from typing import Any
@@ -57,6 +57,7 @@ class Person:
     asked: list[Asked] = field(default_factory=list)
     mine: list[str] = field(default_factory=list)
     ssh_keys: list[str] = field(default_factory=list)
+    booked: list[str] = field(default_factory=list)
 
     # --- asking
 
@@ -208,6 +209,27 @@ class Person:
         if self.ssh_keys:
             self.ask("remove key", "DELETE", f"ssh-keys/{self.ssh_keys.pop(0)}/")
 
+    def book(self) -> None:
+        """From now, or in a moment: it begins within the day."""
+        begin = datetime.now(UTC) + timedelta(seconds=self.dice.uniform(0, 30))
+        body = {
+            "tenant": self.tenant,
+            "pool": "a100",
+            "title": "a class",
+            "from": begin.isoformat(),
+            "to": (begin + timedelta(minutes=20)).isoformat(),
+            "places": self.dice.randint(1, 2),
+            "gpus_each": self.dice.randint(1, 2),
+        }
+        made = self.ask("book", "POST", "bookings/", body)
+        if made.is_accepted:
+            self.booked.append(made.answer["id"])
+
+    def cancel_booking(self) -> None:
+        if self.booked:
+            booking = self.booked.pop(0)
+            self.ask("cancel booking", "DELETE", f"bookings/{booking}/", meant={"booking": booking})
+
     def look(self) -> None:
         path = self.dice.choice(
             [
@@ -216,6 +238,9 @@ class Person:
                 "workspaces/?phase=ready",
                 "pools/",
                 "quotas/",
+                "bookings/",
+                "budgets/",
+                "usage/",
                 "me/",
                 "flavors/",
             ]
@@ -259,7 +284,8 @@ class Person:
         """What they do, and how often."""
         if not self.may_launch:
             return {self.look: 6, self.add_key: 1, self.be_hostile: 2, self.launch_refused: 1}
-        return {
+        bookings = {self.book: 4, self.cancel_booking: 3} if self.manages_others else {}
+        return bookings | {
             self.launch: 14, self.act("start"): 8, self.act("stop"): 8, self.act("restart"): 8, self.delete: 8,
             self.extend: 4, self.rename: 3, self.resize: 4, self.change_lifetime: 3, self.clone: 3,
             self.add_key: 2, self.remove_key: 1, self.look: 8, self.listen_for_a_while: 3,

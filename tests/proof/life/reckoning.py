@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from tests.proof.life.records import Asked, Audited, Claim, Event, Heard, Lived, PodLife, Records, Share
+from tests.proof.life.over_time import begun, by_run, held, peaks
+from tests.proof.life.records import Asked, Audited, Booking, Claim, Event, Heard, Lived, PodLife, Records
+from tests.proof.life.sharing import hurried, not_borrowed, over_share
 
 # The cluster writes whole seconds.
 SECOND = timedelta(seconds=1)
-# A pass over the queue that began before a share became another decides by what it was.
-LONGEST_PASS = timedelta(seconds=10)
 # From a claim's release to the line of the story that tells it: one transaction.
 LONGEST_TRANSACTION = timedelta(seconds=30)
 KEPT = "PersistentVolumeClaim"
@@ -29,6 +29,10 @@ def reckon(found: Records) -> list[str]:
         *given_twice(found.claims, found.pool_units),
         *placed_twice(found.pods, found.node_units),
         *over_share(found.claims, found.shares),
+        *hurried(found.claims, found.events),
+        *not_borrowed(found),
+        *overbooked(found.bookings, found.pool_units),
+        *beside_bookings(found.claims, found.bookings),
         *gaps(found),
         *misheard(found.heard, found.events),
         *unaccounted(found.claims),
@@ -70,6 +74,11 @@ def missing_effect(request: Asked, found: Records) -> str:
             return "" if audited(request, found.audit, named) else "no trail of it"
         case "extend" if request.status == 202:
             return "" if in_story(request, found, "extended") else "its story does not tell it"
+        case "book":
+            return "" if made in {booking.id for booking in found.bookings} else "there is no such booking"
+        case "cancel booking":
+            is_kept = any(b.id == request.body["booking"] and b.cancelled_at is None for b in found.bookings)
+            return "it is kept" if is_kept else ""
         case "change" if "name" in request.body:
             return "" if was_named(request, found) else "it never had that name"
         case "delete":
@@ -215,54 +224,34 @@ def placed_twice(pods: Iterable[PodLife], node_units: Mapping[str, int]) -> Iter
                 break
 
 
-def over_share(claims: Iterable[Claim], shares: Sequence[Share]) -> Iterator[str]:
-    """Who was let in fitted into their tenant's share as it was at that moment. A restart goes on with what it has."""
-    shared = {(share.tenant, share.pool) for share in shares}
-    for tenant, pool in shared:
-        of_both = [claim for claim in held(claims) if (claim.tenant, claim.pool) == (tenant, pool)]
-        given = sorted((s for s in shares if (s.tenant, s.pool) == (tenant, pool)), key=lambda s: s.sent)
-        goes_on = continued(of_both)
-        for claim in of_both:
-            if claim.id in goes_on:
-                continue
-            at = begun(claim)
-            used = sum(
-                c.units for c in of_both if begun(c) <= at and (c.released_at is None or c.released_at > at)
-            )
-            if claim.units and used > (most := most_at(at, given)):
-                yield f"double: claim {claim.id} made {used} units of {pool} for {tenant}, which had {most}"
+# --- bookings
 
 
-def continued(claims: Iterable[Claim]) -> set[str]:
-    """Those that took the units of a restarted run over."""
-    in_order = sorted(claims, key=lambda claim: (claim.holder, begun(claim)))
-    return {
-        later.id
-        for claim, later in pairwise(in_order)
-        if (claim.holder, claim.reason) == (later.holder, "renewed")
-    }
+def overbooked(bookings: Sequence[Booking], pool_units: Mapping[str, int]) -> Iterator[str]:
+    """Whoever books gets what is free beside the bookings that there are."""
+    for booking in bookings:
+        beside = [b for b in bookings if b.pool == booking.pool and was_there(b, booking.created_at)]
+        amounts = [(b.starts_at, b.ends_at, b.places * b.units_each) for b in [booking, *beside]]
+        most = max(used for _at, used in peaks(amounts))
+        if most > pool_units[booking.pool]:
+            yield f"double: booking {booking.id} made {most} units of {booking.pool} booked at once"
 
 
-def most_at(at: datetime, given: Sequence[Share]) -> int:
-    """The largest share that may have been in force then."""
-    over = [i for i, share in enumerate(given) if share.answered and share.answered + LONGEST_PASS <= at]
-    certain = over[-1] if over else 0
-    return max((share.units for share in given[certain:] if share.sent <= at), default=0)
+def was_there(booking: Booking, at: datetime) -> bool:
+    return booking.created_at < at and (booking.cancelled_at is None or booking.cancelled_at > at)
 
 
-def peaks(moments: Iterable[tuple[datetime | None, datetime | None, int]]) -> Iterator[tuple[datetime, int]]:
-    """How much is taken at each moment at which somebody takes."""
-    changes = list[tuple[datetime, int]]()
-    for began, ended, units in moments:
-        if began is not None:
-            changes.append((began, units))
-            if ended is not None:
-                changes.append((ended, -units))
-    used = 0
-    for at, units in sorted(changes):  # at the same moment, what is given back first
-        used += units
-        if units > 0:
-            yield at, used
+def beside_bookings(claims: Iterable[Claim], bookings: Iterable[Booking]) -> Iterator[str]:
+    """Only runs of its tenant in its pool have places of a booking, and no more of them than it has places."""
+    for booking in bookings:
+        runs = [claim for claim in held(claims) if claim.booking == booking.id]
+        for run in runs:
+            whose = (run.pool, run.tenant) == (booking.pool, booking.tenant)
+            if not whose or run.units > booking.units_each:
+                yield f"double: claim {run.id} has a place of booking {booking.id}, which is not its own"
+        used = max((used for _at, used in peaks((begun(r), r.released_at, 1) for r in runs)), default=0)
+        if used > booking.places:
+            yield f"double: {used} runs had the {booking.places} places of booking {booking.id} at once"
 
 
 # --- 0 gaps
@@ -309,29 +298,12 @@ def collided(errors: Iterable[str]) -> Iterator[str]:
 # --- every claim accounted to the second
 
 
-def held(claims: Iterable[Claim]) -> list[Claim]:
-    return [claim for claim in claims if claim.admitted_at is not None]
-
-
-def begun(claim: Claim) -> datetime:
-    assert claim.admitted_at is not None
-    return claim.admitted_at
-
-
 def unaccounted(claims: Iterable[Claim]) -> Iterator[str]:
     for claim in claims:
         if claim.state != "released" or claim.released_at is None:
             yield f"claim {claim.id} of {claim.holder} is {claim.state}, and nothing runs any more"
         elif claim.released_at < (claim.admitted_at or claim.created_at):
             yield f"claim {claim.id} of {claim.holder} was released before it began"
-
-
-def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
-    runs = defaultdict[str, list[Event]](list)
-    for event in events:
-        if event.run:
-            runs[event.run].append(event)
-    return runs
 
 
 def untold(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:

@@ -43,6 +43,8 @@ class Workspace:
     ending: str = ""
     delete_disk: bool = False
     deleted_at: datetime | None = None
+    ready_at: datetime | None = None
+    stops_at: datetime | None = None
     last_event: int = 0
     run: str | None = None
     dirty_since: datetime | None = None
@@ -73,6 +75,10 @@ class Claim:
     admitted_at: datetime | None
     released_at: datetime | None
     reason: str  # of the release
+    user: str = ""
+    units_per_gpu: int = 1
+    booking: str | None = None
+    reclaim_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +92,7 @@ class Audited:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """A tenant's share of a pool as a row, where a day begins."""
+    """A tenant's quota of a pool as a row, where a day begins; with the rows of its limits and its budget."""
 
     id: str
     tenant: str
@@ -94,21 +100,51 @@ class Quota:
     pool: str
     pool_id: str
     nominal_gpus: int
+    borrowing_limit_gpus: int
     units_per_gpu: int
+    limit_id: str
+    budget_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What an admin gave a tenant of a pool: from some moment after `sent` on, at the latest from `answered`.
+    """What an admin let a tenant have: from some moment after `sent` on, at the latest from `answered`.
 
     Where no answer came, perhaps never.
     """
 
     tenant: str
-    pool: str
-    units: int
+    of: str  # as the functions below say it
+    most: float
     sent: datetime
     answered: datetime | None
+
+
+def units_of(pool: str) -> str:
+    """Its own and borrowed."""
+    return f"units of {pool}"
+
+
+def own_units_of(pool: str) -> str:
+    return f"own units of {pool}"
+
+
+WORKSPACES, WORKSPACES_OF_ONE, GPUS_OF_ONE = "workspaces", "workspaces of one person", "GPUs of one person"
+OF_ONE = (WORKSPACES_OF_ONE, GPUS_OF_ONE)
+MINUTES = "minutes of a run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Booking:
+    id: str
+    pool: str
+    tenant: str
+    starts_at: datetime
+    ends_at: datetime
+    places: int
+    units_each: int
+    created_at: datetime
+    cancelled_at: datetime | None
 
 
 @dataclass
@@ -164,6 +200,7 @@ class Records:
     lived: Sequence[Lived]
     heard: Sequence[Heard]
     shares: Sequence[Share]
+    bookings: Sequence[Booking]
     pool_units: Mapping[str, int]
     node_units: Mapping[str, int]
     left: Sequence[tuple[str, str, str]]  # what the cluster has now: (kind, workspace, name)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.e2e.stack import Stack
-from tests.proof.life.records import Audited, Claim, Event, Quota, Workspace
+from tests.proof.life.records import Audited, Booking, Claim, Event, Quota, Workspace
 
 WORKSPACES = """
     SELECT w.id::text, t.slug AS tenant, u.username AS owner, w.name, w.desired, w.phase, w.message_code, w.ending,
-        w.delete_disk, w.deleted_at, w.last_event, w.run::text, w.dirty_since, w.troubles
+        w.delete_disk, w.deleted_at, w.ready_at, w.stops_at, w.last_event, w.run::text, w.dirty_since, w.troubles
     FROM workspaces_workspace w JOIN accounts_tenant t ON t.id = w.tenant_id JOIN accounts_user u ON u.id = w.owner_id
 """
 EVENTS = """
@@ -21,8 +21,15 @@ EVENTS = """
 """
 CLAIMS = """
     SELECT c.id::text, p.slug AS pool, t.slug AS tenant, c.holder_id::text AS holder, c.units, c.state, c.created_at,
-        c.admitted_at, c.released_at, c.reason_code AS reason
+        c.admitted_at, c.released_at, c.reason_code AS reason, u.username AS user, p.units_per_gpu,
+        c.booking_id::text AS booking, c.reclaim_at
     FROM quotas_claim c JOIN quotas_pool p ON p.id = c.pool_id JOIN accounts_tenant t ON t.id = c.tenant_id
+        JOIN accounts_user u ON u.id = c.user_id
+"""
+BOOKINGS = """
+    SELECT b.id::text, p.slug AS pool, t.slug AS tenant, b.starts_at, b.ends_at, b.places, b.units_each, b.created_at,
+        b.cancelled_at
+    FROM quotas_booking b JOIN quotas_pool p ON p.id = b.pool_id JOIN accounts_tenant t ON t.id = b.tenant_id
 """
 AUDIT = """
     SELECT at, actor_name AS who, action, target_id AS target, data
@@ -33,8 +40,9 @@ SSH_KEYS = """
 """
 QUOTAS = """
     SELECT q.id::text, t.slug AS tenant, p.slug AS pool, t.id::text AS tenant_id, p.id::text AS pool_id,
-        q.nominal_gpus, p.units_per_gpu
+        q.nominal_gpus, q.borrowing_limit_gpus, p.units_per_gpu, l.id::text AS limit_id, b.id::text AS budget_id
     FROM quotas_quota q JOIN accounts_tenant t ON t.id = q.tenant_id JOIN quotas_pool p ON p.id = q.pool_id
+        JOIN quotas_tenantlimit l ON l.tenant_id = t.id JOIN quotas_budget b ON b.tenant_id = t.id
     ORDER BY t.slug, p.slug
 """
 # An error as PostgreSQL logs it: its line, and those after it that tell what it was about.
@@ -58,6 +66,9 @@ class Rows:
 
     def claims(self) -> list[Claim]:
         return [Claim(**row) for row in self.stack.rows(CLAIMS)]
+
+    def bookings(self) -> list[Booking]:
+        return [Booking(**row) for row in self.stack.rows(BOOKINGS)]
 
     def audit(self) -> list[Audited]:
         return [Audited(**row) for row in self.stack.rows(AUDIT)]

@@ -11,8 +11,12 @@ import pytest
 
 from tests.proof.life.reckoning import reckon, unfulfilled, wrong_keys
 from tests.proof.life.records import (
+    GPUS_OF_ONE,
+    MINUTES,
+    WORKSPACES_OF_ONE,
     Asked,
     Audited,
+    Booking,
     Claim,
     Event,
     Heard,
@@ -21,8 +25,11 @@ from tests.proof.life.records import (
     Records,
     Share,
     Workspace,
+    own_units_of,
+    units_of,
 )
 from tests.proof.life.rows import errors_in
+from tests.proof.life.sharing import too_long
 
 MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
 CODES = (
@@ -45,6 +52,10 @@ def asked(verb: str, sent: float, status: int | None = 202, **about: Any) -> Ask
         answered=None if status is None else at(sent + 0.5),
         **about,
     )
+
+
+def share(of: str, most: float, sent: float = -9) -> Share:
+    return Share(tenant="demo", of=of, most=most, sent=at(sent), answered=at(sent))
 
 
 def good_day() -> Records:
@@ -89,7 +100,13 @@ def good_day() -> Records:
             Lived(kind="PersistentVolumeClaim", workspace="w", part="home", uid="c", began=2, ended=None),
         ],
         heard=[Heard("alice", "w", [{"id": event.number, "code": event.code} for event in events])],
-        shares=[Share(tenant="demo", pool="a100", units=1, sent=at(-9), answered=at(-9))],
+        shares=[
+            share(units_of("a100"), 1),
+            share(own_units_of("a100"), 1),
+            share(WORKSPACES_OF_ONE, 1),
+            share(GPUS_OF_ONE, 1),
+        ],
+        bookings=[],
         pool_units={"a100": 1},
         node_units={"gpu-1": 1},
         left=[("PersistentVolumeClaim", "w", "ws-w-home")],
@@ -149,6 +166,29 @@ def ears(change: Callable[[list[Any]], list[Any]]) -> Callable[[Records], Record
     return lambda day: replace(day, heard=[replace(day.heard[0], events=change(day.heard[0].events))])
 
 
+def asked_back_at(warned: float, given_back: float) -> Callable[[Records], Records]:
+    """Told in place of two steps."""
+    codes = {3: ("asked_back_owner_waits", warned), 4: ("given_back", given_back)}
+
+    def change(events: list[Event]) -> list[Event]:
+        return [
+            replace(e, code=codes[e.number][0], at=at(codes[e.number][1]), step="")
+            if e.number in codes
+            else e
+            for e in events
+        ]
+
+    return story(change)
+
+
+def booked(**about: Any) -> Callable[[Records], Records]:
+    booking = Booking(
+        id="b", pool="a100", tenant="demo", starts_at=at(0), ends_at=at(900), places=1, units_each=1,
+        created_at=at(0), cancelled_at=None,
+    )  # fmt: skip
+    return lambda day: replace(day, bookings=[replace(booking, **about)])
+
+
 WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
     "a launch without a row": (
         request(verb="launch", sent=6, status=201, answer={"id": "x"}), "there is no such workspace",
@@ -197,6 +237,38 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
     "more than a tenant's share": (
         lambda day: more_claims(holder="v", admitted_at=at(5))(replace(day, pool_units={"a100": 9})),
         "made 2 units of a100 for demo, which had 1",
+    ),
+    "more workspaces than one person may have": (
+        more_claims(holder="v", units=0, admitted_at=at(5)),
+        "made 2 workspaces of one person for demo, which had 1",
+    ),
+    "more than a person's GPUs over all pools": (
+        more_claims(holder="v", pool="t4", units=2, units_per_gpu=4, admitted_at=at(5)),
+        "made 3/2 GPUs of one person for demo, which had 1",
+    ),
+    "GPUs taken back before the time that was told": (
+        lambda day: claim(reclaim_at=at(10))(asked_back_at(1.5, 9)(day)), "gave back at",
+    ),
+    "GPUs taken back with too little time": (
+        lambda day: claim(reclaim_at=at(4))(asked_back_at(1.5, 5)(day)), "was told so 1 times before",
+    ),
+    "a tenant's own GPUs asked back": (asked_back_at(1.5, 9), "had 1 of its own 1"),
+    "a booking that is lost": (
+        request(verb="book", sent=6, status=201, answer={"id": "b"}), "there is no such booking",
+    ),
+    "a booking that is cancelled and kept": (
+        lambda day: booked()(request(verb="cancel booking", sent=7, status=200, body={"booking": "b"})(day)),
+        "it is kept",
+    ),
+    "GPUs booked twice": (booked(places=2), "made 2 units of a100 booked at once"),
+    "another tenant's run in a booked place": (
+        lambda day: claim(booking="b")(booked(tenant="second")(day)), "which is not its own",
+    ),
+    "more runs than booked places": (
+        lambda day: booked()(
+            more_claims(holder="v", booking="b", admitted_at=at(5))(claim(booking="b")(day))
+        ),
+        "2 runs had the 1 places",
     ),
     "a line left out of a story": (without_line(3), "gap: the story of w has [1, 2, 4, 5, 6]"),
     "a step told twice": (
@@ -269,9 +341,23 @@ def test_a_restart_goes_on_with_what_it_has_beyond_a_share_that_became_less() ->
         replace(first, reason="renewed"),
         replace(first, id="r2", admitted_at=at(12), released_at=at(20)),
     ]
-    less = Share(tenant="demo", pool="a100", units=0, sent=at(1.5), answered=at(1.6))
-    day = replace(good_day(), claims=renewed, shares=[*good_day().shares, less])
+    less = [share(of, 0, sent=1.5) for of in (units_of("a100"), WORKSPACES_OF_ONE)]
+    day = replace(good_day(), claims=renewed, shares=[*good_day().shares, *less])
     assert not [line for line in reckon(day) if "which had" in line]
+
+
+def test_borrowed_gpus_that_are_asked_back_in_time_are_no_fault() -> None:
+    borrows = [share(units_of("a100"), 2), share(own_units_of("a100"), 0)]
+    day = replace(asked_back_at(1.5, 9)(claim(reclaim_at=at(8))(good_day())), shares=borrows)
+    assert reckon(replace(day, heard=[])) == []
+
+
+@pytest.mark.parametrize("stops_at", [None, at(99)])
+def test_it_finds_a_run_without_the_end_that_its_tenant_has(stops_at: datetime | None) -> None:
+    day = row(phase="ready", ready_at=at(3), stops_at=at(63))(good_day())
+    day = replace(day, shares=[share(MINUTES, 1)])
+    assert list(too_long(day)) == []
+    assert list(too_long(row(stops_at=stops_at)(day)))
 
 
 def test_who_left_has_heard_the_first_lines() -> None:

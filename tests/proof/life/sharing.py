@@ -1,0 +1,134 @@
+"""Whether what tenants held of pools is what they may hold: quotas, borrowing, what is asked back, limits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+
+from tests.proof.life import records
+from tests.proof.life.over_time import begun, held
+from tests.proof.life.records import Claim, Event, Records, Share
+
+# A pass over the queue that began before a share became another decides by what it was.
+LONGEST_PASS = timedelta(seconds=10)
+# How long a run goes on at least once it was told that its GPUs are asked back.
+GRACE = timedelta(seconds=5)
+
+
+def over_share(claims: Sequence[Claim], shares: Sequence[Share]) -> Iterator[str]:
+    """Who was let in fitted into what their tenant might have at that moment. A restart goes on with what it has."""
+    for tenant, of in sorted({(share.tenant, share.of) for share in shares}):
+        given = given_of(shares, tenant, of)
+        of_tenant = [claim for claim in held(claims) if claim.tenant == tenant and amount(claim, of)]
+        goes_on = continued(of_tenant)
+        for claim in of_tenant:
+            at = begun(claim)
+            beside = [c for c in of_tenant if of not in records.OF_ONE or c.user == claim.user]
+            used = sum(amount(c, of) for c in beside if is_held(c, at))
+            if claim.id not in goes_on and used > (most := most_at(at, given)):
+                yield f"double: claim {claim.id} made {used} {of} for {tenant}, which had {most}"
+
+
+def amount(claim: Claim, of: str) -> Fraction | int:
+    """What a claim takes of a share."""
+    if of == records.units_of(claim.pool):
+        return claim.units
+    if of == records.GPUS_OF_ONE:
+        return Fraction(claim.units, claim.units_per_gpu)
+    return int(of in (records.WORKSPACES, records.WORKSPACES_OF_ONE))
+
+
+def is_held(claim: Claim, at: datetime) -> bool:
+    return begun(claim) <= at and (claim.released_at is None or claim.released_at > at)
+
+
+def continued(claims: Iterable[Claim]) -> set[str]:
+    """Those that took the units of a restarted run over."""
+    in_order = sorted(claims, key=lambda claim: (claim.holder, begun(claim)))
+    return {
+        later.id
+        for claim, later in pairwise(in_order)
+        if (claim.holder, claim.reason) == (later.holder, "renewed")
+    }
+
+
+def given_of(shares: Iterable[Share], tenant: str, of: str) -> list[Share]:
+    return sorted((s for s in shares if (s.tenant, s.of) == (tenant, of)), key=lambda share: share.sent)
+
+
+def maybe_in_force(at: datetime, given: Sequence[Share]) -> list[Share]:
+    """Of those in order: the last that certainly was, and all that were asked for since."""
+    over = [i for i, share in enumerate(given) if share.answered and share.answered + LONGEST_PASS <= at]
+    return [share for share in given[over[-1] if over else 0 :] if share.sent <= at]
+
+
+def most_at(at: datetime, given: Sequence[Share]) -> float:
+    """The largest share that may have been in force then."""
+    return max((share.most for share in maybe_in_force(at, given)), default=0)
+
+
+# --- what is asked back
+
+
+def hurried(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
+    """Whose GPUs are taken back was told so a grace before, and has that time."""
+    known = {claim.id: claim for claim in claims}
+    for holder, story in events.items():
+        for event in story:
+            if event.code != "given_back":
+                continue
+            claim = known[event.run or ""]
+            warned = [e for e in story if e.code.startswith("asked_back") and e.number < event.number]
+            if claim.reclaim_at is None or event.at < claim.reclaim_at:
+                yield f"hurried: {holder} gave back at {event.at}, and was to at {claim.reclaim_at}"
+            if not warned or event.at - warned[-1].at < GRACE:
+                yield f"hurried: {holder} gave back at {event.at}, and was told so {len(warned)} times before"
+
+
+def not_borrowed(found: Records) -> Iterator[str]:
+    """Only what a tenant holds beyond its own is asked back."""
+    by_tenant = defaultdict[tuple[str, str], list[Claim]](list)
+    for claim in held(found.claims):
+        by_tenant[claim.tenant, claim.pool].append(claim)
+    known = {claim.id: claim for claim in found.claims}
+    for story in found.events.values():
+        for event in story:
+            if not event.code.startswith("asked_back"):
+                continue
+            claim = known[event.run or ""]
+            used = sum(c.units for c in by_tenant[claim.tenant, claim.pool] if is_held(c, event.at))
+            own = given_of(found.shares, claim.tenant, records.own_units_of(claim.pool))
+            least = min((share.most for share in maybe_in_force(event.at, own)), default=0)
+            if used <= least:
+                yield f"double: claim {claim.id} was asked back, and {claim.tenant} had {used} of its own {least}"
+
+
+# --- at rest
+
+
+def too_long(found: Records) -> Iterator[str]:
+    """Whoever runs ends by the longest runtime of its tenant, as it was at the start of the run or since."""
+    for workspace in found.workspaces.values():
+        if workspace.phase != "ready" or workspace.ready_at is None or workspace.deleted_at is not None:
+            continue
+        given = given_of(found.shares, workspace.tenant, records.MINUTES)
+        before = maybe_in_force(workspace.ready_at, given)
+        since = [share for share in given if share.sent > workspace.ready_at]
+        most = max((share.most for share in [*before, *since]), default=float("inf"))
+        if most == float("inf"):
+            continue
+        last = workspace.ready_at + timedelta(minutes=most, seconds=1)
+        if workspace.stops_at is None or workspace.stops_at > last:
+            yield f"{workspace.id} runs until {workspace.stops_at}, and its tenant's end by {last}"
+
+
+def lived_rules(found: Records) -> dict[str, int]:
+    """For the table: how often the new rules were lived."""
+    codes = [event.code for story in found.events.values() for event in story]
+    told = ("given_back", "spared", "stopped_by_budget_spent", "lifetime_capped")
+    return {code: codes.count(code) for code in told} | {
+        "booked": sum(c.booking is not None for c in found.claims)
+    }
