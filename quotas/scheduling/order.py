@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from uuid import UUID
 
+from .shares import Share, asked_by, left_of_person
 from .standing import standing_by
 from .state import PoolState, Waiting
 
@@ -23,17 +24,30 @@ HELD_COUNTS_AS = timedelta(days=1)
 
 
 def within_own(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
-    """Those that start without borrowing, if those of their tenant before them do."""
+    """Those that start without borrowing, if all of their tenant before them have started.
+
+    One that would borrow counts too, or its tenant's small runs would go before a large one for ever. Who waits for a
+    limit of the person, or behind one that does, holds back nobody else.
+    """
     used = {tenant: quota.used_units for tenant, quota in state.tenants.items()}
-    own = set()
+    own, at_their_limit = set(), set()
     for claim in sorted(state.waiting, key=_in_tenant):
         nominal = state.tenants[claim.tenant].nominal_units
         together = used[claim.tenant] + claim.need.units
         if nominal is None or not claim.need.units or together <= nominal:
             own.add(claim.claim)
-            if claim.claim not in stand_by:
-                used[claim.tenant] = together
+        if _is_at_limit_of_person(state, claim):
+            at_their_limit.add((claim.tenant, claim.user))
+        if claim.claim not in stand_by and (claim.tenant, claim.user) not in at_their_limit:
+            used[claim.tenant] = together
     return own
+
+
+def _is_at_limit_of_person(state: PoolState, claim: Waiting) -> bool:
+    person = state.tenants[claim.tenant].people.get(claim.user)
+    if person is None:
+        return False
+    return bool(Share(left_of_person(person, state.units_per_gpu), state.now).broken(asked_by(claim)))
 
 
 def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:

@@ -167,6 +167,21 @@ def test_those_within_their_own_go_before_those_that_borrow_even_if_these_gave_b
     assert started(decisions) == [owner.claim]
 
 
+def test_a_large_one_of_a_tenant_that_would_borrow_is_not_passed_by_its_small_ones_that_come_later() -> None:
+    large, small = asks(4, HOUR), asks(1)
+    decisions = decide(pool([node(runs(2, HOUR))], large, small, demo=borrows(2, 5)))
+    assert [waits.claim for waits in decisions.waits] == [large.claim, small.claim]
+
+
+def test_one_that_waits_for_a_limit_of_its_person_takes_nothing_of_what_is_the_tenants_own() -> None:
+    people = {7: PersonUse(Fraction(3), 1, most_gpus=3, most_workspaces=None)}
+    stuck, behind, other = asks(3, user=7), asks(3, user=7), asks(2, HOUR, user=8)
+    borrower = asks(2, HOUR, SECOND)
+    demo = replace(borrows(3, 5), people=people)
+    decisions = decide(pool([node(runs(2))], stuck, behind, borrower, other, demo=demo, second=borrows(1, 0)))
+    assert started(decisions) == [other.claim]
+
+
 def test_who_gave_back_goes_before_others_that_borrow() -> None:
     early, gave_back = asks(4, HOUR, SECOND), asks(4, HOUR, returns_first=True)
     decisions = decide(pool([node()], early, gave_back, demo=borrows(4, 4), second=borrows(4, 4)))
