@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from uuid import UUID
 
 from .everyday import A100, L40S, NAMES, SLICES, T4, TENANTS
 from .trace import DAY, HOUR, WEEK, Booking, Job, Kind, Outage, Pool, Trace, made
@@ -40,7 +41,7 @@ def deadline(seed: int = 1) -> Trace:
     return Trace("deadline", TENANTS, pools, DAYS)
 
 
-def _others(but: object) -> dict[object, float]:
+def _others(but: UUID) -> dict[UUID, float]:
     return {tenant: 1.0 for tenant in TENANTS if tenant != but}
 
 
