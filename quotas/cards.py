@@ -41,13 +41,16 @@ def left(
     return room.cards, displaced
 
 
-def units_given(devices: Sequence[Device], given: Iterable[Device]) -> int:
-    """As a claim would count it: of each card the larger of both shares."""
+def shares_given(devices: Sequence[Device], given: Iterable[Device]) -> tuple[tuple[str, int], ...]:
+    """Of which card how many hundredths, as a claim would count it: the larger of both shares."""
     by_id = {device["id"]: device for device in devices if device["memory_mib"] and device["cores"]}
-    return sum(
-        max(
-            ceil(100 * device["memory_mib"] / by_id[device["id"]]["memory_mib"]),
-            ceil(100 * device["cores"] / by_id[device["id"]]["cores"]),
+    return tuple(
+        (
+            device["id"],
+            max(
+                ceil(100 * device["memory_mib"] / by_id[device["id"]]["memory_mib"]),
+                ceil(100 * device["cores"] / by_id[device["id"]]["cores"]),
+            ),
         )
         for device in given
         if device["id"] in by_id

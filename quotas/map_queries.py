@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,16 +23,18 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor, visible_tenants
 from accounts.models import Membership
 from clusters.models import Node, PodUsage
-from quotas import cards, reasons
-from quotas.gpu_map import Held, Kind, NodeRow, node_row
+from quotas import bookings, cards, pool_state, reasons
+from quotas.gpu_map import Held, Kind, NodeRow, figure, node_row
 from quotas.health import broken_units, trouble_of
-from quotas.models import Claim, Pool
+from quotas.models import Booking, Claim, Pool, Sharing
 from quotas.nodes import offered_units
 from quotas.queries import names_of, place_in_queue
+from quotas.scheduling import kept_now
 from quotas.selection import members
 from quotas.when import told_in_words
 
 QUEUE_SHOWN = 20
+SOON = timedelta(days=1)
 DIGITS = re.compile(r"(\d+)")
 
 Place = tuple[UUID, str, str]  # cluster, node, resource
@@ -43,7 +45,7 @@ class InQueue:
     """One that waits. `who` is empty for another tenant's."""
 
     position: int
-    units: int
+    asked: float
     since: datetime
     why: str
     is_mine: bool
@@ -84,25 +86,41 @@ class Viewer:
         return _("%(person)s of %(tenant)s") % names
 
 
+@dataclass(frozen=True)
+class OtherPod:
+    """A pod that no admitted claim stands for; ours are those that are just ending."""
+
+    units: int
+    is_ours: bool
+    on: tuple[tuple[str, int], ...]
+
+
 @dataclass
 class Nodes:
     """Everything that is on the nodes of some clusters, read at once."""
 
     nodes: list[Node]
     claims: defaultdict[Place, list[Claim]]
-    pods: defaultdict[Place, list[tuple[int, bool]]]
+    pods: defaultdict[Place, list[OtherPod]]
     names: dict[UUID, str] = field(default_factory=dict)
+    # Cards that pods of claims were given, and what bookings keep of each node.
+    given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
+    kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, pools: Collection[Pool], viewer: Viewer) -> Nodes:
         clusters = {pool.cluster_id for pool in pools}
         nodes = sorted(Node.objects.filter(cluster__in=clusters), key=lambda node: natural(node.name))
         claims: defaultdict[Place, list[Claim]] = defaultdict(list)
+        given: dict[UUID, list[cards.Device]] = {}
         for claim in _admitted(clusters):
-            claims[claim.pool.cluster_id, claim.at, claim.pool.resource_name].append(claim)  # type: ignore[attr-defined]
+            given[claim.pk] = claim.given or []
+            claims[claim.pool.cluster_id, claim.at, claim.pool.resource_name].append(claim)
         resources = {pool.resource_name for pool in pools}
         known = [claim for held in claims.values() for claim in held if viewer.knows(claim)]
-        return cls(nodes, claims, _other_pods(nodes, resources), names_of(known))
+        return cls(
+            nodes, claims, _other_pods(nodes, resources), names_of(known), given, _kept_for_bookings(pools)
+        )
 
     def of(self, pool: Pool) -> list[Node]:
         return members(pool, self.nodes)
@@ -116,11 +134,15 @@ class Nodes:
             trouble_of(node, pool),
             offered=offered,
             broken=broken_units(node, pool),
-            held=[*self._by_claims(place, viewer), *self._by_pods(place)],
+            held=[*self._by_claims(place, node, viewer), *self._by_pods(place)],
             units_per_gpu=pool.units_per_gpu,
+            kept=self.kept.get((pool.pk, node.name), 0),
+            cards={card["id"]: card["usable"] for card in node.devices}
+            if pool.sharing == Sharing.HAMI
+            else None,
         )
 
-    def _by_claims(self, place: Place, viewer: Viewer) -> Iterable[Held]:
+    def _by_claims(self, place: Place, node: Node, viewer: Viewer) -> Iterable[Held]:
         for claim in self.claims[place]:
             kind = viewer.kind(claim)
             yield Held(
@@ -132,13 +154,21 @@ class Nodes:
                 what=self.names.get(claim.holder_id, ""),
                 holder=claim.holder_id if viewer.knows(claim) else None,
                 since=claim.admitted_at,
+                asked_back=claim.reclaim_at,
+                cards=max(1, claim.cards),
+                on=cards.shares_given(node.devices, self.given[claim.pk]),
             )
 
     def _by_pods(self, place: Place) -> Iterable[Held]:
-        ending = sum(units for units, is_ours in self.pods[place] if is_ours)
-        foreign = sum(units for units, is_ours in self.pods[place] if not is_ours)
-        yield Held(Kind.RESERVED, ending, who=_("a workspace that is just ending"))
-        yield Held(Kind.FOREIGN, foreign, who=_("a program outside Berth"))
+        whose = {True: _("a workspace that is just ending"), False: _("a program outside Berth")}
+        for is_ours, who in whose.items():
+            pods = [pod for pod in self.pods[place] if pod.is_ours == is_ours]
+            yield Held(
+                Kind.RESERVED if is_ours else Kind.FOREIGN,
+                sum(pod.units for pod in pods),
+                who=who,
+                on=tuple(share for pod in pods for share in pod.on),
+            )
 
 
 def natural(name: str) -> list[Any]:
@@ -154,7 +184,7 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
         .annotate(ahead=place_in_queue(), rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
         .filter(Q(rank__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
-        .select_related("user", "tenant")
+        .select_related("user", "tenant", "pool")
         .order_by("rank")
     )
     waiting = list(rows)
@@ -162,6 +192,27 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
     found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
     for claim in waiting:
         found[claim.pool_id].append(_in_queue(claim, viewer, names))
+    return found
+
+
+def scattered_requests(pools: Sequence[Pool]) -> defaultdict[UUID, list[int]]:
+    """Units of those that wait, by pool, because what is free lies on several nodes."""
+    found: defaultdict[UUID, list[int]] = defaultdict(list)
+    rows = Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools, reason_code="fragmented")
+    for pool, units in rows.values_list("pool_id", "units"):
+        found[pool].append(units)
+    return found
+
+
+def booked_soon(actor: Actor, pools: Sequence[Pool]) -> defaultdict[UUID, list[bookings.Seen]]:
+    """Bookings of each pool that have begun, or begin within a day."""
+    now = timezone.now()
+    rows = bookings.in_pools(actor).filter(
+        pool__in=pools, cancelled_at=None, starts_at__lt=now + SOON, ends_at__gt=now
+    )
+    found: defaultdict[UUID, list[bookings.Seen]] = defaultdict(list)
+    for seen in bookings.seen(actor, rows.order_by("starts_at", "pk")):
+        found[seen.booking.pool_id].append(seen)
     return found
 
 
@@ -183,7 +234,7 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     own = reasons.in_queue(claim.reason_code, claim.reason_data, ahead)
     return InQueue(
         position=ahead + 1,
-        units=claim.units,
+        asked=figure(claim.units, claim.pool.units_per_gpu),
         since=claim.created_at,
         why=own["message"] if is_mine else why_of_others(claim.reason_code),
         is_mine=is_mine,
@@ -194,31 +245,41 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     )
 
 
-def _admitted(clusters: set[UUID]) -> Iterable[Claim]:
-    """With where each really is, or else the node chosen for it."""
-    seen_on = PodUsage.objects.filter(run=OuterRef("pk")).values("node")[:1]
+def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
+    """Units of each node, by pool and name, that a pass keeps free for bookings that have begun."""
+    begun = set(
+        Booking.objects.filter(Booking.in_state(Booking.State.RUNNING)).values_list("pool", flat=True)
+    )
+    return {
+        (pool.pk, node): units
+        for pool in pools
+        if pool.pk in begun
+        for node, units in kept_now(pool_state.read(pool, ())).items()
+    }
+
+
+def _admitted(clusters: set[UUID]) -> Iterable[Any]:
+    """With where each really is, or else the node chosen for it; and the cards that its pod was given."""
+    pods = PodUsage.objects.filter(run=OuterRef("pk"))
     return (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters, units__gt=0)
-        .annotate(at=Coalesce(Subquery(seen_on), "node"))
+        .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"))
+        .annotate(given=Subquery(pods.values("devices")[:1]))
         .select_related("pool", "user", "tenant")
     )
 
 
-def _other_pods(nodes: Sequence[Node], resources: set[str]) -> defaultdict[Place, list[tuple[int, bool]]]:
-    """Units of pods that no admitted claim stands for, and whether the pod is ours."""
+def _other_pods(nodes: Sequence[Node], resources: set[str]) -> defaultdict[Place, list[OtherPod]]:
     devices = {(node.cluster_id, node.name): node.devices for node in nodes}
     clusters = {cluster for cluster, _name in devices}
     counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
     rows = PodUsage.objects.filter(
         ~Exists(counted), cluster__in=clusters, requests__has_any_keys=list(resources)
     ).values_list("cluster_id", "node", "run", "requests", "devices")
-    found: defaultdict[Place, list[tuple[int, bool]]] = defaultdict(list)
+    found: defaultdict[Place, list[OtherPod]] = defaultdict(list)
     for cluster, node, run, requests, given in rows:
+        on = cards.shares_given(devices.get((cluster, node), []), given)
         for resource in resources & requests.keys():
-            units = (
-                cards.units_given(devices.get((cluster, node), []), given)
-                if given
-                else int(requests[resource])
-            )
-            found[cluster, node, resource].append((units, run is not None))
+            units = sum(share for _card, share in on) if given else int(requests[resource])
+            found[cluster, node, resource].append(OtherPod(units, run is not None, on))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -87,11 +87,13 @@ def _queue(claim: Any, now: datetime) -> Queue:
     )
 
 
-def pools_for(actor: Actor, pools: Sequence[Pool] | None = None) -> list[dict[str, Any]]:
+def pools_for(
+    actor: Actor, pools: Sequence[Pool] | None = None, nodes: Mapping[UUID, PoolNodes] | None = None
+) -> list[dict[str, Any]]:
     """Pools with what is free, what is the actor's own, and how many wait. Seven queries."""
     if pools is None:
         pools = list(Pool.objects.select_related("cluster"))
-    nodes = nodes_of(pools)
+    nodes = nodes or nodes_of(pools)
     waiting = _by_pool(Claim.objects.filter(state=State.WAITING), Count("pk"))
     own = Claim.objects.filter(state=State.ADMITTED, user=actor.user, tenant__in=visible_tenants(actor))
     mine = _by_pool(own, Sum("units"))

@@ -15,10 +15,12 @@ from django.views.decorators.http import require_GET
 
 from accounts.rest.actors import actor_of
 from clusters.models import Node
-from quotas import queries
-from quotas.gpu_map import NodeRow
-from quotas.map_queries import InQueue, Nodes, Viewer, queues
+from quotas import fragments, queries
+from quotas.bookings import Seen
+from quotas.gpu_map import IN_PERCENT, NodeRow
+from quotas.map_queries import InQueue, Nodes, Viewer, booked_soon, queues, scattered_requests
 from quotas.models import Pool
+from quotas.nodes import nodes_of
 
 NODES_AT_FIRST = 16
 NODES_PER_PAGE = 100
@@ -33,12 +35,20 @@ class PoolMap:
     rows: list[NodeRow]
     page: Page[Node]
     queue: list[InQueue]
+    fragmented: str
+    booked: list[Seen]
+
+    @property
+    def is_sliced(self) -> bool:
+        """Requests are counted in slices."""
+        return 1 < self.pool.units_per_gpu < IN_PERCENT
 
     @cached_property
-    def units(self) -> dict[str, int]:
-        """Whole GPUs, or slices where they are shared: what a request is counted in."""
+    def units(self) -> dict[str, Any]:
+        """GPUs, or slices where they are cut into some: what a request is counted in."""
         figures = {**self.told["gpus"], "largest": self.told["largest_free_on_one_node"]}
-        return {name: round(gpus * self.pool.units_per_gpu) for name, gpus in figures.items()}
+        per_gpu = self.pool.units_per_gpu if self.is_sliced else 1
+        return {name: round(gpus * per_gpu, 2) for name, gpus in figures.items()}
 
     @property
     def more_waiting(self) -> int:
@@ -72,12 +82,17 @@ def with_gpus() -> Any:
 def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) -> list[PoolMap]:
     viewer = Viewer(actor_of(request))
     pools = list(pools)
-    told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools)}
+    free = nodes_of(pools)
+    told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
     nodes, waiting = Nodes.read(pools, viewer), queues(pools, viewer)
+    scattered, booked = scattered_requests(pools), booked_soon(viewer.actor, pools)
     found = []
     for pool in pools:
         shown = Paginator(nodes.of(pool), nodes_shown).get_page(page)
         first = shown.start_index()
         rows = [nodes.row(pool, node, number, viewer) for number, node in enumerate(shown, first)]
-        found.append(PoolMap(pool, told[pool.slug], rows, shown, waiting[pool.id]))
+        words = fragments.told(
+            [node.free.units for node in free[pool.id].healthy], scattered[pool.id], pool.units_per_gpu
+        )
+        found.append(PoolMap(pool, told[pool.slug], rows, shown, waiting[pool.id], words, booked[pool.id]))
     return found

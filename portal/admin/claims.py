@@ -141,7 +141,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def get_ordering(self, request: HttpRequest) -> Any:
         """Those who wait stand as they are to start."""
         only_waiting = request.GET.get("state__exact") == Claim.State.WAITING
-        return ("pool__slug", "ahead", "place") if only_waiting else super().get_ordering(request)
+        return ("pool__slug", "position", "place") if only_waiting else super().get_ordering(request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         found = super().get_changelist_instance(request)

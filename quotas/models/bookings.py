@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from fractions import Fraction
 from typing import ClassVar
 
 from django.conf import settings
@@ -64,6 +65,10 @@ class Booking(models.Model):
         if self.ends_at <= now:
             return self.State.OVER
         return self.State.RUNNING if self.starts_at <= now else self.State.UPCOMING
+
+    @property
+    def gpus_each(self) -> Fraction:
+        return self.pool.gpus(self.units_each)
 
     @classmethod
     def in_state(cls, state: str) -> Q:

@@ -1,6 +1,6 @@
 """Decides the queue of a pool: pure functions over a snapshot (`state.py`)."""
 
-from .decide import decide, may_last_until, plan
+from .decide import decide, kept_now, may_last_until, plan
 from .reclaim import BOOKING_BEGINS, OWNER_WAITS
 from .state import (
     BACK_OFF_MOST,
@@ -47,6 +47,7 @@ __all__ = [
     "Waits",
     "as_gpus",
     "decide",
+    "kept_now",
     "known_end",
     "may_last_until",
     "never",

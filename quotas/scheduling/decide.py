@@ -6,6 +6,7 @@ the same rules foresee, and as how long a run may go on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -50,6 +51,16 @@ def plan(
         if claim.claim not in starts:
             starts[claim.claim] = walk.later(claim)
     return starts
+
+
+def kept_now(state: PoolState) -> dict[str, int]:
+    """Units that are kept free for bookings that have begun, by node."""
+    kept: Counter[str] = Counter()
+    for line in Walk(replace(state, waiting=())).nodes.lines:
+        for held in line.held:
+            if held.is_booking and held.start <= state.now:
+                kept[line.name] += held.need.units
+    return dict(kept)
 
 
 def may_last_until(state: PoolState, run: UUID) -> datetime | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from clusters.models import Node, PodUsage
-from quotas.models import Claim, Sharing
+from quotas.models import Booking, Claim, Sharing
+from quotas.queries import queues_of
 from tests.accounts.people import browser
 from tests.cast import GIB, Cast, make_cast
 from tests.workspaces.made import make_workspace
@@ -92,6 +95,49 @@ def test_a_claim_whose_end_nobody_has_proven_is_held_back(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     Claim.objects.filter(holder_id=workspace.pk).update(end_unproven_since=timezone.now())
     assert "1 held back · 3 free" in page_of(cast.bob)
+
+
+def test_what_is_asked_back_is_said_to_whoever_looks(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.carol)
+    soon = timezone.now() + timedelta(minutes=9)
+    Claim.objects.filter(holder_id=workspace.pk).update(reclaim_at=soon, reclaim_code="owner_waits")
+    assert "1 being asked back" in page_of(cast.bob)
+
+
+def test_bookings_are_told_and_kept_by_title_to_their_tenant_alone(cast: Cast) -> None:
+    now = timezone.now()
+    common = {"pool": cast.pool, "tenant": cast.second, "created_by": cast.carol.user, "units_each": 2}
+    Booking.objects.create(title="Lecture", starts_at=now, ends_at=now + timedelta(hours=2), **common)
+    later = now + timedelta(hours=3)
+    Booking.objects.create(title="Exam", starts_at=later, ends_at=later + timedelta(hours=1), **common)
+    seen = page_of(cast.bob)
+    assert seen.count("by another tenant") == 2
+    assert "2 booked · 2 free" in seen
+    assert "Lecture" not in seen and "Exam" not in seen
+    assert ">Lecture</a>" in page_of(cast.carol)
+
+
+def test_the_places_are_those_that_were_decided_also_where_one_before_has_gone(cast: Cast) -> None:
+    first, second = (make_workspace(cast, cast.bob, Phase.WAITING, name=f"bobs-{n}") for n in (1, 2))
+    Claim.objects.filter(holder_id=first.pk).update(position=3, units_ahead=5)
+    Claim.objects.filter(holder_id=second.pk).update(position=2, units_ahead=4)
+    seen = page_of(cast.bob)
+    assert re.findall(r'<td class="figures">(\d+)</td>\s*<td><a[^>]*>(bobs-\d)', seen) == [
+        ("2", "bobs-2"), ("3", "bobs-1"),
+    ]  # fmt: skip
+    assert {queue["position"] for queue in queues_of([first.run, second.run]).values()} == {2, 3}
+
+
+def test_free_gpus_that_are_scattered_are_told_where_somebody_waits_for_them(cast: Cast) -> None:
+    for node in ("gpu-1", "gpu-2"):
+        PodUsage.objects.create(
+            cluster=cast.cluster, uid=node, namespace="x", name="x", node=node, requests={"nvidia.com/gpu": 2}
+        )
+    waiting = make_workspace(cast, cast.bob, Phase.WAITING)
+    assert "on 2 nodes" not in page_of(cast.bob)
+    data = {"gpus": 3, "free_gpus": 4, "nodes": 2, "largest_free_gpus": 2}
+    Claim.objects.filter(holder_id=waiting.pk).update(units=3, reason_code="fragmented", reason_data=data)
+    assert "Free: 4 GPUs, on 2 nodes: 2 and 2. A request for 3 on one node waits." in page_of(cast.bob)
 
 
 def test_a_pool_out_of_use_says_so(cast: Cast) -> None:

@@ -146,7 +146,7 @@ def test_the_map_counts_what_other_pods_have_of_the_cards(stage: Stage, pool: Po
     viewer = Viewer(stage.cast.admin)
     nodes = Nodes.read([pool], viewer)
     (node,) = nodes.of(pool)
-    assert nodes.row(pool, node, 1, viewer).words == "40 outside Berth · 160 free"
+    assert nodes.row(pool, node, 1, viewer).words == "0.4 outside Berth · 1.6 free"
 
 
 def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(stage: Stage, pool: Pool) -> None:
