@@ -13,6 +13,7 @@ from typing import NoReturn
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import DurationField, ExpressionWrapper, F, QuerySet, Value
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
@@ -22,14 +23,18 @@ from accounts.errors import Conflict, Invalid
 from quotas import admission, ends, reasons
 from quotas.ends import Bound
 from quotas.models import Claim
+from quotas.pool_state import START_MARGIN
 
 from . import lifecycle, longest, runs, tasks
 from .access import require_manage
 from .live import changing
-from .models import Desired, Event, Workspace
+from .models import Desired, Event, Step, Workspace
 from .story import tell
 
 LONGEST_MINUTES = 365 * 24 * 60
+MINUTE = timedelta(minutes=1)
+# What its person brings has begun: from here on a start takes as long as they let it.
+PROGRAMS_RUN = (Step.ENDPOINT, Step.READY)
 WARN_BEFORE = (timedelta(minutes=30), timedelta(minutes=5))
 
 
@@ -91,9 +96,19 @@ def keep_to(row: Workspace, stops_at: datetime) -> None:
 
 def pass_due() -> None:
     """Warn and stop whom it is time for. Late or twice, it does the same."""
-    due = Workspace.objects.filter(lifetime_due_at__lte=timezone.now())
-    for workspace_id, cluster_id in due.values_list("pk", "pool__cluster_id"):
-        act(workspace_id, cluster_id)
+    now = timezone.now()
+    for due in (Workspace.objects.filter(lifetime_due_at__lte=now), never_ready(now)):
+        for workspace_id, cluster_id in due.values_list("pk", "pool__cluster_id"):
+            act(workspace_id, cluster_id)
+
+
+def never_ready(now: datetime) -> QuerySet[Workspace]:
+    """Their programs run, and for a lifetime and a start's time they did not answer: no clock of theirs began."""
+    lifetime = ExpressionWrapper(F("max_runtime_minutes") * Value(MINUTE), output_field=DurationField())
+    starting = Workspace.objects.filter(
+        desired=Desired.RUNNING, ending="", step__in=PROGRAMS_RUN, ready_at=None, stops_at=None
+    )
+    return starting.filter(step_since__lte=now - START_MARGIN - lifetime)
 
 
 def act(workspace_id: UUID, cluster_id: UUID) -> None:
@@ -101,9 +116,12 @@ def act(workspace_id: UUID, cluster_id: UUID) -> None:
         admission.lock(cluster_id)
         with changing(workspace_id) as row:
             now = timezone.now()
-            if row.stops_at is None or row.lifetime_due_at is None or now < row.lifetime_due_at:
-                return  # somebody extended or stopped it meanwhile
-            if now < row.stops_at:
+            if row.stops_at is None or row.lifetime_due_at is None:
+                if not never_ready(now).filter(pk=row.pk).exists():
+                    return  # somebody stopped it meanwhile
+            elif now < row.lifetime_due_at:
+                return  # somebody extended it meanwhile
+            elif now < row.stops_at:
                 minutes = ceil((row.stops_at - now) / timedelta(minutes=1))
                 tell(row, "stops_soon", level=Event.Level.WARNING, minutes=minutes)
                 row.lifetime_due_at = due_after_warning(now, row.stops_at)
@@ -168,10 +186,13 @@ def allowed(row: Workspace, stops_at: datetime | None) -> datetime | None:
 
 def first_bound(row: Workspace) -> Bound | None:
     claim = runs.claim_of(row, Claim.State.ADMITTED)
-    bounds = [ends.bound(claim)] if claim is not None else []
+    if claim is None:
+        return None
+    bounds = [ends.bound(claim)]
     minutes = longest.longest_of(row.tenant_id)
-    if minutes is not None and row.ready_at is not None:
-        bounds.append(Bound(row.ready_at + timedelta(minutes=minutes), "longest_runtime"))
+    if minutes is not None and claim.admitted_at is not None:
+        began = row.ready_at or claim.admitted_at + START_MARGIN  # at the latest, for those who plan by it
+        bounds.append(Bound(began + timedelta(minutes=minutes), "longest_runtime"))
     return min((bound for bound in bounds if bound is not None), default=None)
 
 

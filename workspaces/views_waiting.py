@@ -18,7 +18,8 @@ from accounts.rest.actors import actor_of
 
 from . import access
 from .changes import Change, Lifetime, change
-from .forms import GpusField
+from .forms import MIB_PER_GIB, MOST_CPUS, MOST_GPUS, MOST_MEMORY_GIB, GpusField
+from .lifetime import LONGEST_MINUTES
 from .sizing import SizeAsked
 
 
@@ -27,10 +28,10 @@ class InsteadForm(forms.Form):
 
     flavor = forms.SlugField(required=False)
     pool = forms.SlugField(required=False)
-    gpus = GpusField(required=False)
-    cpu = forms.DecimalField(required=False, min_value=0)
-    memory_mib = forms.IntegerField(required=False, min_value=1)
-    max_runtime_minutes = forms.IntegerField(required=False, min_value=1)
+    gpus = GpusField(required=False, min_value=0, max_value=MOST_GPUS, decimal_places=4)
+    cpu = forms.DecimalField(required=False, min_value=0, max_value=MOST_CPUS, decimal_places=3)
+    memory_mib = forms.IntegerField(required=False, min_value=1, max_value=MOST_MEMORY_GIB * MIB_PER_GIB)
+    max_runtime_minutes = forms.IntegerField(required=False, min_value=1, max_value=LONGEST_MINUTES)
     notify = forms.TypedChoiceField(
         required=False,
         choices=[("true", ""), ("false", "")],

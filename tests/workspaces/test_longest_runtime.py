@@ -159,6 +159,26 @@ def test_it_is_extended_up_to_the_longest_runtime_from_its_begin(cast: Cast) -> 
     assert refused.value.code == "longest_runtime"
 
 
+def test_while_it_comes_back_from_an_interruption_it_is_not_extended_beyond_either(play: Play) -> None:
+    longest(play.cast, 120)
+    before = ready(play, 60)
+    play.api.end_pod(play.pod(), "Evicted")
+    row = play.until(lambda row: row.run != before.run)
+    assert (row.ready_at, row.stops_at) == (None, before.stops_at)
+    with pytest.raises(Conflict, match="No run of its tenant goes on for longer"):
+        lifetime.extend(play.cast.alice, row, 600)
+
+
+def test_what_never_becomes_ready_ends_with_its_lifetime_all_the_same(play: Play) -> None:
+    play.until_phase("starting")
+    Workspace.objects.update(max_runtime_minutes=60, step="endpoint", step_since=timezone.now() - 70 * MINUTE)
+    lifetime.pass_due()
+    assert play.row.desired == "running"
+    Workspace.objects.update(step_since=timezone.now() - 76 * MINUTE)
+    lifetime.pass_due()
+    assert (play.row.desired, play.told("stopped_by_lifetime")) == ("stopped", 1)
+
+
 def test_nobody_goes_on_into_what_is_kept_for_who_waits(cast: Cast) -> None:
     row = runs_for(cast, 60)
     full_pool(cast, row.node)
