@@ -13,7 +13,7 @@ MOST_TOLD = 8
 
 
 def told(free: Collection[int], asked: Collection[int], units_per_gpu: int) -> str:
-    """As “6 GPUs are free, on three nodes: 2, 2 and 2. A request for 4 waits.”; "" where nobody waits for that.
+    """As “6 GPUs are free, on three nodes: 2, 2 and 2. 1 request for 4 waits.”; "" where nobody waits for that.
 
     `free`: units on each healthy node; `asked`: by requests that wait for one node to have enough.
     """
@@ -34,7 +34,7 @@ def told(free: Collection[int], asked: Collection[int], units_per_gpu: int) -> s
         where = _("Free: %(free)s, on %(nodes)s nodes, with at most %(largest)s on one.") % said
     least = {"count": len(scattered), "asked": figure(min(scattered), units_per_gpu)}
     waits = ngettext(
-        "A request for %(asked)s on one node waits.",
+        "%(count)s request for %(asked)s on one node waits.",
         "%(count)s requests for %(asked)s or more on one node wait.",
         len(scattered),
     )

@@ -125,11 +125,11 @@ class TestCards:
 @pytest.mark.parametrize(
     ("free", "asked", "per_gpu", "words"),
     [
-        ([2, 2, 0, 2], [4], 1, "Free: 6 GPUs, on 3 nodes: 2, 2 and 2. A request for 4 on one node waits."),
+        ([2, 2, 0, 2], [4], 1, "Free: 6 GPUs, on 3 nodes: 2, 2 and 2. 1 request for 4 on one node waits."),
         ([3, 1], [4, 4, 2], 1, "Free: 4 GPUs, on 2 nodes: 3 and 1. 2 requests for 4 or more on one node wait."),
-        ([5, 3], [7], 7, "Free: 8 slices, on 2 nodes: 5 and 3. A request for 7 on one node waits."),
-        ([50, 70], [100], 100, "Free: 1.2 GPUs, on 2 nodes: 0.7 and 0.5. A request for 1 on one node waits."),
-        ([1] * 9, [2], 1, "Free: 9 GPUs, on 9 nodes, with at most 1 on one. A request for 2 on one node waits."),
+        ([5, 3], [7], 7, "Free: 8 slices, on 2 nodes: 5 and 3. 1 request for 7 on one node waits."),
+        ([50, 70], [100], 100, "Free: 1.2 GPUs, on 2 nodes: 0.7 and 0.5. 1 request for 1 on one node waits."),
+        ([1] * 9, [2], 1, "Free: 9 GPUs, on 9 nodes, with at most 1 on one. 1 request for 2 on one node waits."),
         ([2, 2], [], 1, ""),
         ([2, 2], [2], 1, ""),
         ([2, 2], [5], 1, ""),

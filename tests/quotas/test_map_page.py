@@ -137,7 +137,7 @@ def test_free_gpus_that_are_scattered_are_told_where_somebody_waits_for_them(cas
     assert "on 2 nodes" not in page_of(cast.bob)
     data = {"gpus": 3, "free_gpus": 4, "nodes": 2, "largest_free_gpus": 2}
     Claim.objects.filter(holder_id=waiting.pk).update(units=3, reason_code="fragmented", reason_data=data)
-    assert "Free: 4 GPUs, on 2 nodes: 2 and 2. A request for 3 on one node waits." in page_of(cast.bob)
+    assert "Free: 4 GPUs, on 2 nodes: 2 and 2. 1 request for 3 on one node waits." in page_of(cast.bob)
 
 
 def test_a_pool_out_of_use_says_so(cast: Cast) -> None:
