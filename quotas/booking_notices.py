@@ -124,4 +124,4 @@ def _words(notice: Notice, booking: Booking, user: User) -> Words:
 
 
 def _in_words(moment: str) -> str:
-    return date_format(timezone.localtime(datetime.fromisoformat(moment)), "j M Y, H:i T")
+    return date_format(timezone.localtime(datetime.fromisoformat(moment)), _("j M Y, H:i T"))

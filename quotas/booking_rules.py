@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -27,6 +29,8 @@ SHORTEST, LONGEST = timedelta(minutes=15), timedelta(days=30)
 # Who books from now on says this minute, which began before.
 JUST_NOW = timedelta(minutes=1)
 MOST_PLACES, LONGEST_TITLE = 500, 120
+# Of one tenant in one pool that are not over: every pass over the pool lays all of them out.
+MOST_BOOKINGS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,24 @@ class Wish:
             places=booking.places,
             gpus_each=booking.pool.gpus(booking.units_each),
         )
+
+
+class Taken(Exception):  # noqa: N818
+    """Something is in the way."""
+
+    def __init__(self, wanted: Booked, slots: FreeSlots) -> None:
+        self.wanted, self.slots = wanted, slots
+
+
+@contextmanager
+def told_when_free() -> Iterator[None]:
+    """Looks for what is free instead when no lock is held any more: it takes longer than others should wait for."""
+    try:
+        yield
+    except Taken as taken:
+        wanted, slots = taken.wanted, taken.slots
+        next_free = slots.next_free(wanted, slots.state.now + AHEAD)
+        raise NotFree(wanted, next_free, slots.most_places(wanted)) from None
 
 
 class NotFree(Conflict):
@@ -97,7 +119,8 @@ def pool_of(slug: str) -> Pool:
 
 def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
     """Whether it could be booked now: raises what booking would, and says what to see to until then. Writes nothing."""
-    wanted, slots = free(tenant, pool, wish, uuid.uuid4())
+    with told_when_free():
+        wanted, slots = free(tenant, pool, wish, uuid.uuid4())
     held, limit = slots.held_meanwhile(wanted), slots.state.tenants[tenant.pk].limit_units or 0
     if held + units_of(wanted) <= limit:
         return ""
@@ -111,7 +134,7 @@ def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
 def free(
     tenant: Tenant, pool: Pool, wish: Wish, booking_id: UUID, *, begins_at: datetime | None = None
 ) -> tuple[Booked, FreeSlots]:
-    """Raises a Refusal where it is not. `begins_at`: it is changed, and may keep that beginning."""
+    """Raises Taken where it is not, and a Refusal for what is never. `begins_at`: it is changed, and may keep that."""
     _refuse_form(wish)
     _refuse_times(wish, begins_at)
     _refuse_pool(pool)
@@ -120,9 +143,10 @@ def free(
         booking_id, tenant.pk, wish.starts_at, wish.ends_at, wish.places, _units_each(pool, wish.gpus_each)
     )
     _refuse_what_never_fits(pool, tenant, state, wanted)
+    _refuse_too_many(state, wanted)
     slots = FreeSlots(state)
     if not slots.is_free(wanted):
-        raise NotFree(wanted, slots.next_free(wanted, state.now + AHEAD), slots.most_places(wanted))
+        raise Taken(wanted, slots)
     return wanted, slots
 
 
@@ -159,16 +183,29 @@ def _refuse_what_never_fits(pool: Pool, tenant: Tenant, state: PoolState, wanted
             _("No node of this pool can give more than %(largest_gpus)s GPUs to one run.") % reason.data,
             _("Ask for less each, or choose another pool."),
         )
-    limit = state.tenants[tenant.pk].limit_units or 0
-    if units_of(wanted) > limit:
-        amounts = (units_of(wanted), limit)
-        gpus, most = (as_gpus(units, pool.units_per_gpu) for units in amounts)
+    own = state.tenants[tenant.pk].nominal_units or 0
+    if units_of(wanted) > own:
+        gpus, most = (as_gpus(units, pool.units_per_gpu) for units in (units_of(wanted), own))
         raise _invalid(
             "quota_exceeded",
             "places",
-            _("This is %(gpus)s GPUs together, and %(tenant)s may use %(most)s of this pool.")
+            _("This is %(gpus)s GPUs together, and %(tenant)s has %(most)s of its own in this pool.")
             % {"gpus": gpus, "tenant": tenant.name, "most": most},
             _("Book less, or ask your admin for more."),
+        )
+
+
+def _refuse_too_many(state: PoolState, wanted: Booked) -> None:
+    others = [
+        booked
+        for booked in state.bookings
+        if booked.tenant == wanted.tenant and booked.booking != wanted.booking
+    ]
+    if len(others) >= MOST_BOOKINGS:
+        raise Conflict(
+            "too_many_bookings",
+            _("Your tenant has %(count)d bookings of this pool that are not over.") % {"count": len(others)},
+            _("Book longer times, or more places at once; or cancel what nobody needs."),
         )
 
 
@@ -225,7 +262,7 @@ def _refuse_form(wish: Wish) -> None:
 
 def in_words(moment: datetime) -> str:
     """In the reader's time zone, and which it is."""
-    return date_format(timezone.localtime(moment), "j M Y, H:i T")
+    return date_format(timezone.localtime(moment), _("j M Y, H:i T"))
 
 
 def _invalid(code: str, field: str, message: str, hint: str) -> Invalid:

@@ -260,4 +260,4 @@ def _rounded(amount: float) -> str:
 
 
 def _moment(iso: str) -> str:
-    return date_format(timezone.localtime(datetime.fromisoformat(iso)), "j M Y, H:i T")
+    return date_format(timezone.localtime(datetime.fromisoformat(iso)), str(_("j M Y, H:i T")))

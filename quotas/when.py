@@ -71,8 +71,8 @@ def _moment(moment: datetime, now: datetime, after: datetime | None = None) -> s
     if local.date() == reference.date():
         return date_format(local, "H:i")
     if local.date() - reference.date() < timedelta(days=6):
-        return date_format(local, "D H:i")
-    return date_format(local, "j M H:i")
+        return date_format(local, _("D H:i"))
+    return date_format(local, _("j M H:i"))
 
 
 def _rounded(moment: datetime) -> datetime:
