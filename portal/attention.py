@@ -142,7 +142,7 @@ def asked_back() -> list[Item]:
         "%(count)d runs on borrowed GPUs are asked for them; the first stops at %(time)s.",
         count,
     )
-    at = date_format(timezone.localtime(first), "TIME_FORMAT")
+    at = date_format(timezone.localtime(first), "H:i")
     return [
         Item(
             "warn",

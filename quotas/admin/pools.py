@@ -297,7 +297,7 @@ class PoolPage(ConfirmsLowering[Pool]):
                 ngettext("%(n)d node is kept for others.", "%(n)d nodes are kept for others.", tainted)
                 % {"n": tainted}
             )
-        return " ".join([said, *why])
+        return _("%(ready)s: %(why)s") % {"ready": said, "why": " ".join(why)} if why else said
 
     @admin.display(description=gettext_lazy("waits"))
     def waiting(self, pool: Any) -> int:

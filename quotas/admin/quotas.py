@@ -81,7 +81,7 @@ class QuotaPage(ConfirmsLowering[Quota]):
             return _("no GPUs here")
         return share_meter(quota, quota.used_units)
 
-    @admin.display(description=gettext_lazy("GPUs asked for, waiting"), ordering="asked_units")
+    @admin.display(description=gettext_lazy("GPUs waited for"), ordering="asked_units")
     def waits(self, quota: Any) -> SafeString | str:
         if not quota.asked_units:
             return "–"

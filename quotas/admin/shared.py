@@ -121,10 +121,10 @@ def share_meter(quota: Quota, units: int) -> SafeString:
     own, limit = quota.nominal_gpus * per_gpu, (quota.nominal_gpus + quota.borrowing_limit_gpus) * per_gpu
     if own == limit:
         return gpus_meter(pool, units, limit)
-    said = {"used": units, "own": own, "borrowed": max(0, units - own)}
+    said = {"used": units, "limit": limit, "borrowed": max(0, units - own)}
     gpus = {name: floatformat(as_gpus(amount, per_gpu), "-2") for name, amount in said.items()}
     words = (
-        _("%(used)s, %(borrowed)s of them borrowed") if said["borrowed"] else _("%(used)s of its own %(own)s")
+        _("%(used)s of %(limit)s, %(borrowed)s borrowed") if said["borrowed"] else _("%(used)s of %(limit)s")
     )
     return meter(units, limit, words % gpus, own=own)
 
