@@ -60,7 +60,7 @@ class Wish:
         )
 
 
-class Taken(Exception):  # noqa: N818
+class Taken(Exception):
     """Something is in the way."""
 
     def __init__(self, wanted: Booked, slots: FreeSlots) -> None:

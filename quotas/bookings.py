@@ -21,7 +21,7 @@ from accounts import audit
 from accounts.access import Actor, not_there, require_owner, roles_of, visible_tenants
 from accounts.models import Role, Tenant
 from quotas import admission, booking_notices, passes
-from quotas.booking_rules import Wish, free, is_less, refuse_change
+from quotas.booking_rules import Wish, free, is_less, refuse_change, told_when_free
 from quotas.models import Booking, Claim, Pool
 from quotas.scheduling import as_gpus
 
@@ -63,7 +63,7 @@ def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
 
 def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
     require_owner(actor, tenant)
-    with _locked(pool) as fresh:
+    with told_when_free(), _locked(pool) as fresh:
         wanted, slots = free(tenant, fresh, wish, uuid.uuid4())
         booking = Booking.objects.create(
             id=wanted.booking,
@@ -84,7 +84,7 @@ def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
 def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
     """Another title, time or number of places. What began keeps its beginning."""
     require_owner(actor, booking.tenant)
-    with _locked(booking.pool) as fresh:
+    with told_when_free(), _locked(booking.pool) as fresh:
         booking = Booking.objects.select_related("tenant", "pool", "created_by").get(pk=booking.pk)
         was = Wish.of(booking)
         if wish == was:

@@ -110,9 +110,10 @@ class FreeSlots:
         )
 
     def _within_quota(self, wanted: Booked) -> bool:
-        limit = self.state.tenants[wanted.tenant].limit_units
-        own = [_span(booked) for booked in self._others(wanted) if booked.tenant == wanted.tenant]
-        return limit is None or Lane(limit, own).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
+        """Its own: what is borrowed is given back when others need it, and nobody gets back what is booked."""
+        own = self.state.tenants[wanted.tenant].nominal_units
+        beside = [_span(booked) for booked in self._others(wanted) if booked.tenant == wanted.tenant]
+        return own is None or Lane(own, beside).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
 
     def _has_room(self, wanted: Booked, *, borrowed_stay: bool = False) -> bool:
         bookings = [*self._others(wanted), wanted]

@@ -18,8 +18,9 @@ from accounts.errors import NotAllowed, NotThere, Refusal
 from accounts.models import AuditEntry, Membership
 from accounts.notices import words
 from accounts.notices.models import Notice
-from quotas import bookings
+from quotas import booking_rules, bookings
 from quotas.booking_rules import NotFree, Wish
+from quotas.free_slots import FreeSlots
 from quotas.models import Booking, Quota
 from tests.quotas.stage import Stage
 
@@ -116,11 +117,43 @@ def test_what_cannot_be_booked_says_which_field_and_what_to_do(
     assert not Booking.objects.exists()
 
 
-def test_more_than_the_tenant_may_use_says_how_much_that_is(stage: Stage) -> None:
+def test_more_than_the_tenants_own_says_how_much_that_is(stage: Stage) -> None:
+    """What it borrows others need to get back, and nobody is asked for what is booked."""
     Quota.objects.filter(tenant=stage.cast.demo).update(borrowing_limit_gpus=2)
-    assert "7 GPUs" in (refusal := refused(stage, wish(places=7))).message
-    assert "6 of this pool" in refusal.message
-    assert book(stage, wish(places=6)).places == 6
+    assert "5 GPUs" in (refusal := refused(stage, wish(places=5))).message
+    assert "4 of its own" in refusal.message
+    assert book(stage, wish(places=4)).places == 4
+    assert isinstance(refused(stage, wish(25)), NotFree)
+
+
+def test_nobody_books_so_often_that_every_pass_takes_long(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(booking_rules, "MOST_BOOKINGS", 2)
+    first, _second = book(stage, wish(24)), book(stage, wish(30))
+    assert refused(stage, wish(36)).code == "too_many_bookings"
+    bookings.change(stage.cast.alice, first, wish(26))
+    bookings.cancel(stage.cast.alice, first)
+    assert book(stage, wish(36))
+
+
+def test_while_the_next_free_slot_is_looked_for_nobody_waits_for_the_lock(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+
+    def look(_self: FreeSlots, *_: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+            )
+            held.append(cursor.fetchone()[0] > 0)
+
+    whole = {"starts_at": soon(24), "ends_at": soon(26), "places": 4, "units_each": 1, "title": "class"}
+    Booking.objects.create(pool=stage.pool, tenant=stage.cast.demo, created_by=stage.cast.alice.user, **whole)
+    monkeypatch.setattr(FreeSlots, "next_free", look)
+    assert isinstance(refused(stage, wish()), NotFree)
+    assert held == [False]
 
 
 def test_nothing_is_booked_in_a_pool_that_is_out_of_use_or_has_no_gpus(stage: Stage) -> None:

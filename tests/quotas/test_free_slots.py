@@ -37,15 +37,16 @@ def pool(
     *nodes: tuple[int, Sequence[Run]],
     bookings: Iterable[Booked] = (),
     nominal: int = 8,
-    limit: int | None = None,
+    books: int | None = None,
 ) -> PoolState:
-    """Nodes with so many units and these runs; both tenants have the same quota."""
-    quota = TenantQuota(0, nominal if limit is None else limit, nominal_units=nominal)
+    """Nodes with so many units and these runs; both tenants have the same quota. `books`: the first has other GPUs."""
+    quota = TenantQuota(0, 12, nominal_units=nominal)
+    whose = quota if books is None else replace(quota, nominal_units=books)
     states = (
         NodeState(f"node-{number}", Room(units), Room(units), tuple(runs))
         for number, (units, runs) in enumerate(nodes)
     )
-    return PoolState(1, tuple(states), (), {ONE: quota, TWO: quota}, NOW, bookings=tuple(bookings))
+    return PoolState(1, tuple(states), (), {ONE: whose, TWO: quota}, NOW, bookings=tuple(bookings))
 
 
 def test_an_idle_pool_is_free_at_once() -> None:
@@ -128,7 +129,7 @@ def test_a_booking_is_not_in_its_own_way() -> None:
 
 
 def test_a_run_of_another_pool_on_the_same_node_is_never_asked_back() -> None:
-    state = pool((2, [run(2, None, in_pool=False)]), nominal=0, limit=2)
+    state = pool((2, [run(2, None, in_pool=False)]), nominal=0, books=2)
     assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
 
 
@@ -168,7 +169,7 @@ def pools(draw: st.DrawFn, *, sizes: st.SearchStrategy[int], borrowing: bool) ->
                 runs.append(run(taken, draw(ends), tenant, age=draw(st.integers(1, 9))))
         nodes.append((units, runs))
     nominal = draw(st.integers(0, 4)) if borrowing else 99
-    state = pool(*nodes, nominal=nominal, limit=draw(st.integers(1, 12)))
+    state = pool(*nodes, nominal=nominal, books=draw(st.integers(1, 12)))
     for _booking in range(draw(st.integers(0, 4))):
         one = asked(draw, sizes)
         if FreeSlots(state).is_free(one):
@@ -202,14 +203,12 @@ def room(state: PoolState) -> list[list[int]]:
 
 
 def fits(state: PoolState, bookings: Sequence[Booked]) -> bool:
-    """Whether there is any way to lay out all places, and no tenant has more than it may."""
+    """Whether there is any way to lay out all places, and no tenant has more than its own."""
     for hour in range(LAST):
         for tenant, quota in state.tenants.items():
             now = [b for b in bookings if b.tenant == tenant and b.starts_at <= at(hour) < b.ends_at]
-            if (
-                quota.limit_units is not None
-                and sum(b.places * b.units_each for b in now) > quota.limit_units
-            ):
+            own = quota.nominal_units
+            if own is not None and sum(b.places * b.units_each for b in now) > own:
                 return False
     return laid_out([b for b in bookings for _place in range(b.places)], room(state))
 
