@@ -131,13 +131,15 @@ class Administration:
         self.portal = Portal(context.browser.new_context(base_url=address))
         self.portal.sign_in("admin")
 
-    def give_gpus(self, quota: str, gpus: int) -> None:
-        """In the list of quotas, in the row of this one."""
+    def give_gpus(self, quota: str, gpus: int, borrow: int | None = None) -> None:
+        """In the list of quotas, in the row of this one: so many of its own, and as many to borrow."""
         page = self.portal.page
         page.get_by_role("link", name="Admin", exact=True).click()
         page.locator("#content-main").get_by_role("link", name="Quotas", exact=True).click()
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=quota, exact=True))
         row.locator("input[name$=nominal_gpus]").fill(str(gpus))
+        if borrow is not None:
+            row.locator("input[name$=borrowing_limit_gpus]").fill(str(borrow))
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("1 quota was changed successfully.")).to_be_visible()
 

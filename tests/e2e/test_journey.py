@@ -151,6 +151,7 @@ def goes_through_the_jump(portal: Portal, ssh: SSHClient) -> None:
 
 def waits_until_the_quota_is_raised(portal: Portal, administration: Administration) -> str:
     """The page that says why it waits shows by itself that it starts; nobody loads it again."""
+    administration.give_gpus("Demo · A100 80GB", 4, borrow=0)
     portal.page.goto("/launch/?name=second&flavor=a100-4")
     workspace = portal.launch()
     portal.wait_for("waiting")

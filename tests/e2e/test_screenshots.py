@@ -39,6 +39,8 @@ Image.objects.create(slug="pytorch", name="PyTorch nightly", description="PyTorc
 
 OF_AN_OWNER = {
     "gpus": "/gpus/",
+    "bookings": "/bookings/",
+    "usage": "/usage/",
     "tenant": "/tenants/demo/",
     "audit": "/audit/",
     "notices": "/notices/",
@@ -48,6 +50,7 @@ OF_AN_OWNER = {
 OF_AN_ADMIN = {
     "admin": "/admin/",
     "admin-quotas": "/admin/quotas/quota/",
+    "admin-waiting": "/admin/quotas/claim/?state__exact=waiting",
     "admin-pools": "/admin/quotas/pool/",
     "admin-people": "/admin/accounts/user/",
 }
@@ -83,6 +86,7 @@ def test_screenshots_of_the_whole_way(berth: Stack, tmp_path: Path) -> None:
         expect(portal.page.locator(".status-starting")).to_have_count(0)
         take(portal.page, "home", on_phone=True)
         logs_of(portal.page, "train-resnet")
+        a_booking(portal.page)
         pages(portal.page, OF_AN_OWNER)
         pages(portal.page, {"home": "/", "launch": "/launch/"}, languages=("zh-hans", "ko"))
         assert portal.faults == []
@@ -128,13 +132,25 @@ def a_full_quota(portal: Portal) -> None:
     page.get_by_label("Git repository").fill(NOWHERE)
     launch(page)
     expect(page.locator(".page-head .status-starting")).to_be_visible()
-    fill_in(page, "evaluate", "a100-2")
-    expect(page.locator("#answer")).to_contain_text("you ask for 2")
+    fill_in(page, "evaluate", "a100-4")
+    expect(page.locator("#answer")).to_contain_text("You ask for 4")
     take(page, "launch-waits")
     launch(page)
     portal.wait_for("waiting")
-    expect(page.locator(".note")).to_contain_text("Your tenant holds 4 of the 4 GPUs")
+    expect(page.get_by_role("region", name="In the queue")).to_contain_text("Your tenant holds 4 GPUs")
     take(page, "waiting")
+
+
+def a_booking(page: Page) -> None:
+    """It begins within the day: the map tells it, too."""
+    page.goto("/bookings/")
+    page.get_by_label("Pool").select_option(label="T4 shared")
+    page.get_by_label("What for").fill("Deep learning course")
+    page.get_by_label("Places").fill("8")
+    page.get_by_label("GPUs each").fill("0.25")
+    expect(page.locator("#answer")).to_contain_text("This is free")
+    page.get_by_role("button", name="Book", exact=True).click()
+    expect(page.get_by_text("Booked: “Deep learning course”")).to_be_visible()
 
 
 def a_failure(portal: Portal, berth: Stack) -> None:
