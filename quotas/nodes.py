@@ -106,8 +106,7 @@ def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours
         key = (node.cluster_id, node.name)
         whole.append(_left(node, pool))
         too_many = max(0, -_left(node, pool, foreign[key], ours[key]).units)
-        unplaced = ours[key].unplaced[pool.resource_name]
-        displaced += min(too_many, unplaced, ours[key].units[pool.resource_name] - unplaced)
+        displaced += min(too_many, ours[key].unplaced[pool.resource_name])
         needs += _displaced_cards(node, pool, foreign[key], ours[key])
         if not trouble_of(node, pool):
             without_ours = _left(node, pool, foreign[key])
@@ -122,7 +121,10 @@ def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours
 
 
 def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
-    """Pods may come to another node than was chosen: whose node they filled will need room on one that is left."""
+    """Pods may come to another node than was chosen: whose node is too full for them need room on one that is left.
+
+    So does a run whose pod was elsewhere and is gone, until its units are back: nothing is given twice meanwhile.
+    """
     for node in sorted(nodes, key=lambda node: node.free.units):
         taken = max(0, min(units, node.free.units))
         units -= taken

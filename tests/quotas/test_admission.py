@@ -122,6 +122,19 @@ def test_a_run_whose_node_another_filled_keeps_its_room_on_the_nodes_that_are_le
     assert stage.running(3).node == "gpu-2"
 
 
+def test_a_run_whose_pod_is_gone_from_another_node_keeps_its_room_until_it_is_released(stage: Stage) -> None:
+    """By its claim it is on the node that was chosen again, which somebody else has by now."""
+    stage.quota(16)
+    elsewhere = stage.running(4)
+    pod = stage.pod("gpu-2", 4, run=elsewhere.pk)
+    assert stage.running(4).node == elsewhere.node
+    pod.delete()
+    stage.request(1)
+    assert stage.admit() == 0
+    admission.release(elsewhere.pk, "stopped")
+    assert stage.admit() == 1
+
+
 def test_a_run_and_its_pod_are_counted_once(stage: Stage) -> None:
     run = stage.running(2)
     stage.pod(run.node, 2, run=run.pk)
@@ -177,7 +190,8 @@ def test_a_tolerated_taint_keeps_nobody_away(stage: Stage) -> None:
 
 def test_when_nodes_shrink_nothing_more_is_admitted_and_nothing_is_taken_back(stage: Stage) -> None:
     stage.quota(8)
-    stage.running(4)
+    run = stage.running(4)
+    stage.pod(run.node, 4, run=run.pk)
     Node.objects.update(allocatable={"cpu": 64_000, "memory": 2**40, "pods": 110, GPU: 2})
     for _ in range(3):
         stage.request(2)
