@@ -21,7 +21,8 @@ POOLS: dict[str, dict[str, float]] = {
 
 def measure() -> Iterator[Figure]:
     for what, how in POOLS.items():
-        yield Figure(f"deciding alone: {what}", _median_ms(made_queue(occupied=how["occupied"], endless=how["endless"])), "ms")
+        state = made_queue(occupied=how["occupied"], endless=how["endless"])
+        yield Figure(f"deciding alone: {what}", _median_ms(state), "ms")
 
 
 def _median_ms(state: PoolState) -> float:

@@ -219,21 +219,23 @@ def spend(cast: Cast) -> None:
 
 def booked(cast: Cast) -> Booking:
     """One of demo, and one of the other tenant."""
-    times = [timezone.now() + timedelta(hours=hours) for hours in (1, 5)]
-    for tenant, title in (
-        (cast.second, "exam"),
-        (cast.demo, "a class of a title that is as long as people like"),
-    ):
-        booking = Booking.objects.create(
+    starts_at, ends_at = (timezone.now() + timedelta(hours=hours) for hours in (1, 5))
+    _, ours = (
+        Booking.objects.create(
             pool=cast.pool,
             tenant=tenant,
             created_by=cast.alice.user,
             title=title,
-            starts_at=times[0],
-            ends_at=times[1],
+            starts_at=starts_at,
+            ends_at=ends_at,
             units_each=1,
         )
-    return booking
+        for tenant, title in (
+            (cast.second, "exam"),
+            (cast.demo, "a class of a title that is as long as people like"),
+        )
+    )
+    return ours
 
 
 @pytest.fixture

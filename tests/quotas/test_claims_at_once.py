@@ -372,7 +372,8 @@ def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
     for pool in (stage.pool, stage.another_pool("b-shares-nodes"), stage.another_pool("c-far", cluster=far)):
         for tenant in (stage.cast.demo, stage.cast.second):
             stage.quota(5, tenant=tenant, pool=pool)
-    TenantLimit.objects.create(tenant=stage.cast.demo)  # nothing but the clusters' locks parts passes for second
+    # Nothing but the clusters' locks parts the passes for second.
+    TenantLimit.objects.create(tenant=stage.cast.demo)
 
     with crew(THREADS) as threads:
 

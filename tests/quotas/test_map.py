@@ -93,7 +93,7 @@ class TestCards:
     CARDS: ClassVar = {"GPU-a": True, "GPU-b": True, "GPU-c": False}
 
     def row(self, *held: Held, **values: Any) -> NodeRow:
-        given = {"offered": 200, "broken": 100, "units_per_gpu": 100, "cards": self.CARDS}
+        given: dict[str, Any] = {"offered": 200, "broken": 100, "units_per_gpu": 100, "cards": self.CARDS}
         return node_row("gpu-1", Trouble.NONE, held=held, **(given | values))
 
     def test_each_is_drawn_with_what_is_on_it(self) -> None:

@@ -121,11 +121,12 @@ def test_the_places_are_those_that_were_decided_also_where_one_before_has_gone(c
     first, second = (make_workspace(cast, cast.bob, Phase.WAITING, name=f"bobs-{n}") for n in (1, 2))
     Claim.objects.filter(holder_id=first.pk).update(position=3, units_ahead=5)
     Claim.objects.filter(holder_id=second.pk).update(position=2, units_ahead=4)
+    claims = Claim.objects.filter(holder_id__in=[first.pk, second.pk]).values_list("pk", flat=True)
     seen = page_of(cast.bob)
     assert re.findall(r'<td class="figures">(\d+)</td>\s*<td><a[^>]*>(bobs-\d)', seen) == [
         ("2", "bobs-2"), ("3", "bobs-1"),
     ]  # fmt: skip
-    assert {queue["position"] for queue in queues_of([first.run, second.run]).values()} == {2, 3}
+    assert {queue["position"] for queue in queues_of(claims).values()} == {2, 3}
 
 
 def test_free_gpus_that_are_scattered_are_told_where_somebody_waits_for_them(cast: Cast) -> None:

@@ -185,7 +185,7 @@ def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: St
     assert (waits["admissible"], waits["starts_now"], waits["position"]) == (True, False, 2)
     assert [reason["code"] for reason in waits["reasons"]] == ["quota_full"]
     assert waits["gpus_ahead"] == 2
-    assert waits["estimated_from"] and waits["estimated_to"]
+    assert waits["estimated_from"] and waits["estimated_start"] and waits["estimated_to"]
     assert waits["estimated_from"] < waits["estimated_start"] < waits["estimated_to"]
     refused = outlook(stage, 5)
     assert (refused["admissible"], refused["position"]) == (False, None)
