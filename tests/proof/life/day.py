@@ -27,14 +27,15 @@ from tests.proof.life.records import Records, Workspace
 from tests.proof.life.rows import Rows
 from tests.proof.life.sockets import Sockets
 
-NODE_UNITS = {"gpu-1": 4, "gpu-2": 4, "shared": 4}
-POOL_UNITS = {"a100": 8, "t4-shared": 4, "cpu": 0}
+# Few enough that those who own GPUs wait for those who borrow them.
+NODE_UNITS = {"gpu-1": 2, "gpu-2": 2, "shared": 4}
+POOL_UNITS = {"a100": 4, "t4-shared": 4, "cpu": 0}
 # Nodes are lost and found, pulls and pods tried again, within a day that lasts a minute. The cluster says in whole
 # seconds when a pod ended; it takes longer than one to end, so that units that were given back too early show.
 NODES = """
 nodes:
 - {name: gpu, count: 2, cpu: 64, memory: 512Gi,
-   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}}
+   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 2, compute: "8.0"}}
 - {name: shared, cpu: 32, memory: 256Gi,
    gpus: {product: Tesla-T4, memory_mib: 15360, count: 1, compute: "7.5", sharing: time-slicing, replicas: 4}}
 - {name: plain, cpu: 64, memory: 256Gi}
@@ -52,13 +53,14 @@ MAKE_PEOPLE = """
 import json
 from accounts import tokens
 from accounts.models import Membership, Tenant, User
-from quotas.models import Budget, TenantLimit
+from quotas.models import Budget, Quota, TenantLimit
 for name, tenant, role in {people!r}:
     user = User.objects.create_user(name, name + "@berth.example", "not-used-{{}}".format(name))
     Membership.objects.create(user=user, tenant=Tenant.objects.get(slug=tenant), role=role)
 for tenant in Tenant.objects.all():
     TenantLimit.objects.get_or_create(tenant=tenant)
     Budget.objects.create(tenant=tenant, gpu_hours=1000, grace_minutes=0)
+Quota.objects.update(nominal_gpus=1, borrowing_limit_gpus=3)
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """

@@ -96,7 +96,7 @@ class Admin:
         office.set_open(quota.pool_id, is_open=is_open)
 
     def _set_quota(self, office: Office, quota: Quota) -> None:
-        own, borrowed, weight = self.dice.randint(1, 5), self.dice.randint(0, 4), self.dice.randint(1, 3)
+        own, borrowed, weight = self.dice.randint(1, 3), self.dice.randint(0, 3), self.dice.randint(1, 3)
         self.told.append(
             f"{quota.tenant} has {own} GPUs of {quota.pool}, may borrow {borrowed}, weighs {weight}"
         )

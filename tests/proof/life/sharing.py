@@ -14,8 +14,9 @@ from tests.proof.life.records import Claim, Event, Records, Share
 
 # A pass over the queue that began before a share became another decides by what it was.
 LONGEST_PASS = timedelta(seconds=10)
-# How long a run goes on at least once it was told that its GPUs are asked back.
-GRACE = timedelta(seconds=5)
+# How long a run goes on at least once it was told that its GPUs are asked back: half of the day's grace, for the time
+# is counted from when it was decided, and told when the row was free.
+GRACE = timedelta(seconds=3)
 
 
 def over_share(claims: Sequence[Claim], shares: Sequence[Share]) -> Iterator[str]:

@@ -250,7 +250,7 @@ WRONG: dict[str, tuple[Callable[[Records], Records], str]] = {
         lambda day: claim(reclaim_at=at(10))(asked_back_at(1.5, 9)(day)), "gave back at",
     ),
     "GPUs taken back with too little time": (
-        lambda day: claim(reclaim_at=at(4))(asked_back_at(1.5, 5)(day)), "was told so 1 times before",
+        lambda day: claim(reclaim_at=at(4))(asked_back_at(1.5, 4)(day)), "was told so 1 times before",
     ),
     "a tenant's own GPUs asked back": (asked_back_at(1.5, 9), "had 1 of its own 1"),
     "a booking that is lost": (
