@@ -12,9 +12,17 @@ class QuotasConfig(AppConfig):
         from quotas import booking_notices, budget_notices, notices, passes, reclaim, spending
         from quotas.doctor import on_examined
         from quotas.live import on_change
-        from quotas.signals import claim_admitted, claim_released, claim_waits, standing_changed
+        from quotas.signals import (
+            claim_admitted,
+            claim_reclaimed,
+            claim_released,
+            claim_spared,
+            claim_waits,
+            standing_changed,
+        )
 
-        for signal in (capacity_changed, claim_admitted, claim_waits, claim_released, standing_changed):
+        of_claims = (claim_admitted, claim_waits, claim_released, claim_reclaimed, claim_spared)
+        for signal in (capacity_changed, *of_claims, standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
         examined.connect(on_examined, dispatch_uid="quotas.doctor")

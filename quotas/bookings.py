@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts import audit
 from accounts.access import Actor, not_there, require_owner, roles_of, visible_tenants
 from accounts.models import Role, Tenant
-from quotas import admission, booking_notices, passes
+from quotas import admission, booking_notices, live, passes
 from quotas.booking_rules import Wish, free, is_less, refuse_change, told_when_free
 from quotas.models import Booking, Claim, Pool
 from quotas.scheduling import as_gpus
@@ -119,11 +119,12 @@ def cancel(actor: Actor, booking: Booking) -> bool:
 
 @contextmanager
 def _locked(pool: Pool) -> Iterator[Pool]:
-    """No pass decides meanwhile, and nobody else books; afterwards one looks at who waits."""
+    """No pass decides meanwhile, and nobody else books; afterwards one looks at who waits, and pages are told."""
     with transaction.atomic():
         admission.lock(pool.cluster_id)
         yield Pool.objects.get(pk=pool.pk)
         passes.want(pool.pk)
+        live.on_change()
 
 
 def _record(actor: Actor, booking: Booking, verb: str, before: dict[str, Any] | None = None) -> None:
