@@ -18,9 +18,16 @@ def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
     """
     rows = list(visible_quotas(actor).filter(tenant__in=tenants))
     pools: dict[str, list[dict[str, Any]]] = {}
+    longest: dict[str, int | None] = {}
     for row, quota in zip(rows, quotas_for(actor, rows), strict=True):
-        share = {"name": row.pool.name, "used": quota["used_gpus"], "limit": quota["limit_gpus"]}
+        share = {
+            "name": row.pool.name,
+            "used": quota["used_gpus"],
+            "limit": quota["limit_gpus"],
+            "borrowed": quota["borrowed_gpus"],
+        }
         pools.setdefault(row.tenant.slug, []).append(share)
+        longest[row.tenant.slug] = quota["longest_runtime_minutes"]
     limits = {limit["tenant"]: limit for limit in limits_for(actor)}
     standings = budgets.seen_by(actor, tenants)
     found = [
@@ -28,6 +35,7 @@ def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
             "tenant": tenant,
             "pools": pools.get(tenant.slug, []),
             "limits": _set(limits[tenant.slug]),
+            "longest_runtime_minutes": longest.get(tenant.slug),
             "budgets": [budgets.for_people(one) for one in standings.get(tenant.pk, [])],
         }
         for tenant in tenants

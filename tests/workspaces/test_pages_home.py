@@ -62,6 +62,31 @@ def test_shares_are_told_in_names_and_words(cast: Cast) -> None:
     assert "Workspaces 1 of 3 running or starting" in said
     assert "4 of 10 cores in use" in said
     assert "16 GiB of 64 GiB in use" in said
+    assert "Storage" not in said and "one person" not in said
+
+
+def test_what_is_borrowed_and_limits_of_each_person_and_run_are_told(cast: Cast) -> None:
+    TenantLimit.objects.create(
+        tenant=cast.demo,
+        storage_mib=2048 * 1024,
+        person_gpus=3,
+        person_workspaces=4,
+        longest_runtime_minutes=480,
+    )
+    Quota.objects.filter(tenant=cast.demo).update(nominal_gpus=1, borrowing_limit_gpus=3)
+    for name in ("one", "two"):
+        make_workspace(cast, cast.bob, name=name)
+    bob = browser(cast.bob)
+    for page in ("/", "/tenants/demo/"):
+        said = words(bob.get(page))
+        assert "2 of 4 GPUs in use, 1 of them borrowed" in said
+        assert "of 2 TiB promised" in said or "of 2048 GiB promised" in said
+        assert "Your own GPUs 2 of 3 that one person may use" in said
+        assert "Your own workspaces 2 of 4 that one person may run" in said
+        assert "No run goes on for longer than 8 hours at a time; files are kept." in said
+    form = words(bob.get("/launch/"))
+    assert "1 of 3 GPUs of one person (your own)" in form
+    assert "2 of 4 workspaces of one person (your own)" in form
 
 
 def test_the_choice_of_a_tenant_narrows_the_page(cast: Cast) -> None:

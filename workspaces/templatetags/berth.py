@@ -18,6 +18,8 @@ from django.utils.translation import pgettext_lazy
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
+from quotas.gpu_map import IN_PERCENT
+from quotas.scheduling import as_gpus
 from quotas.when import in_words
 from workspaces import story
 from workspaces.models import Workspace
@@ -68,8 +70,10 @@ def gpu_name(product: str) -> str:
 
 @register.filter
 def size_gpus(sized: Any) -> str:
-    """The GPUs of a workspace or of a size, as people say it: 2 × A100 80GB, 1/7 × A100 80GB."""
+    """The GPUs of a workspace or of a size, as people say it: 2 × A100 80GB, 1/7 × A100 80GB, 0.5 × A100 80GB."""
     pool, units = sized.pool, sized.units
+    if pool.units_per_gpu == IN_PERCENT:
+        return f"{as_gpus(units, IN_PERCENT):g} × {gpu_name(pool.gpu_product) or pool.name}"
     amount = f"{units}/{pool.units_per_gpu}" if pool.units_per_gpu > 1 else str(units)
     return f"{amount} × {gpu_name(pool.gpu_product) or pool.name}"
 
