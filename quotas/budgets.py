@@ -30,7 +30,7 @@ from quotas.scheduling import Reason
 
 # Percent of a budget at which people are told, once each in a month.
 TOLD_AT = (80, 95, 100)
-MOST_HOURS = Decimal(10_000_000)
+MOST_HOURS = Decimal(10_000_000)  # that are added in one month
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,12 @@ def for_people(standing: Standing) -> dict[str, Any]:
 def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
     """An admin lets a budget go further in this month: what waits for it starts, what was to stop goes on."""
     actor.require(Scope.ADMIN)
-    if not 0 < gpu_hours <= MOST_HOURS:
-        text = _("Add more than 0 and at most %(most)s GPU-hours.") % {"most": MOST_HOURS}
-        raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
     [before] = standings([budget], timezone.now())
     row = month_row(budget, before.month)
+    most = MOST_HOURS - row.added_gpu_hours
+    if not 0 < gpu_hours <= most:
+        text = _("Add more than 0 and at most %(most)s GPU-hours.") % {"most": most}
+        raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
     row.added_gpu_hours += gpu_hours
     if not with_row(row, before).is_spent:
         row.spent_at = None  # nothing is stopped from now on

@@ -24,8 +24,12 @@ OBJECT = re.compile(DOMAIN)
 PROFILE = re.compile(r"[1-9]g\.[0-9]+gb(?:[.+-]me)?")
 TOLERATION_FIELDS = {"key", "operator", "value", "effect", "tolerationSeconds"}
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-# Of the node's own, and of other people's: a folder there is no driver.
-NO_DRIVER_IN = ("/boot", "/dev", "/etc", "/proc", "/root", "/sys", "/var/lib/kubelet")
+# Of the node's own, and of other people's: a folder there, or that holds one of them, is no driver.
+NO_DRIVER_IN = (
+    "/boot", "/dev", "/etc", "/proc", "/root", "/sys", "/var/lib/kubelet", "/var/lib/containerd",
+    "/var/lib/docker", "/var/lib/etcd", "/var/lib/rancher", "/var/log", "/run/containerd", "/var/run/containerd",
+    "/run/secrets", "/var/run/secrets",
+)  # fmt: skip
 
 Faults = dict[str, list[str]]
 
@@ -76,7 +80,7 @@ def _pods(pool: Pool) -> Iterator[tuple[str, str]]:
         if text := toleration_fault(toleration):
             yield "tolerations", text
     secrets = pool.image_pull_secrets if isinstance(pool.image_pull_secrets, list) else [None]
-    if not all(isinstance(name, str) and OBJECT.fullmatch(name) for name in secrets):
+    if not all(isinstance(name, str) and OBJECT.fullmatch(name) and len(name) <= 253 for name in secrets):
         yield "image_pull_secrets", _('Write names of Secrets as in ["registry", "mirror"].')
     if pool.runtime_class and not OBJECT.fullmatch(pool.runtime_class):
         yield "runtime_class", _("Not a name of a RuntimeClass, as in nvidia.")
@@ -85,7 +89,7 @@ def _pods(pool: Pool) -> Iterator[tuple[str, str]]:
 
 
 def toleration_fault(toleration: Any) -> str:
-    if not isinstance(toleration, Mapping) or not all(isinstance(key, str) for key in toleration):
+    if not isinstance(toleration, Mapping) or not _is_of_texts(toleration):
         return _('Write tolerations as [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}].')
     if unknown := sorted(toleration.keys() - TOLERATION_FIELDS):
         return _("A toleration has no “%(name)s”.") % {"name": unknown[0]}
@@ -103,13 +107,28 @@ def toleration_fault(toleration: Any) -> str:
     return ""
 
 
+def _is_of_texts(toleration: Mapping[Any, Any]) -> bool:
+    """What Kubernetes would refuse only in each pod."""
+    texts = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+    return (
+        all(isinstance(text, str) for pair in texts.items() for text in pair)
+        and (not texts.get("key") or LABEL.fullmatch(texts["key"]) is not None)
+        and LABEL_VALUE.fullmatch(texts.get("value", "")) is not None
+        and type(toleration.get("tolerationSeconds", 0)) is int
+    )
+
+
 def path_fault(path: str) -> str:
     parts = path.split("/")
     if not path.startswith("/") or any(part in ("", ".", "..") for part in parts[1:]):
         return _("Write the whole path, as in /opt/nvidia/driver, without . or .. in it.")
-    if len(parts) < 3 or any(path == place or path.startswith(f"{place}/") for place in NO_DRIVER_IN):
+    if len(parts) < 3 or any(within(path, place) or within(place, path) for place in NO_DRIVER_IN):
         return _("All workspaces of the pool could read this folder of the node. Name the driver's own.")
     return ""
+
+
+def within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _contradictions(pool: Pool) -> Iterator[tuple[str, str]]:

@@ -314,6 +314,14 @@ def test_only_admins_add_hours_and_only_some(stage: Stage) -> None:
     assert not BudgetMonth.objects.filter(added_gpu_hours__gt=0).exists()
 
 
+def test_what_is_added_in_a_month_has_an_end(stage: Stage) -> None:
+    row = budget(stage, 5)
+    budgets.add_hours(stage.cast.admin, row, Decimal(9_999_990))
+    with pytest.raises(Invalid, match="at most 10"):
+        budgets.add_hours(stage.cast.admin, row, Decimal(11))
+    assert budgets.add_hours(stage.cast.admin, row, Decimal(10)).added_gpu_hours == budgets.MOST_HOURS
+
+
 # --- Who sees what
 
 
