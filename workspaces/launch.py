@@ -34,7 +34,8 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What decides which GPUs a container sees, who it is and how it is reached is Berth's to set.
 RESERVED_ENV = re.compile(
-    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|GPU_CORE_.*|LD_PRELOAD"
+    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|CUDA_TASK_PRIORITY|CUDA_OVERSUBSCRIBE"
+    r"|GPU_CORE_.*|LD_PRELOAD"
     r"|JUPYTER_.*|KUBERNETES_.*|BERTH_.*|HOME|PATH|POD_IP"
 )
 REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
