@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.access import Actor, owned_tenants
 from accounts.errors import Refusal
@@ -42,8 +43,8 @@ class ChangeForm(forms.Form):
         help_text=_("People of your tenant see it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    starts_at = MomentField(label=_("From"))
-    ends_at = MomentField(label=_("To"))
+    starts_at = MomentField(label=pgettext_lazy("a time", "From"))
+    ends_at = MomentField(label=pgettext_lazy("a time", "To"))
     places = forms.IntegerField(
         label=_("Places"),
         min_value=1,

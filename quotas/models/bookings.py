@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import Tenant
 
@@ -22,7 +23,7 @@ class Booking(models.Model):
 
     class State(models.TextChoices):
         UPCOMING = "upcoming", _("upcoming")
-        RUNNING = "running", _("now")
+        RUNNING = "running", pgettext_lazy("a booking", "now")
         OVER = "over", _("over")
         CANCELLED = "cancelled", _("cancelled")
 
