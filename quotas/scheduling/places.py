@@ -30,6 +30,7 @@ class Places:
         self.lent = lent
         self.now = state.now
         self._places: defaultdict[UUID, list[Place]] = defaultdict(list)
+        self._soon: Counter[UUID] = Counter()  # units of the places that begin within the grace, by tenant
         used = Counter(run.booking for node in state.nodes for run in node.runs)
         whole = max((card.memory_mib for node in state.nodes for card in node.without_ours.cards), default=0)
         for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
@@ -58,6 +59,9 @@ class Places:
         start = max(booking.starts_at, self.now)
         lasts = booking.ends_at - start
 
+        if is_soon := start <= self.lent.grace_ends:
+            self._soon[booking.tenant] += booking.units_each
+
         def rank(line: NodeLine) -> Rank | None:
             if not line.whole.holds(need):
                 return None
@@ -69,13 +73,18 @@ class Places:
         if found is None:
             return
         ranked, line = found
-        if ranked[0] and start <= self.lent.grace_ends:
+        if ranked[0] and is_soon and self._is_within_own(booking.tenant):
             wanted = Wanted(need, lasts, start, spares=booking.tenant)
             got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
             line = got.node if got else line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)
         self.nodes.hold(line, held)
         self._places[booking.tenant].append(Place(booking, line, held))
+
+    def _is_within_own(self, tenant: UUID) -> bool:
+        """Nobody is asked for a place of a tenant that holds its own without it, and so may not even use it."""
+        over = self.lent.over.get(tenant)
+        return over is None or over + self._soon[tenant] <= 0
 
 
 def _need(booking: Booked, card_memory_mib: int) -> Room:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from quotas import bookings
+from quotas import admission, bookings
 from quotas.booking_rules import Wish
 from quotas.models import Booking, Claim, Quota
 from tests.quotas.stage import Stage, again
@@ -90,3 +90,18 @@ def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_
     assert (asked.reclaim_for, asked.reclaim_code) == (booking.pk, "booking_begins")
     assert asked.reclaim_at is not None
     assert again(own).reclaim_at is None
+
+
+def test_nobody_is_asked_for_a_place_that_its_tenant_has_no_quota_left_to_use(stage: Stage) -> None:
+    mine = stage.running(4)
+    Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
+    stage.running(1, by=stage.cast.carol)
+    borrowed = stage.running(3, by=stage.cast.carol)
+    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(1, places=2))
+    Booking.objects.update(starts_at=timezone.now() + timedelta(minutes=8))
+    stage.admit()
+    assert again(borrowed).reclaim_at is None
+    admission.release(mine.pk, "stopped")
+    stage.change_node(mine.node, ready=False)
+    stage.admit()
+    assert again(borrowed).reclaim_at is not None
