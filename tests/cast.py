@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.contrib.auth.hashers import make_password
+
 from accounts.access import Actor
 from accounts.models import Membership, Role, Tenant, User
 from clusters.models import Cluster, Installation, Node
@@ -30,32 +32,44 @@ class Cast:
 
 
 def make_cast() -> Cast:
-    """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant."""
+    """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant.
+
+    Thousands of tests begin with it: what is of one kind is written at once.
+    """
     if not Installation.objects.exists():  # a flush between tests takes what the migration made
         Installation.objects.create()
-    demo = Tenant.objects.create(slug="demo", name="Demo")
-    second = Tenant.objects.create(slug="second", name="Second")
-    people = {
-        name: User.objects.create_user(name, f"{name}@example.org", f"{name}-password")
-        for name in ("alice", "bob", "victor", "carol")
-    }
-    staff = User.objects.create_user("admin", "admin@example.org", "admin-password", is_staff=True)
-    for tenant, name, role in (
-        (demo, "alice", Role.OWNER),
-        (demo, "bob", Role.MEMBER),
-        (demo, "victor", Role.VIEWER),
-        (second, "carol", Role.MEMBER),
-    ):
-        Membership.objects.create(tenant=tenant, user=people[name], role=role)
+    demo, second = Tenant.objects.bulk_create(
+        [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
+    )
+    alice, bob, victor, carol, admin = User.objects.bulk_create(
+        User(
+            username=name,
+            email=f"{name}@example.org",
+            password=make_password(f"{name}-password"),
+            is_staff=name == "admin",
+        )
+        for name in ("alice", "bob", "victor", "carol", "admin")
+    )
+    Membership.objects.bulk_create(
+        Membership(tenant=tenant, user=user, role=role)
+        for tenant, user, role in (
+            (demo, alice, Role.OWNER),
+            (demo, bob, Role.MEMBER),
+            (demo, victor, Role.VIEWER),
+            (second, carol, Role.MEMBER),
+        )
+    )
     cluster = Cluster.objects.create(slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG)
-    for name in ("gpu-1", "gpu-2"):
-        Node.objects.create(
+    Node.objects.bulk_create(
+        Node(
             cluster=cluster,
             name=name,
             ready=True,
             labels={"nvidia.com/gpu.product": PRODUCT},
             allocatable={"cpu": 64_000, "memory": 512 * GIB, "pods": 110, "nvidia.com/gpu": 4},
         )
+        for name in ("gpu-1", "gpu-2")
+    )
     pool = Pool.objects.create(
         slug="a100",
         name="A100",
@@ -68,14 +82,16 @@ def make_cast() -> Cast:
     flavor = Flavor.objects.create(
         slug="a100-1", name="One A100", pool=pool, units=1, cpu_millicores=4000, memory_mib=16_384
     )
-    for tenant in (demo, second):
-        Quota.objects.create(tenant=tenant, pool=pool, nominal_gpus=4)
+    Quota.objects.bulk_create(Quota(tenant=tenant, pool=pool, nominal_gpus=4) for tenant in (demo, second))
     image = Image.objects.create(slug="jupyter", name="JupyterLab", reference="berth.local/jupyter:1")
     return Cast(
         demo=demo,
         second=second,
-        **{name: Actor(user) for name, user in people.items()},
-        admin=Actor(staff),
+        alice=Actor(alice),
+        bob=Actor(bob),
+        victor=Actor(victor),
+        carol=Actor(carol),
+        admin=Actor(admin),
         cluster=cluster,
         pool=pool,
         flavor=flavor,
