@@ -66,7 +66,10 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     cause = BY_CODE.get(code)
     text = in_words(cause.sentence if cause else _UNKNOWN_SENTENCE, {"raw": code, **data})
     others = scheduling.others_in_short(str(data.get("also", "")))
-    return f"{text} {_('Others: %(others)s.') % {'others': ', '.join(others)}}" if others else text
+    if not others:
+        return text
+    also = _("Others: %(others)s.") % {"others": _(", ").join(others)}
+    return f"{text} {also}"
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:

@@ -33,7 +33,8 @@ class PoolForm(forms.ModelForm[Pool]):
         super().__init__(*args, **kwargs)
         for name, example in EXAMPLES.items():
             self.fields[name].widget.attrs |= {"rows": 3, "spellcheck": "false"}
-            told = f"{self.fields[name].help_text} {_('As in %(example)s.') % {'example': example}}"
+            as_in = _("As in %(example)s.") % {"example": example}
+            told = f"{self.fields[name].help_text} {as_in}"
             self.fields[name].help_text = told.strip()
         if products := sorted(known_products()):
             told = _("As GPU Feature Discovery names it. There are: %(names)s.")

@@ -84,7 +84,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "told_percent",
-                    models.PositiveSmallIntegerField(default=0, help_text="80, 95 or 100: told last."),
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="80, 95 or 100: told last.", verbose_name="percent told"
+                    ),
                 ),
                 ("spent_at", models.DateTimeField(null=True, verbose_name="spent at")),
             ],
@@ -103,9 +105,14 @@ class Migration(migrations.Migration):
                 ),
                 ("day", models.DateField(verbose_name="day")),
                 ("microseconds", models.PositiveBigIntegerField(default=0)),
-                ("units", models.PositiveIntegerField()),
+                ("units", models.PositiveIntegerField(verbose_name="units")),
                 ("units_per_gpu", models.PositiveIntegerField()),
-                ("weight", models.DecimalField(decimal_places=2, default=Decimal("1"), max_digits=6)),
+                (
+                    "weight",
+                    models.DecimalField(
+                        decimal_places=2, default=Decimal("1"), max_digits=6, verbose_name="weight"
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "entry of the ledger",
@@ -417,21 +424,30 @@ class Migration(migrations.Migration):
             model_name="ledgerentry",
             name="pool",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="quotas.pool"
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="quotas.pool",
+                verbose_name="pool",
             ),
         ),
         migrations.AddField(
             model_name="ledgerentry",
             name="tenant",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="accounts.tenant"
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="accounts.tenant",
+                verbose_name="tenant",
             ),
         ),
         migrations.AddField(
             model_name="ledgerentry",
             name="user",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+                verbose_name="user",
             ),
         ),
         migrations.AddIndex(

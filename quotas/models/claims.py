@@ -154,13 +154,15 @@ class LedgerEntry(models.Model):
 
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="ledger")
     day = models.DateField(_("day"))
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", verbose_name=_("pool"))
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", verbose_name=_("tenant"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("user")
+    )
     microseconds = models.PositiveBigIntegerField(default=0)
-    units = models.PositiveIntegerField()
+    units = models.PositiveIntegerField(_("units"))
     units_per_gpu = models.PositiveIntegerField()
-    weight = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(1))
+    weight = models.DecimalField(_("weight"), max_digits=6, decimal_places=2, default=Decimal(1))
 
     class Meta:
         verbose_name = _("entry of the ledger")

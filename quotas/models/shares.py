@@ -143,7 +143,9 @@ class BudgetMonth(models.Model):
     added_gpu_hours = models.DecimalField(
         _("added GPU-hours"), max_digits=10, decimal_places=2, default=Decimal(0)
     )
-    told_percent = models.PositiveSmallIntegerField(default=0, help_text=_("80, 95 or 100: told last."))
+    told_percent = models.PositiveSmallIntegerField(
+        _("percent told"), default=0, help_text=_("80, 95 or 100: told last.")
+    )
     spent_at = models.DateTimeField(_("spent at"), null=True)
 
     class Meta:

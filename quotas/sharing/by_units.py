@@ -56,7 +56,8 @@ class ByUnits(Strategy):
         exact = gpus * pool.units_per_gpu
         units = round(exact)
         if units < 1 or abs(exact - units) > ROUNDING * units:
-            raise refused("gpus", f"{self.gives(pool)} {_('Ask for a multiple.')}")
+            hint = _("Ask for a multiple.")
+            raise refused("gpus", f"{self.gives(pool)} {hint}")
         return units
 
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
