@@ -14,7 +14,7 @@ class PortalConfig(AppConfig):
         from accounts.notices import outbox
         from clusters.signals import tick
         from portal import task_broker
-        from quotas import passes
+        from quotas import passes, spending
         from vitals import pulse
         from workspaces import tasks
 
@@ -22,6 +22,7 @@ class PortalConfig(AppConfig):
         tick.connect(sessions.forget_expired)
         tick.connect(pulse.forget_gone)
         task_broker.began.connect(passes.on_worker_began)
+        task_broker.began.connect(spending.on_worker_began)
         task_broker.began.connect(tasks.on_worker_began)
         post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
 

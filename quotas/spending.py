@@ -39,6 +39,11 @@ def on_tick(**_: Any) -> None:
         tasks.enqueue_spending()
 
 
+def on_worker_began(**_: Any) -> None:
+    """The worker before it may have died with a look in hand: nobody is to go on for a minute more by that."""
+    tasks.enqueue_spending()
+
+
 def look() -> None:
     """Have the ledger know what ran, then hold budgets to it."""
     ledger.settle_due()

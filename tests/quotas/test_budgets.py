@@ -17,6 +17,7 @@ from accounts.errors import Invalid, NotAllowed
 from accounts.models import AuditEntry
 from accounts.notices import words
 from accounts.notices.models import Notice
+from portal import task_broker
 from quotas import admission, budgets, ledger, reasons, spending, tasks
 from quotas.hours import hours
 from quotas.models import Budget, BudgetMonth, Claim
@@ -355,6 +356,14 @@ def test_each_minute_of_ticks_has_a_look(
         clock[0] += between_ticks
     assert set(range(begin + 1, begin + 10)) <= set(looks)
     assert max(looks.count(minute) for minute in looks) <= 2
+
+
+def test_a_worker_that_begins_looks_at_what_is_spent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one before it may have died between telling a run that its budget is spent, and stopping it."""
+    looks: list[str] = []
+    monkeypatch.setattr(tasks, "enqueue_spending", lambda: looks.append("a look"))
+    task_broker.began.send(sender=None)
+    assert looks == ["a look"]
 
 
 def test_a_look_settles_what_runs_and_keeps_to_budgets(stage: Stage) -> None:
