@@ -134,6 +134,7 @@ class Administration:
     def give_gpus(self, quota: str, gpus: int, borrow: int | None = None) -> None:
         """In the list of quotas, in the row of this one: so many of its own, and as many to borrow."""
         page = self.portal.page
+        page.goto("/")
         page.get_by_role("link", name="Admin", exact=True).click()
         page.locator("#content-main").get_by_role("link", name="Quotas", exact=True).click()
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=quota, exact=True))
