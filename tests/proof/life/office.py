@@ -71,7 +71,7 @@ class Admin:
             self._note(quota, limit_shares({}), now, now)
 
     def live(self, until: float, pause_seconds: float) -> None:
-        kinds = {self._close_or_open: 4, self._set_quota: 6, self._set_limit: 2, self._set_budget: 2}
+        kinds = {self._close_or_open: 4, self._set_quota: 6, self._set_limit: 3, self._set_budget: 3}
         office: Office | None = None
         while time.monotonic() < until:
             try:
@@ -96,7 +96,7 @@ class Admin:
         office.set_open(quota.pool_id, is_open=is_open)
 
     def _set_quota(self, office: Office, quota: Quota) -> None:
-        own, borrowed, weight = self.dice.randint(1, 3), self.dice.randint(0, 3), self.dice.randint(1, 3)
+        own, borrowed, weight = self.dice.randint(1, 2), self.dice.randint(0, 3), self.dice.randint(1, 3)
         self.told.append(
             f"{quota.tenant} has {own} GPUs of {quota.pool}, may borrow {borrowed}, weighs {weight}"
         )
@@ -126,7 +126,7 @@ class Admin:
 
     def _set_budget(self, office: Office, quota: Quota) -> None:
         """So few GPU-hours that a day spends them, or enough for all."""
-        hours = self.dice.choice(["0.01", "0.05", "1000"])
+        hours = self.dice.choice(["0.01", "0.02", "1000"])
         self.told.append(f"{quota.tenant} has {hours} GPU-hours")
         office.change(f"quotas/budget/{quota.budget_id}", gpu_hours=hours, grace_minutes="0")
 

@@ -219,7 +219,7 @@ class Person:
             "from": begin.isoformat(),
             "to": (begin + timedelta(minutes=20)).isoformat(),
             "places": self.dice.randint(1, 2),
-            "gpus_each": self.dice.randint(1, 2),
+            "gpus_each": self.dice.choice([1, 1, 2]),
         }
         made = self.ask("book", "POST", "bookings/", body)
         if made.is_accepted:
@@ -284,7 +284,7 @@ class Person:
         """What they do, and how often."""
         if not self.may_launch:
             return {self.look: 6, self.add_key: 1, self.be_hostile: 2, self.launch_refused: 1}
-        bookings = {self.book: 4, self.cancel_booking: 3} if self.manages_others else {}
+        bookings = {self.book: 8, self.cancel_booking: 5} if self.manages_others else {}
         return bookings | {
             self.launch: 14, self.act("start"): 8, self.act("stop"): 8, self.act("restart"): 8, self.delete: 8,
             self.extend: 4, self.rename: 3, self.resize: 4, self.change_lifetime: 3, self.clone: 3,
