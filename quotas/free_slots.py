@@ -3,7 +3,7 @@
 A booking is not tied to nodes, but each of its places must fit on one. So all places are laid out as a pass does it,
 on the nodes as they are without our runs, beside those of them that will still be there: the earliest first, each
 where least is free. A run without a known end is always there. Not in the way is what can be asked back: of what a
-tenant then holds beyond its own the youngest runs, as long as it keeps what is its own.
+tenant then holds beyond its own the youngest runs, the last of which may be partly its own.
 
 Where GPUs are cut by memory and cores, which run is on which GPU is not known: there a run takes whole ones, and
 places that are parts of a GPU share those of their own booking.
@@ -209,10 +209,10 @@ def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]
 
 
 def _kept(runs: Iterable[Run], nominal_units: int) -> Iterator[Run]:
-    """Those that would stay if a tenant gave back what it has beyond its own: the youngest go, and none too many."""
+    """Those that would stay if a tenant gave back what it has beyond its own: the youngest go, the last as a whole."""
     over = sum(run.takes.units for run in runs) - nominal_units
     for run in sorted(runs, key=lambda run: (run.admitted_at, run.claim), reverse=True):
-        if run.booking is None and run.takes.units <= over:
+        if run.booking is None and over > 0:
             over -= run.takes.units
         else:
             yield run

@@ -50,6 +50,16 @@ def _is_at_limit_of_person(state: PoolState, claim: Waiting) -> bool:
     return bool(Share(left_of_person(person, state.units_per_gpu), state.now).broken(asked_by(claim)))
 
 
+def promised(state: PoolState) -> set[UUID]:
+    """Those for whom borrowed units are on their way back: these are theirs, though others of theirs borrow by now."""
+    asked_for = {run.reclaim_for for node in state.nodes for run in node.runs if run.in_pool}
+    return {
+        claim.claim
+        for claim in state.waiting
+        if claim.claim in asked_for and claim.need.units <= (state.tenants[claim.tenant].nominal_units or 0)
+    }
+
+
 def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     """Those who find a place of a booking that has begun, which nobody uses yet."""
     begun = [booking for booking in state.bookings if booking.starts_at <= state.now < booking.ends_at]
@@ -69,12 +79,14 @@ def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
 def in_order(state: PoolState) -> list[Waiting]:
     """All who wait. Those who stand by have their turn too, but it counts for nothing against their tenant."""
     stand_by = standing_by(state)
-    return ordered(state, within_own(state, stand_by), stand_by)
+    own = within_own(state, stand_by) | promised(state)
+    return ordered(state, own, with_a_place(state, stand_by), stand_by)
 
 
-def ordered(state: PoolState, own: Container[UUID], stand_by: Container[UUID]) -> list[Waiting]:
+def ordered(
+    state: PoolState, own: Container[UUID], booked: Container[UUID], stand_by: Container[UUID]
+) -> list[Waiting]:
     classes: defaultdict[tuple[bool, int, bool, bool], list[Waiting]] = defaultdict(list)
-    booked = with_a_place(state, stand_by)
     for claim in sorted(state.waiting, key=_in_tenant):
         has_place, borrows = claim.claim in booked, claim.claim not in own
         classes[not has_place, -claim.priority, borrows, not claim.returns_first].append(claim)

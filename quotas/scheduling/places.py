@@ -26,19 +26,32 @@ class Places:
     """All places that are kept free."""
 
     def __init__(self, state: PoolState, nodes: Nodes, lent: Lent) -> None:
+        self.state = state
         self.nodes = nodes
         self.lent = lent
         self.now = state.now
+        self.used = Counter(run.booking for node in state.nodes for run in node.runs)
         self._places: defaultdict[UUID, list[Place]] = defaultdict(list)
         self._soon: Counter[UUID] = Counter()  # units of the places that begin within the grace, by tenant
-        used = Counter(run.booking for node in state.nodes for run in node.runs)
-        whole = max((card.memory_mib for node in state.nodes for card in node.without_ours.cards), default=0)
-        for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
-            if booking.ends_at > state.now:
+        self._keep_all(ask=False)
+
+    def ask_back(self) -> None:
+        """Lay out anew what nobody took, now with what others are asked for."""
+        for place in [place for places in self._places.values() for place in places]:
+            self.nodes.let_go(place.line, place.held)
+        self._places.clear()
+        self._keep_all(ask=True)
+
+    def _keep_all(self, *, ask: bool) -> None:
+        cards = (card for node in self.state.nodes for card in node.without_ours.cards)
+        whole = max((card.memory_mib for card in cards), default=0)
+        for booking in sorted(self.state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
+            if booking.ends_at > self.now:
                 need = _need(booking, whole)
-                for _number in range(booking.places - used[booking.booking]):
-                    self._keep(booking, need)
-            lent.has_turn(booking.booking)
+                for _number in range(booking.places - self.used[booking.booking]):
+                    self._keep(booking, need, ask=ask)
+            if ask:
+                self.lent.has_turn(booking.booking)
 
     def take_one(self, claim: Waiting) -> Place | None:
         """A place of its tenant's own that has begun and suits it, now no longer kept free."""
@@ -51,16 +64,16 @@ class Places:
             until = min(after(self.now, claim.lasts), place.booking.ends_at)
             if place.line.free.holds(claim.need) and place.line.holds_until(claim.need, self.now) >= until:
                 self._places[claim.tenant].remove(place)
+                self.used[place.booking.booking] += 1
                 return place
             self.nodes.hold(place.line, place.held)
         return None
 
-    def _keep(self, booking: Booked, need: Room) -> None:
+    def _keep(self, booking: Booked, need: Room, *, ask: bool) -> None:
         start = max(booking.starts_at, self.now)
         lasts = booking.ends_at - start
-
-        if is_soon := start <= self.lent.grace_ends:
-            self._soon[booking.tenant] += booking.units_each
+        may_ask = ask and start <= self.lent.grace_ends
+        self._soon[booking.tenant] += booking.units_each if may_ask else 0
 
         def rank(line: NodeLine) -> Rank | None:
             if not line.whole.holds(need):
@@ -73,7 +86,7 @@ class Places:
         if found is None:
             return
         ranked, line = found
-        if ranked[0] and is_soon and self._is_within_own(booking.tenant):
+        if may_ask and ranked[0] and self._is_within_own(booking.tenant):
             wanted = Wanted(need, lasts, start, spares=booking.tenant)
             got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
             line = got.node if got else line

@@ -1,19 +1,20 @@
 """Whom to ask for borrowed units, so that a waiting owner, or a booking that is about to begin, gets its own.
 
 The fewest runs, of these the youngest, whose end makes it fit on one node; those that were asked before count for
-nothing. No tenant is brought below what is its own. Who was asked and is not needed any more is spared.
+nothing. No tenant is brought below what is its own, but by its last run: one that is partly on its own GPUs is
+asked where nobody else's end would do, or an owner could wait for ever. Who was asked and is not needed is spared.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import combinations
 from uuid import UUID
 
-from .state import PoolState, Reclaim, Room, Run
+from .state import PoolState, Reclaim, Room, Run, Waiting
 from .timeline import NodeLine, Nodes, Rank, Spot
 
 OWNER_WAITS, BOOKING_BEGINS = "owner_waits", "booking_begins"
@@ -31,6 +32,8 @@ class Wanted:
     # Runs of a higher priority, and of this tenant, are left alone.
     priority: int | None = None
     spares: UUID | None = None
+    # Runs may be asked that are partly on their tenant's own units.
+    with_partly_own: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,14 @@ class Lent:
         for line in nodes.lines:
             for run, end in zip(line.runs, line.ends, strict=True):
                 if run.in_pool and end <= self.grace_ends:  # by itself, or it was stopped already
-                    self.over[run.tenant] = self.over.get(run.tenant, 0) - run.takes.units
+                    if run.tenant in self.over:
+                        self.over[run.tenant] -= run.takes.units
                 elif run.in_pool and run.reclaim_at is not None:
                     self._asked.add(run.claim)
-        self._loans = {line.name: self._loans_of(line) for line in nodes.lines}
-        self._at_best = {name: _units_by_rank(loans) for name, loans in self._loans.items()}
+        self._loans: dict[str, list[Loan]] = {}
+        self._at_best: dict[str, list[tuple[int, Rank]]] = {}
+        for line in nodes.lines:
+            self._look_at(line)
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
         # On which node those wait for whom somebody was asked; until their turn nobody else counts on it.
         waiting = {claim.claim for claim in state.waiting} | {booking.booking for booking in state.bookings}
@@ -83,9 +89,11 @@ class Lent:
         """Who was asked, and may stay after all."""
         return tuple(sorted(self._asked - self._kept))
 
-    def get_back(self, wanted: Wanted, beneficiary: UUID, code: str) -> Spot | None:
+    def get_back(self, wanted: Wanted, beneficiary: UUID, code: str, *, may_ask: bool = True) -> Spot | None:
         """Ask whom it takes: on which node it then fits, and from when on; None: nobody's end would do."""
-        found = self._asked_before(wanted, beneficiary) or self._fewest(wanted)
+        found = self._asked_before(wanted, beneficiary)
+        if found is None and may_ask:
+            found = self._fewest(wanted) or self._fewest(replace(wanted, with_partly_own=True))
         if found is None:
             return None
         line, chosen = found
@@ -95,8 +103,19 @@ class Lent:
             self._kept.add(loan.run.claim)
             if loan.run.reclaim_for != beneficiary:
                 self.reclaims.append(Reclaim(loan.run.claim, beneficiary, code))
-        come_back = max((loan.returns_at for loan in chosen), default=wanted.by)
-        return Spot(line, line.earliest(wanted.need, wanted.lasts, max(wanted.by, come_back)))
+        return Spot(line, line.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)))
+
+    def starts(self, claim: Waiting, until: datetime) -> None:
+        """Its tenant has that much more from now on, and may begin to borrow."""
+        before = self.over.get(claim.tenant)
+        if before is None or until <= self.grace_ends:
+            return
+        self.over[claim.tenant] = before + claim.need.units
+        if before <= 0 < self.over[claim.tenant]:
+            for line in self.nodes.lines:
+                if any(run.tenant == claim.tenant for run in line.runs):
+                    self._look_at(line)
+                    self.nodes.changed(line)
 
     def has_turn(self, beneficiary: UUID) -> None:
         """From now on, what was asked back for it is there for all."""
@@ -110,14 +129,19 @@ class Lent:
         self.has_turn(beneficiary)
         if line is None:
             return None
+        wanted = replace(wanted, with_partly_own=True)  # as it was asked then
         loans = [
             loan
             for loan in self._loans[line.name]
             if loan.run.reclaim_for == beneficiary and self._may_be_asked(loan, line, wanted)
         ]
-        if not (loans and self._leaves_all_their_own(loans) and self._would_fit(line, loans, wanted)):
+        if not (loans and self._are_lent(loans, wanted) and self._would_fit(line, loans, wanted)):
             return None
         return line, self._without_needless(line, loans, wanted)
+
+    def _look_at(self, line: NodeLine) -> None:
+        self._loans[line.name] = self._loans_of(line)
+        self._at_best[line.name] = _units_by_rank(self._loans[line.name])
 
     def _loans_of(self, line: NodeLine) -> list[Loan]:
         """The youngest first."""
@@ -133,7 +157,8 @@ class Lent:
             for number, run in enumerate(line.runs)
             if run.in_pool
             and run.booking is None
-            and 0 < run.takes.units <= self.over.get(run.tenant, 0)
+            and run.takes.units
+            and self.over.get(run.tenant, 0) > 0
             and line.ends[number] > self.grace_ends
         )
         return sorted(loans, key=lambda loan: loan.age)
@@ -155,7 +180,7 @@ class Lent:
                 return None
             (_number, _ages, numbers), line = best
             chosen = [loan for loan in self._loans[line.name] if loan.number in numbers]
-            if self._leaves_all_their_own(chosen):
+            if self._are_lent(chosen, wanted):
                 return line, chosen
             self.nodes.changed(line)  # ranked before others of these tenants were asked
         return None
@@ -178,27 +203,27 @@ class Lent:
         ]
         if not loans or not self._would_fit_at_best(line, wanted):
             return None
-        asked = self._as_many_as_lent(loan for loan in loans if loan.is_asked)
-        for new in self._choices([loan for loan in loans if not loan.is_asked], asked):
+        asked = self._as_many_as_lent((loan for loan in loans if loan.is_asked), wanted)
+        for new in self._choices([loan for loan in loans if not loan.is_asked], asked, wanted):
             chosen = asked + new
-            if self._leaves_all_their_own(chosen) and self._would_fit(line, chosen, wanted):
+            if self._are_lent(chosen, wanted) and self._would_fit(line, chosen, wanted):
                 return self._without_needless(line, chosen, wanted)
         return None
 
-    def _choices(self, loans: list[Loan], asked: list[Loan]) -> Iterator[list[Loan]]:
+    def _choices(self, loans: list[Loan], asked: list[Loan], wanted: Wanted) -> Iterator[list[Loan]]:
         """Of these the fewest first, and of as many the youngest."""
         if len(loans) <= TRY_ALL_OF:
             for number in range(len(loans) + 1):
                 yield from (list(some) for some in combinations(loans, number))
         else:
             largest = sorted(loans, key=lambda loan: -loan.units)
-            lent = self._as_many_as_lent(asked + largest)[len(asked) :]
+            lent = self._as_many_as_lent(asked + largest, wanted)[len(asked) :]
             yield from (lent[:number] for number in range(len(lent) + 1))
 
-    def _as_many_as_lent(self, loans: Iterable[Loan]) -> list[Loan]:
+    def _as_many_as_lent(self, loans: Iterable[Loan], wanted: Wanted) -> list[Loan]:
         chosen: list[Loan] = []
         for loan in loans:
-            if self._leaves_all_their_own([*chosen, loan]):
+            if self._are_lent([*chosen, loan], wanted):
                 chosen.append(loan)
         return chosen
 
@@ -213,16 +238,19 @@ class Lent:
     def _may_be_asked(self, loan: Loan, line: NodeLine, wanted: Wanted) -> bool:
         return (
             loan.run.tenant != wanted.spares
-            and loan.units <= self.over[loan.run.tenant]
+            and self._are_lent([loan], wanted)
             and (wanted.priority is None or loan.run.priority <= wanted.priority)
             and line.ends[loan.number] > self.grace_ends
         )
 
-    def _leaves_all_their_own(self, chosen: Iterable[Loan]) -> bool:
-        taken: Counter[UUID] = Counter()
+    def _are_lent(self, chosen: Iterable[Loan], wanted: Wanted) -> bool:
+        """Each is asked of a tenant that borrows even then, and unless partly own ones may be, by all its units."""
+        taken: defaultdict[UUID, list[int]] = defaultdict(list)
         for loan in chosen:
-            taken[loan.run.tenant] += loan.units
-        return all(self.over[tenant] >= units for tenant, units in taken.items())
+            taken[loan.run.tenant].append(loan.units)
+        if wanted.with_partly_own:
+            return all(sum(units) - max(units) < self.over[tenant] for tenant, units in taken.items())
+        return all(sum(units) <= self.over[tenant] for tenant, units in taken.items())
 
     def _would_fit_at_best(self, line: NodeLine, wanted: Wanted) -> bool:
         """If all of its loans ended."""
@@ -241,7 +269,12 @@ class Lent:
         if not wanted.need.cards and units < wanted.need.units:
             return False
         trial = line.with_ends({loan.number: loan.returns_at for loan in chosen})
-        return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= by
+        return trial.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)) <= by
+
+
+def _all_back(chosen: Iterable[Loan], wanted: Wanted) -> datetime:
+    """It starts when all that was asked for it has come back, and not before."""
+    return max([wanted.by, *(loan.returns_at for loan in chosen)])
 
 
 def _units_by_rank(loans: list[Loan]) -> list[tuple[int, Rank]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from .order import ordered, within_own
+from .order import ordered, promised, with_a_place, within_own
 from .places import Places
 from .reclaim import OWNER_WAITS, Lent, Wanted
 from .shares import Shares, asked_by
@@ -46,7 +46,9 @@ class Walk:
         self.now = state.now
         self.standing_by = standing_by(state)
         self.own = within_own(state, self.standing_by)
-        self.order = ordered(state, self.own, self.standing_by)
+        self.promised = promised(state)
+        booked = with_a_place(state, self.standing_by)
+        self.order = ordered(state, self.own | self.promised, booked, self.standing_by)
         self.nodes = Nodes(state.nodes, end_of, state.now)
         self.shares = Shares(state, end_of)
         self.lent = Lent(state, self.nodes)
@@ -55,41 +57,60 @@ class Walk:
         self.reserved: dict[UUID, Reserved] = {}
         self.limited: dict[UUID, Reason] = {}
         for claim in self.order:
-            if claim.claim not in self.standing_by:
+            if claim.claim in booked:
+                self._takes_its_place(claim)
+        self.places.ask_back()
+        for claim in self.order:
+            if claim.claim not in self.standing_by and claim.claim not in self.admitted:
                 self._turn(claim)
             self.lent.has_turn(claim.claim)
 
-    def _turn(self, claim: Waiting) -> None:
+    def _takes_its_place(self, claim: Waiting) -> bool:
+        """Or it waits for a limit, and is settled too."""
         limit = self._limit(claim)
         if limit is not None:
             self.limited[claim.claim] = limit
-            return
+            self._waits_for_what_was_asked(claim)
+            return True
         place = self.places.take_one(claim)
         if place is not None:
             self._start(claim, place.line, place.booking.booking)
+        return place is not None
+
+    def _turn(self, claim: Waiting) -> None:
+        if self._takes_its_place(claim):
             return
         spot = self.nodes.first_fit(claim.need, claim.lasts)
         assert spot is not None  # or it would stand by
         if spot.start == self.now:
             self._start(claim, spot.node)
             return
-        got = self._ask_back(claim) if spot.start > self.lent.grace_ends else None
+        may_ask = claim.claim in self.own
+        got = self._ask_back(claim, may_ask=may_ask) if spot.start > self.lent.grace_ends else None
         spot = got or spot
         self.reserved[claim.claim] = Reserved(spot.node, spot.start, is_reclaimed=got is not None)
         self.keep(claim, spot.node, spot.start)
 
-    def _ask_back(self, claim: Waiting) -> Spot | None:
+    def _ask_back(self, claim: Waiting, *, may_ask: bool) -> Spot | None:
         """Where it fits within the grace, once those who borrow have given back what it takes."""
-        if claim.claim not in self.own or not claim.need.units:
+        if not claim.need.units or not (may_ask or claim.claim in self.promised):
             return None
         wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
-        return self.lent.get_back(wanted, claim.claim, OWNER_WAITS)
+        return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_ask=may_ask)
+
+    def _waits_for_what_was_asked(self, claim: Waiting) -> None:
+        """It was asked back for it, and a short one of its tenant is over before it comes back."""
+        if claim.claim in self.promised and self.shares.earliest(claim, self.now) <= self.lent.grace_ends:
+            got = self._ask_back(claim, may_ask=False)
+            if got is not None:
+                self.keep(claim, got.node, got.start)
 
     def _start(self, claim: Waiting, line: NodeLine, booking: UUID | None = None) -> None:
         kept_from = line.holds_until(claim.need, self.now)
         until = min(after(self.now, claim.lasts), kept_from)
         self.nodes.start(line, Held(claim.claim, claim.need, self.now, until))
         self.shares.keep(claim, self.now, until)
+        self.lent.starts(claim, until)
         must_end_at = None if kept_from == FOREVER else kept_from
         self.admitted[claim.claim] = Admitted(claim.claim, line.name, booking, must_end_at)
 

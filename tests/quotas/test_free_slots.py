@@ -87,9 +87,11 @@ def test_a_borrowed_run_is_left_alone_where_there_is_room_beside_it() -> None:
     assert FreeSlots(state).asked_back(booked(1, 3, units_each=2)) == ()
 
 
-def test_a_run_that_is_own_in_part_is_in_the_way() -> None:
-    state = pool((4, [run(3, None)]), nominal=2)
-    assert FreeSlots(state).next_free(booked(1, 3, units_each=2), at(LAST)) is None
+def test_a_run_that_is_own_in_part_is_in_the_way_only_where_an_older_one_is_not() -> None:
+    assert FreeSlots(pool((4, [run(3, None)]), nominal=2)).is_free(booked(1, 3, units_each=2))
+    assert not FreeSlots(pool((4, [run(3, None)]), nominal=3)).is_free(booked(1, 3, units_each=2))
+    both = [run(2, None, age=9), run(2, None, age=1)]
+    assert not FreeSlots(pool((4, both), nominal=3)).is_free(booked(1, 3, units_each=4))
 
 
 def test_a_run_stops_being_borrowed_once_older_ones_of_its_tenant_have_ended() -> None:
@@ -195,7 +197,7 @@ def room(state: PoolState) -> list[list[int]]:
         }
         youngest_first = sorted(there, key=lambda pair: (pair[1].admitted_at, pair[1].claim), reverse=True)
         for number, one in youngest_first:
-            if one.takes.units <= over[one.tenant]:
+            if over[one.tenant] > 0:
                 over[one.tenant] -= one.takes.units
             else:
                 free[number][hour] -= one.takes.units

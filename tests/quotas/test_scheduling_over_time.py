@@ -273,10 +273,24 @@ def test_the_fewest_runs_are_asked() -> None:
     assert [one.run for one in decisions.reclaims] == [four.claim]
 
 
-def test_no_tenant_is_brought_below_its_own() -> None:
+def test_no_tenant_is_brought_below_its_own_while_anybody_else_would_do() -> None:
+    partly, wholly = node(runs(3, None, SECOND, since=MINUTE)), node(runs(2, None, SECOND), name="b", of=2)
+    asked = lent_pool(partly, wholly, waiting=asks(2), lent=borrows(5, 3)).reclaims
+    assert [one.run for one in asked] == [wholly.runs[0].claim]
+
+
+def test_a_run_that_is_partly_borrowed_is_asked_where_nobody_else_would_do() -> None:
     three = runs(3, None, SECOND)
-    assert not lent_pool(node(three), waiting=asks(2), lent=borrows(3, 1)).reclaims
-    assert lent_pool(node(three), waiting=asks(2), lent=borrows(3, 0)).reclaims
+    assert [one.run for one in lent_pool(node(three), waiting=asks(2), lent=borrows(3, 1)).reclaims] == [
+        three.claim
+    ]
+    assert not lent_pool(node(three), waiting=asks(2), lent=borrows(3, 3)).reclaims
+
+
+def test_after_the_run_that_is_partly_borrowed_no_other_of_its_tenant_is_asked() -> None:
+    both = node(runs(2, None, SECOND), runs(2, None, SECOND))
+    assert not lent_pool(both, waiting=asks(4), lent=borrows(4, 2)).reclaims
+    assert len(lent_pool(both, waiting=asks(4), lent=borrows(4, 1)).reclaims) == 2
 
 
 def test_who_borrows_asks_nobody() -> None:
