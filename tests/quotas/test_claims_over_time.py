@@ -176,7 +176,7 @@ def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.django_db
 def test_claims_over_time() -> None:
-    run(examples=12, steps=15)
+    run(examples=6, steps=15)
 
 
 @pytest.mark.slow

@@ -138,7 +138,7 @@ class TestOneClaim:
         ledger.settle(claim.pk, NOON + 5 * HOUR)
         assert in_ledger(claim) == HOUR
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         looks=st.lists(
             st.tuples(st.timedeltas(timedelta(days=-3), timedelta(days=6)), st.booleans()), max_size=6

@@ -331,7 +331,7 @@ def play(monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> None:
 
 @pytest.mark.django_db
 def test_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(monkeypatch, examples=5, steps=20)
+    play(monkeypatch, examples=3, steps=20)
 
 
 @pytest.mark.slow
