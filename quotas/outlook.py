@@ -14,9 +14,9 @@ from quotas import pool_state, reasons
 from quotas.foretelling import lengths_of, stretch_of
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
-from quotas.nodes import nodes_of
-from quotas.scheduling import RECLAIM_GRACE, Decisions, NodeState, PoolState, Waiting, Waits, as_gpus, decide
-from quotas.scheduling.forecast import FEWEST_PLAYS, forecast
+from quotas.nodes import PoolNodes, nodes_of, takes
+from quotas.scheduling import RECLAIM_GRACE, Decisions, PoolState, Waiting, Waits, as_gpus, decide
+from quotas.scheduling.forecast import FEWEST_PLAYS, forecast_of
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
 from quotas.when import When, when
@@ -72,29 +72,26 @@ class Looks:
         """`without` a claim that waits: what is asked for would take its place."""
         self._without = without
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
-        self._nodes: dict[UUID, tuple[NodeState, ...]] = {}
+        self._nodes: dict[UUID, PoolNodes] = {}
 
-    def nodes_of(self, pools: Iterable[Pool]) -> None:
-        """Read those of all these at once."""
-        unknown = {pool.id: pool for pool in pools if pool.id not in self._nodes}
-        if unknown:
-            self._nodes |= {pk: nodes.healthy for pk, nodes in nodes_of(unknown.values()).items()}
+    def look_at(self, these: Iterable[Asked]) -> None:
+        """Read at once what it takes to know of each of these whether it starts now."""
+        these = list(these)
+        self._see(asked.pool for asked in these)
+        self._read(asked for asked in these if self._has_room(asked))
 
     def starts_now(self, asked: Asked) -> bool:
-        pool, claim = asked.pool, asked.claim()
-        if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
-            return False
-        self.nodes_of([pool])
-        need = pool_state.as_waiting(claim).need
+        self._see([asked.pool])
         # A pool without room as it stands is not looked at any further.
-        if not any(node.free.holds(need) for node in self._nodes[pool.id]):
+        if not self._has_room(asked):
             return False
-        return all(waits.claim != claim.id for waits in decide(self._state(pool, claim)).waits)
+        claim = asked.claim()
+        return all(waits.claim != claim.id for waits in decide(self._state(asked, claim)).waits)
 
     def outlook(self, asked: Asked, *, with_times: bool = False) -> Outlook:
         """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
         pool, claim = asked.pool, asked.claim()
-        state = self._state(pool, claim)
+        state = self._state(asked, claim)
         if not _may_fit(pool, state, state.waiting[-1]):
             try:
                 refuse_what_never_fits(claim)
@@ -114,16 +111,42 @@ class Looks:
             told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
         return told
 
-    def _state(self, pool: Pool, claim: Claim) -> PoolState:
+    def _has_room(self, asked: Asked) -> bool:
+        """As its pool stands, whoever waits for it."""
+        pool, need = asked.pool, takes(asked.claim())
+        if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
+            return False
+        return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
+
+    def _state(self, asked: Asked, claim: Claim) -> PoolState:
         """With this claim as the last of those who wait, whichever the pool was read with."""
-        key = pool.id, claim.tenant_id
-        if key not in self._states:
-            waiting = Claim.objects.filter(pool=pool, state=State.WAITING)
-            others = waiting.exclude(pk=self._without) if self._without else waiting
-            self._states[key] = pool_state.read(pool, [*others, claim])
-            self._nodes[pool.id] = self._states[key].nodes
-        state = self._states[key]
+        self._read([asked])
+        state = self._states[asked.pool.id, asked.tenant.id]
         return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
+
+    def _see(self, pools: Iterable[Pool]) -> None:
+        """The nodes of all these."""
+        unknown = {pool.id: pool for pool in pools if pool.id not in self._nodes}
+        if unknown:
+            self._nodes |= nodes_of(unknown.values())
+
+    def _read(self, these: Iterable[Asked]) -> None:
+        """The pools in which these ask, each with its queue and one of these at its end."""
+        unknown = {
+            asked.pool: asked for asked in these if (asked.pool.id, asked.tenant.id) not in self._states
+        }
+        if not unknown:
+            return
+        self._see(unknown)
+        waiting = Claim.objects.filter(pool__in=unknown, state=State.WAITING)
+        queues: dict[Pool, list[Claim]] = {pool: [] for pool in unknown}
+        by_id = {pool.id: queue for pool, queue in queues.items()}
+        for claim in waiting.exclude(pk=self._without) if self._without else waiting:
+            by_id[claim.pool_id].append(claim)
+        for pool, asked in unknown.items():
+            queues[pool].append(asked.claim())
+        for pk, state in pool_state.read_all(queues, self._nodes).items():
+            self._states[pk, state.waiting[-1].tenant] = state
 
 
 def outlook(asked: Asked, *, with_times: bool = False) -> Outlook:
@@ -165,8 +188,8 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
 def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
     """With fewer plays than those who wait get: it is asked while somebody types."""
     lengths = lengths_of(pool, state.now)
-    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_PLAYS)
-    return when(found.get(waits.claim), state.now)
+    found = forecast_of(waits.claim, after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_PLAYS)
+    return when(found, state.now)
 
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:

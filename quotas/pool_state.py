@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from quotas import budgets, health
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
-from quotas.nodes import nodes_of, takes
+from quotas.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
 from quotas.usage import held_by_people, held_over_all_pools, held_units, used_lately
 
@@ -23,24 +23,39 @@ START_MARGIN = timedelta(minutes=15)
 
 def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
     """The state of a pool in which these claims wait. As many queries, however many claims, tenants and nodes."""
+    return read_all({pool: claims})[pool.id]
+
+
+def read_all(
+    queues: Mapping[Pool, Iterable[Claim]], seen: Mapping[UUID, PoolNodes] | None = None
+) -> dict[UUID, PoolState]:
+    """The same of several pools, with as many queries as for one. `seen`: their nodes, if they were read already."""
     now = timezone.now()
-    waiting = tuple(as_waiting(claim) for claim in claims)
-    seen = nodes_of([pool])[pool.id]
-    nodes = seen.healthy
-    bookings = booked(pool, now)
-    tenants = {claim.tenant for claim in waiting} | {booking.tenant for booking in bookings}
-    tenants |= {run.tenant for node in nodes for run in node.runs if run.in_pool}
-    return PoolState(
-        units_per_gpu=pool.units_per_gpu,
-        nodes=nodes,
-        waiting=waiting,
-        tenants=tenant_quotas(pool, tenants, {(claim.tenant, claim.user) for claim in waiting}),
-        now=now,
-        is_open=pool.is_open,
-        bookings=bookings,
-        grace=settings.RECLAIM_GRACE,
-        out=health.told(pool, seen.out),
-    )
+    seen = nodes_of(queues) if seen is None else seen
+    waiting = {pool.id: tuple(as_waiting(claim) for claim in claims) for pool, claims in queues.items()}
+    bookings = booked(queues, now)
+    tenants = {
+        pool.id: {claim.tenant for claim in waiting[pool.id]}
+        | {booking.tenant for booking in bookings[pool.id]}
+        | {run.tenant for node in seen[pool.id].healthy for run in node.runs if run.in_pool}
+        for pool in queues
+    }
+    people = {pk: {(claim.tenant, claim.user) for claim in asking} for pk, asking in waiting.items()}
+    quotas = _quotas(queues, tenants, people)
+    return {
+        pool.id: PoolState(
+            units_per_gpu=pool.units_per_gpu,
+            nodes=seen[pool.id].healthy,
+            waiting=waiting[pool.id],
+            tenants=quotas[pool.id],
+            now=now,
+            is_open=pool.is_open,
+            bookings=tuple(bookings[pool.id]),
+            grace=settings.RECLAIM_GRACE,
+            out=health.told(pool, seen[pool.id].out),
+        )
+        for pool in queues
+    }
 
 
 def as_waiting(claim: Claim) -> Waiting:
@@ -64,42 +79,63 @@ def lasts(max_runtime_minutes: int | None) -> timedelta | None:
     return None if max_runtime_minutes is None else timedelta(minutes=max_runtime_minutes) + START_MARGIN
 
 
-def booked(pool: Pool, now: datetime) -> tuple[Booked, ...]:
-    """The bookings of a pool that are not over."""
-    rows = Booking.objects.filter(pool=pool, ends_at__gt=now, cancelled_at=None).order_by("starts_at", "pk")
-    fields = ("pk", "tenant_id", "starts_at", "ends_at", "places", "units_each")
-    return tuple(Booked(*row) for row in rows.values_list(*fields))
+def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booked]]:
+    """The bookings that are not over, by pool."""
+    rows = Booking.objects.filter(pool__in=pools, ends_at__gt=now, cancelled_at=None)
+    fields = ("pool_id", "pk", "tenant_id", "starts_at", "ends_at", "places", "units_each")
+    found: defaultdict[UUID, list[Booked]] = defaultdict(list)
+    for pool, *row in rows.order_by("starts_at", "pk").values_list(*fields):
+        found[pool].append(Booked(*row))
+    return found
 
 
-def tenant_quotas(
-    pool: Pool, tenants: set[UUID], people: Collection[tuple[UUID, Any]] = ()
-) -> dict[UUID, TenantQuota]:
-    """What each tenant, and each of these people in them, holds and may hold.
+def tenant_quotas(pool: Pool, tenants: set[UUID]) -> dict[UUID, TenantQuota]:
+    """What each tenant holds and may hold."""
+    return _quotas([pool], {pool.id: tenants}, {})[pool.id]
+
+
+def _quotas(
+    pools: Collection[Pool],
+    tenants: Mapping[UUID, set[UUID]],
+    people: Mapping[UUID, Collection[tuple[UUID, Any]]],
+) -> dict[UUID, dict[UUID, TenantQuota]]:
+    """What each tenant, and each of these people in them, holds and may hold; by pool, and for those of that pool.
 
     A pool without GPUs is open to all within their limits.
     """
-    quotas = {quota.tenant_id: quota for quota in Quota.objects.filter(pool=pool, tenant__in=tenants)}
-    limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=tenants)}
-    units = held_units(tenants)
-    held = held_over_all_pools(tenants)
-    lately = used_lately(pool, tenants)
-    uses = _people(tenants, people, limits)
-    costs = pool.has_gpus and pool.weight > 0
-    blocked, blocked_people = budgets.spent({tenant for tenant, _user in people}) if costs else ({}, {})
+    everyone = {tenant for of_pool in tenants.values() for tenant in of_pool}
+    quotas = {
+        (quota.tenant_id, quota.pool_id): quota
+        for quota in Quota.objects.filter(pool__in=pools, tenant__in=everyone)
+    }
+    limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=everyone)}
+    units = held_units(everyone)
+    held = held_over_all_pools(everyone)
+    lately = used_lately(pools, everyone)
+    uses = _people(everyone, {person for of_pool in people.values() for person in of_pool}, limits)
+    costing = [pool.id for pool in pools if pool.has_gpus and pool.weight > 0]
+    asking = {tenant for pk in costing for tenant, _user in people.get(pk, ())}
+    blocked, blocked_people = budgets.spent(asking) if costing else ({}, {})
+    spent_by: defaultdict[UUID, dict[Any, Reason]] = defaultdict(dict)
+    for (tenant, user), why in blocked_people.items():
+        spent_by[tenant][user] = why
     return {
-        tenant: TenantQuota(
-            used_units=units[tenant, pool.id],
-            limit_units=_units(pool, quotas.get(tenant), with_borrowed=True),
-            used=held[tenant],
-            limits=_limits(limits.get(tenant)),
-            nominal_units=_units(pool, quotas.get(tenant), with_borrowed=False),
-            weight=quotas[tenant].weight if tenant in quotas else 1,
-            past_use=lately[tenant],
-            people=uses[tenant],
-            blocked=blocked.get(tenant),
-            blocked_people={user: why for (of, user), why in blocked_people.items() if of == tenant},
-        )
-        for tenant in tenants
+        pool.id: {
+            tenant: TenantQuota(
+                used_units=units[tenant, pool.id],
+                limit_units=_units(pool, quotas.get((tenant, pool.id)), with_borrowed=True),
+                used=held[tenant],
+                limits=_limits(limits.get(tenant)),
+                nominal_units=_units(pool, quotas.get((tenant, pool.id)), with_borrowed=False),
+                weight=quotas[tenant, pool.id].weight if (tenant, pool.id) in quotas else 1,
+                past_use=lately[tenant, pool.id],
+                people=uses[tenant],
+                blocked=blocked.get(tenant) if pool.id in costing else None,
+                blocked_people=spent_by[tenant] if pool.id in costing else {},
+            )
+            for tenant in tenants[pool.id]
+        }
+        for pool in pools
     }
 
 

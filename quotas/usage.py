@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -59,17 +60,17 @@ def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fr
     return held
 
 
-def used_lately(pool: Pool, tenants: set[UUID]) -> defaultdict[UUID, float]:
-    """GPU-seconds of a pool in the last days, by tenant: the longer ago, the less they count."""
+def used_lately(pools: Iterable[Pool], tenants: set[UUID]) -> defaultdict[tuple[UUID, UUID], float]:
+    """GPU-seconds in the last days, by tenant and pool: the longer ago, the less they count."""
     today = timezone.now().date()
     amount = ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField())
     rows = (
-        LedgerEntry.objects.filter(pool=pool, tenant__in=tenants, day__gt=today - FORGOTTEN_AFTER)
+        LedgerEntry.objects.filter(pool__in=pools, tenant__in=tenants, day__gt=today - FORGOTTEN_AFTER)
         .order_by()
-        .values_list("tenant_id", "day", "units_per_gpu")
+        .values_list("tenant_id", "pool_id", "day", "units_per_gpu")
         .annotate(amount=Sum(amount))
     )
-    used: defaultdict[UUID, float] = defaultdict(float)
-    for tenant, day, per_gpu, units in rows:
-        used[tenant] += float(units) / 1e6 / per_gpu * 0.5 ** ((today - day).days / HALF_LIFE_DAYS)
+    used: defaultdict[tuple[UUID, UUID], float] = defaultdict(float)
+    for tenant, pool, day, per_gpu, units in rows:
+        used[tenant, pool] += float(units) / 1e6 / per_gpu * 0.5 ** ((today - day).days / HALF_LIFE_DAYS)
     return used

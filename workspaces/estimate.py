@@ -57,12 +57,12 @@ def alternatives(
 ) -> list[Alternative]:
     """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes."""
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
-    looks.nodes_of(flavor.pool for flavor in flavors)
-    found = (
-        other
+    others = [
+        (other, other.size.asked_by(tenant, user, other.minutes or minutes))
         for other in _nearest_first(size, minutes, flavors)
-        if looks.starts_now(other.size.asked_by(tenant, user, other.minutes or minutes))
-    )
+    ]
+    looks.look_at(asked for _other, asked in others)
+    found = (other for other, asked in others if looks.starts_now(asked))
     return list(islice(_of_each_kind_once(found), MOST_ALTERNATIVES))
 
 

@@ -8,7 +8,7 @@ told, the ranges of that pool are stretched a little to that side, else they shr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -84,23 +84,46 @@ def forecast(
     state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
 ) -> dict[UUID, Range]:
     """The range of each waiting claim. One that is not in it: no end that anybody knows of lets it start."""
-    stand_by = standing_by(state)
-    found = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
-    queue = [claim for claim in in_order(state) if claim.claim not in stand_by or _comes_back(state, claim)]
+    found, queue = _who_is_played(state)
     if not queue:
         return found
-    ground = Ground(state, queue)
-    ends = [_remaining(state.now, run, lengths, plays) for node in state.nodes for run in node.runs]
-    lasts = [_lasting(claim, lengths, plays) for claim in queue]
-    futures = [
-        play(ground, [end[number] for end in ends], [last[number] for last in lasts])
-        for number in range(plays)
-    ]
+    futures = [play(*future) for future in _futures(state, queue, lengths, plays)]
     for at, claim in enumerate(queue):
         told = _range(sorted(starts[at] for starts in futures), state.now, stretch)
         if told is not None:
             found[claim.claim] = told
     return found
+
+
+def forecast_of(
+    claim: UUID, state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
+) -> Range | None:
+    """The range of one of them alone: no future is played further than to its start."""
+    found, queue = _who_is_played(state)
+    asked = next((at for at, waiting in enumerate(queue) if waiting.claim == claim), None)
+    if asked is None:
+        return found.get(claim)
+    starts = sorted(play(*future, asked)[asked] for future in _futures(state, queue, lengths, plays))
+    return _range(starts, state.now, stretch) or found.get(claim)
+
+
+def _who_is_played(state: PoolState) -> tuple[dict[UUID, Range], list[Waiting]]:
+    """What is known of those who stand by, and in order who else waits."""
+    stand_by = standing_by(state)
+    known = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
+    queue = [claim for claim in in_order(state) if claim.claim not in stand_by or _comes_back(state, claim)]
+    return known, queue
+
+
+def _futures(
+    state: PoolState, queue: Sequence[Waiting], lengths: Lengths, plays: int
+) -> Iterator[tuple[Ground, list[float], list[float]]]:
+    """For each what it begins with, how long each run goes on, and how long each of the queue lasts."""
+    ground = Ground(state, queue)
+    ends = [_remaining(state.now, run, lengths, plays) for node in state.nodes for run in node.runs]
+    lasts = [_lasting(claim, lengths, plays) for claim in queue]
+    for number in range(plays):
+        yield ground, [end[number] for end in ends], [last[number] for last in lasts]
 
 
 def _comes_back(state: PoolState, claim: Waiting) -> bool:

@@ -90,25 +90,35 @@ class Lengths:
     past: Sequence[Past] = ()
 
     @cached_property
-    def _curves(self) -> dict[Hashable, Curve]:
-        kinds: defaultdict[Hashable, list[Past]] = defaultdict(list)
+    def _kinds(self) -> dict[Hashable, list[Past]]:
+        """Runs that are alike in all are put together first: there are far fewer kinds than runs."""
+        alike: defaultdict[tuple[UUID | None, Any, float | None], list[Past]] = defaultdict(list)
         for one in self.past:
-            for kind in kinds_of(one.tenant, one.user, one.asked_seconds):
-                kinds[kind].append(one)
-        everything = kinds.pop((), [])
-        if len(everything) < 4 * ENOUGH:
-            everything = [*everything, *PRIOR]
-        known = {kind: Curve(past) for kind, past in kinds.items() if _ended(past) >= ENOUGH}
-        return {**known, (): Curve(everything)}
+            alike[one.tenant, one.user, one.asked_seconds].append(one)
+        kinds: defaultdict[Hashable, list[Past]] = defaultdict(list)
+        for what, past in alike.items():
+            for kind in kinds_of(*what):
+                kinds[kind] += past
+        return kinds
+
+    @cached_property
+    def _curves(self) -> dict[Hashable, Curve | None]:
+        """Those that were looked at; None: such runs have not been seen often enough."""
+        return {}
 
     def curve(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> Curve:
-        curves = self._curves
         nearest = kinds_of(tenant, user, asked_seconds)
-        return next(curve for kind in nearest if (curve := curves.get(kind)) is not None)
+        return next(curve for kind in nearest if (curve := self._curve(kind)) is not None)
 
+    def _curve(self, kind: Hashable) -> Curve | None:
+        if kind not in self._curves:
+            self._curves[kind] = self._make_curve(kind, self._kinds.get(kind, ()))
+        return self._curves[kind]
 
-def _ended(past: Iterable[Past]) -> int:
-    return sum(one.has_ended for one in past)
+    def _make_curve(self, kind: Hashable, past: Sequence[Past]) -> Curve | None:
+        if kind == ():
+            return Curve(past if len(past) >= 4 * ENOUGH else [*past, *PRIOR])
+        return Curve(past) if sum(one.has_ended for one in past) >= ENOUGH else None
 
 
 def kinds_of(tenant: UUID | None, user: Any, asked_seconds: float | None) -> list[Hashable]:

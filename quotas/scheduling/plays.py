@@ -181,11 +181,18 @@ def least_lacking(left: Sequence[int], whole: Sequence[int], units: int) -> int 
     )
 
 
-def play(ground: Ground, ends: Sequence[float], lasts: Sequence[float]) -> list[float]:
-    """When each of the queue starts, in seconds from now (inf: never), if runs end and last as said."""
+def play(
+    ground: Ground, ends: Sequence[float], lasts: Sequence[float], asked: int | None = None
+) -> list[float]:
+    """When each of the queue starts, in seconds from now (inf: never), if runs end and last as said.
+
+    `asked`: only this one of them is asked about, and no longer played than it takes to know.
+    """
     future = _Future(ground, lasts)
     future.begin(ends)
     while future.events and (future.place or future.parked):
+        if asked is not None and future.starts[asked] < inf:
+            break
         future.next()
     return future.starts
 
