@@ -363,13 +363,15 @@ def test_what_is_foreign_has_the_bytes_of_what_is_not_there(stage: Stage, addres
 
 def test_only_staff_get_into_the_admin(stage: Stage) -> None:
     ids = stage.ids_for("") | {"object_id": "1", "app_label": "accounts", "content_type_id": "1", "url": "x"}
+    browsers = {who: stage.browser(who) for who in PEOPLE if who != "admin"}
     for address in ALL:
         if address.name.startswith("admin/"):
-            for who in PEOPLE:
-                if who != "admin":
-                    answer = ask(stage.browser(who), "GET", address.path(ids))
-                    inside = answer.status_code == 200 and "login" not in address.name
-                    assert not inside, f"{who} {address.name}"
+            for who, browser in browsers.items():
+                answer = ask(browser, "GET", address.path(ids))
+                inside = answer.status_code == 200 and "login" not in address.name
+                assert not inside, f"{who} {address.name}"
+    for who, browser in browsers.items():
+        assert ask(browser, "GET", "/profile/").status_code == 200, f"{who} was signed out on the way"
 
 
 def test_the_table_names_nothing_that_is_gone() -> None:
