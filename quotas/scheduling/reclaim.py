@@ -70,8 +70,11 @@ class Lent:
                     self._asked.add(run.claim)
         self._loans: dict[str, list[Loan]] = {}
         self._at_best: dict[str, list[tuple[int, Rank]]] = {}
+        self._lines_of: defaultdict[UUID, list[NodeLine]] = defaultdict(list)
         for line in nodes.lines:
             self._look_at(line)
+            for tenant in {run.tenant for run in line.runs if run.in_pool}:
+                self._lines_of[tenant].append(line)
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
         # On which node those wait for whom somebody was asked; until their turn nobody else counts on it.
         waiting = {claim.claim for claim in state.waiting} | {booking.booking for booking in state.bookings}
@@ -98,11 +101,15 @@ class Lent:
             return None
         line, chosen = found
         self.nodes.end_sooner(line, {loan.number: loan.returns_at for loan in chosen})
+        self._look_at(line)
         for loan in chosen:
             self.over[loan.run.tenant] -= loan.units
             self._kept.add(loan.run.claim)
             if loan.run.reclaim_for != beneficiary:
                 self.reclaims.append(Reclaim(loan.run.claim, beneficiary, code))
+        for tenant in {loan.run.tenant for loan in chosen}:
+            if self.over[tenant] <= 0:
+                self._look_at_all_of(tenant)
         return Spot(line, line.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)))
 
     def starts(self, claim: Waiting, until: datetime) -> None:
@@ -112,10 +119,7 @@ class Lent:
             return
         self.over[claim.tenant] = before + claim.need.units
         if before <= 0 < self.over[claim.tenant]:
-            for line in self.nodes.lines:
-                if any(run.tenant == claim.tenant for run in line.runs):
-                    self._look_at(line)
-                    self.nodes.changed(line)
+            self._look_at_all_of(claim.tenant)
 
     def has_turn(self, beneficiary: UUID) -> None:
         """From now on, what was asked back for it is there for all."""
@@ -138,6 +142,12 @@ class Lent:
         if not (loans and self._are_lent(loans, wanted) and self._would_fit(line, loans, wanted)):
             return None
         return line, self._without_needless(line, loans, wanted)
+
+    def _look_at_all_of(self, tenant: UUID) -> None:
+        """It began or ceased to borrow."""
+        for line in self._lines_of[tenant]:
+            self._look_at(line)
+            self.nodes.changed(line)
 
     def _look_at(self, line: NodeLine) -> None:
         self._loans[line.name] = self._loans_of(line)
@@ -278,9 +288,11 @@ def _all_back(chosen: Iterable[Loan], wanted: Wanted) -> datetime:
 
 
 def _units_by_rank(loans: list[Loan]) -> list[tuple[int, Rank]]:
-    """How much comes back at most if none, one, two … are asked that were not before, and none younger than these."""
+    """How much comes back at most if none, this one, two … are asked that were not before, none younger than these."""
     units = sum(loan.units for loan in loans if loan.is_asked)
     new = [loan for loan in loans if not loan.is_asked]
     largest = sorted((loan.units for loan in new), reverse=True)
     ages = tuple(loan.age[0] for loan in new)
-    return [(units + sum(largest[:number]), (number, ages[:number])) for number in range(len(new) + 1)]
+    ones: list[tuple[int, Rank]] = [(units + loan.units, (1, (loan.age[0],))) for loan in new]
+    more = [(units + sum(largest[:number]), (number, ages[:number])) for number in range(2, len(new) + 1)]
+    return [(units, (0, ())), *ones, *more]
