@@ -99,15 +99,17 @@ class Ground:
 
 
 @contextmanager
-def ground(folder: Path) -> Iterator[Ground]:
-    nodes = folder / "nodes.yaml"
-    nodes.write_text(NODES)
-    stack = Stack(folder / "state", BERTH_DEVCLUSTER_PODS="played", BERTH_DEVCLUSTER_NODES=str(nodes))
+def ground(folder: Path, *, nodes: str = NODES, rows: str = GROUND, **settings: str) -> Iterator[Ground]:
+    file = folder / "nodes.yaml"
+    file.write_text(nodes)
+    stack = Stack(
+        folder / "state", BERTH_DEVCLUSTER_PODS="played", BERTH_DEVCLUSTER_NODES=str(file), **settings
+    )
     try:
         stack.start()
         with reclaiming(stack) as reclaim, closing(Ground(stack, reclaim)) as berth:
             berth.database.execute(GATES)
-            berth.database.execute(GROUND)
+            berth.database.execute(rows.encode())
             yield berth
     finally:
         stack.stop()

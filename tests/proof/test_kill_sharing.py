@@ -1,0 +1,166 @@
+"""Where GPUs are lent and asked back, whoever decides or tells it is killed: just before each step, and just after.
+
+One node of two GPUs, of which each of two tenants owns one and may borrow the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.e2e.stack import Client, until
+from tests.proof import invariants
+from tests.proof.killing import WITHIN_SECONDS, Ground, ground, insist
+from tests.proof.moments import PARTS
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+NODES = """
+nodes:
+- name: gpu
+  cpu: 256
+  memory: 2Ti
+  gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 2, compute: "8.0"}
+"""
+ROWS = """
+UPDATE quotas_quota SET nominal_gpus = 1, borrowing_limit_gpus = 1;
+"""
+GRACE_MINUTES = "0.07"
+BEFORE, AFTER = "before it is committed", "after it is committed"
+EVENT = "SELECT 1 FROM workspaces_event e JOIN workspaces_workspace w ON w.id = e.workspace_id"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is written of whom, and the part whose transaction it is."""
+
+    name: str
+    code: str
+    part: str
+    is_written: Callable[[Ground, str, int], Any]
+
+
+def told(name: str, code: str, part: str = "worker") -> Moment:
+    def is_written(berth: Ground, name: str, last: int) -> Any:
+        return berth.one(f"{EVENT} WHERE w.name = %s AND e.code = %s AND e.id > %s", name, code, last)
+
+    return Moment(name, code, part, is_written)
+
+
+@dataclass
+class Lent:
+    """Berth with two GPUs, and who asks for them."""
+
+    ground: Ground
+    clients: dict[str, Client]
+    keys: Iterator[int] = field(default_factory=partial(count, 1))
+
+    def launch(self, tenant: str, name: str) -> None:
+        body = {"tenant": tenant, "name": name, "image": "jupyter", "flavor": "a100-1"}
+        insist(self.clients[tenant], "POST", "workspaces/", body)
+
+    def delete(self, tenant: str, name: str) -> None:
+        insist(self.clients[tenant], "DELETE", f"workspaces/{self.row(name)['id']}/?delete_disk=true")
+
+    def row(self, name: str) -> dict[str, Any]:
+        found = self.ground.one(
+            "SELECT * FROM workspaces_workspace WHERE name = %s AND deleted_at IS NULL", name
+        )
+        assert found is not None
+        return found
+
+    def comes_to(self, phase: str, *names: str) -> None:
+        for name in names:
+            until(
+                f"{name} is {phase}",
+                lambda: self.row(name)["phase"] == phase,  # noqa: B023
+                2 * WITHIN_SECONDS,
+            )
+
+    def last_event(self) -> int:
+        found = self.ground.one("SELECT coalesce(max(id), 0) AS last FROM workspaces_event")
+        assert found is not None
+        return int(found["last"])
+
+    def count(self, name: str, code: str, since: int) -> int:
+        query = EVENT.replace("SELECT 1", "SELECT count(*) AS found")
+        row = self.ground.one(f"{query} WHERE w.name = %s AND e.code = %s AND e.id > %s", name, code, since)
+        assert row is not None
+        return int(row["found"])
+
+    def kill_at(self, when: str, moments: list[Moment], begin: Callable[[], object]) -> None:
+        """One after the other, each part at its moment."""
+        until("all parts run", lambda: all(self.ground.stack.runs(part) for part in PARTS))
+        last, keys = self.last_event(), [next(self.keys) for _ in moments]
+        if when == BEFORE:
+            for moment, key in zip(moments, keys, strict=True):
+                self._close(moment, key)
+        begun = self.ground.pool.submit(begin)
+        for moment, key in zip(moments, keys, strict=True):
+            until(f"{moment.part} runs", partial(self.ground.stack.runs, moment.part))
+            kill = self.ground.stack.about_to_kill(moment.part)
+            is_there = (
+                partial(self._waits, key)
+                if when == BEFORE
+                else partial(moment.is_written, self.ground, moment.name, last)
+            )
+            until(f"{moment.code} of {moment.name}, {when}", is_there, WITHIN_SECONDS, pause=0.005)
+            kill()
+            if when == BEFORE:
+                self._open(key)
+        begun.result(WITHIN_SECONDS)
+
+    def _close(self, moment: Moment, key: int) -> None:
+        self.ground.database.execute("SELECT pg_advisory_lock(4711, %s)", [key])
+        gate = [moment.name, moment.code, key]
+        self.ground.database.execute("INSERT INTO proof_gate VALUES (%s, %s, %s)", gate)
+
+    def _waits(self, key: int) -> Any:
+        return self.ground.one(
+            "SELECT 1 FROM pg_locks WHERE classid = 4711 AND objid = %s AND NOT granted", key
+        )
+
+    def _open(self, key: int) -> None:
+        self.ground.database.execute("DELETE FROM proof_gate WHERE key = %s", [key])
+        self.ground.database.execute("SELECT pg_advisory_unlock(4711, %s)", [key])
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
+    """Of the tenant demo two run, of which one is borrowed."""
+    folder = tmp_path_factory.mktemp("kill-sharing")
+    with ground(folder, nodes=NODES, rows=ROWS, BERTH_RECLAIM_GRACE_MINUTES=GRACE_MINUTES) as berth:
+        carol = berth.stack.client(berth.stack.token("carol", "read", "workspaces"))
+        lent = Lent(berth, {"demo": berth.api, "second": carol})
+        for name in ("own", "borrowed"):
+            lent.launch("demo", name)
+            lent.comes_to("ready", name)
+        yield lent
+
+
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+def test_gpus_are_asked_back_once_and_the_borrower_goes_on_afterwards(when: str, lent: Lent) -> None:
+    before = lent.last_event()
+    moments = [
+        told("borrowed", "asked_back_owner_waits"),
+        told("borrowed", "given_back", "watcher"),
+        told("borrowed", "waits_again"),
+        told("owner", "admitted"),
+    ]
+    lent.kill_at(when, moments, lambda: lent.launch("second", "owner"))
+
+    lent.comes_to("ready", "owner", "own")
+    lent.comes_to("waiting", "borrowed")
+    invariants.hold(lent.ground.stack, WITHIN_SECONDS)
+    for code in ("asked_back_owner_waits", "given_back", "waits_again"):
+        assert lent.count("borrowed", code, before) == 1
+
+    lent.delete("second", "owner")
+    lent.comes_to("ready", "own", "borrowed")
+    invariants.hold(lent.ground.stack, WITHIN_SECONDS)
+    assert lent.count("own", "given_back", 0) == 0
