@@ -74,11 +74,11 @@ class Looks:
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes: dict[UUID, PoolNodes] = {}
 
-    def look_at(self, these: Iterable[Asked]) -> None:
-        """Read at once what it takes to know of each of these whether it starts now."""
-        these = list(these)
-        self._see(asked.pool for asked in these)
-        self._read(asked for asked in these if self._has_room(asked))
+    def look_at(self, these: Iterable[Asked], beside: Asked | None = None) -> None:
+        """Read at once what it takes to know of each of these whether it starts now, and all about one `beside`."""
+        certainly, these = [beside] if beside else [], list(these)
+        self._see(asked.pool for asked in (*certainly, *these))
+        self._read([*certainly, *(asked for asked in these if self._has_room(asked))])
 
     def starts_now(self, asked: Asked) -> bool:
         self._see([asked.pool])

@@ -11,7 +11,7 @@ from typing import Any
 from accounts.models import Tenant, User
 from quotas import sharing
 from quotas.models import Flavor
-from quotas.outlook import Looks, Outlook
+from quotas.outlook import Asked, Looks, Outlook
 
 from .sizing import Size
 
@@ -43,26 +43,39 @@ class Alternative:
         }
 
 
+Other = tuple[Alternative, Asked]
+
+
 def estimate(
     tenant: Tenant, user: User, size: Size, minutes: int | None = None
 ) -> tuple[Outlook, list[Alternative]]:
     """What the queue would say to this size; and if it does not start now, what would. Writes nothing."""
-    looks = Looks()
-    outlook = looks.outlook(size.asked_by(tenant, user, minutes), with_times=True)
-    return outlook, [] if outlook["starts_now"] else alternatives(looks, tenant, user, size, minutes)
+    looks, asked = Looks(), size.asked_by(tenant, user, minutes)
+    others = _others(tenant, user, size, minutes)
+    looks.look_at((other for _alternative, other in others), beside=asked)
+    outlook = looks.outlook(asked, with_times=True)
+    return outlook, [] if outlook["starts_now"] else _starting_now(looks, others)
 
 
 def alternatives(
     looks: Looks, tenant: Tenant, user: User, size: Size, minutes: int | None
 ) -> list[Alternative]:
     """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes."""
+    others = _others(tenant, user, size, minutes)
+    looks.look_at(other for _alternative, other in others)
+    return _starting_now(looks, others)
+
+
+def _others(tenant: Tenant, user: User, size: Size, minutes: int | None) -> list[Other]:
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
-    others = [
+    return [
         (other, other.size.asked_by(tenant, user, other.minutes or minutes))
         for other in _nearest_first(size, minutes, flavors)
     ]
-    looks.look_at(asked for _other, asked in others)
-    found = (other for other, asked in others if looks.starts_now(asked))
+
+
+def _starting_now(looks: Looks, others: list[Other]) -> list[Alternative]:
+    found = (alternative for alternative, other in others if looks.starts_now(other))
     return list(islice(_of_each_kind_once(found), MOST_ALTERNATIVES))
 
 

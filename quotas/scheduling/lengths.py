@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from math import exp, log2
 from statistics import NormalDist
 from typing import Any
@@ -96,10 +97,18 @@ class Lengths:
         for one in self.past:
             alike[one.tenant, one.user, one.asked_seconds].append(one)
         kinds: defaultdict[Hashable, list[Past]] = defaultdict(list)
-        for what, past in alike.items():
-            for kind in kinds_of(*what):
+        for (tenant, user, asked), past in alike.items():
+            for kind in self._kinds_of(tenant, user, asked):
                 kinds[kind] += past
         return kinds
+
+    @cached_property
+    def _numbers(self) -> defaultdict[Any, int]:
+        """A number for each tenant and person: ids are slow to look up by, again and again."""
+        return defaultdict(count(1).__next__)
+
+    def _kinds_of(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> list[Hashable]:
+        return kinds_of(self._numbers[tenant], self._numbers[user], asked_seconds)
 
     @cached_property
     def _curves(self) -> dict[Hashable, Curve | None]:
@@ -107,7 +116,7 @@ class Lengths:
         return {}
 
     def curve(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> Curve:
-        nearest = kinds_of(tenant, user, asked_seconds)
+        nearest = self._kinds_of(tenant, user, asked_seconds)
         return next(curve for kind in nearest if (curve := self._curve(kind)) is not None)
 
     def _curve(self, kind: Hashable) -> Curve | None:
@@ -121,7 +130,7 @@ class Lengths:
         return Curve(past) if sum(one.has_ended for one in past) >= ENOUGH else None
 
 
-def kinds_of(tenant: UUID | None, user: Any, asked_seconds: float | None) -> list[Hashable]:
+def kinds_of(tenant: Hashable, user: Hashable, asked_seconds: float | None) -> list[Hashable]:
     """What a run is like, the nearest first. Lifetimes are alike when neither is twice the other."""
     asked = round(log2(max(asked_seconds, 60) / HOUR)) if asked_seconds else None
     return [(tenant, user, asked), (tenant, user), (tenant, None, asked), (tenant,), (asked,), ()]
