@@ -195,7 +195,7 @@ def test_a_start_outside_the_range_widens_those_that_follow_to_that_side() -> No
     assert after.late > before.late and after.early < before.early
 
 
-def test_in_the_long_run_one_of_ten_starts_falls_outside_on_either_side() -> None:
+def test_in_the_long_run_at_most_one_of_ten_starts_falls_outside_on_either_side() -> None:
     """Whatever the plays say: here they know nothing of how late things are."""
     stretch, outside = Stretch(), 0
     for number in range(2000):
@@ -204,7 +204,7 @@ def test_in_the_long_run_one_of_ten_starts_falls_outside_on_either_side() -> Non
         started_at = NOW + minutes(100 * lateness)
         outside += range_.latest is not None and started_at > range_.latest
         stretch = stretch.learn(range_, started_at)
-    assert 0.08 < outside / 2000 < 0.13
+    assert 0.06 < outside / 2000 <= 0.1
 
 
 def test_a_range_is_told_anew_when_a_person_would_notice() -> None:
