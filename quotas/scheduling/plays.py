@@ -130,34 +130,39 @@ class _Limits:
     def __init__(self, state: PoolState) -> None:
         self.most: list[Any] = []
         self.used: list[Any] = []
-        self._numbers: dict[Hashable, int] = {}
+        # By whose they are, a tenant's or a person's in it, and by name.
+        self._numbers: defaultdict[Hashable, dict[str, int]] = defaultdict(dict)
         self._per_gpu = state.units_per_gpu
         for tenant, quota in state.tenants.items():
             for name, used, most in _of_tenant(quota):
-                self._add((tenant, name), used, most)
+                self._add((tenant,), name, used, most)
             for user, use in quota.people.items():
                 for name, used, most in _of_person(use):
-                    self._add((tenant, user, name), used, most)
+                    self._add((tenant, user), name, used, most)
 
-    def _add(self, key: Hashable, used: Any, most: Any) -> None:
+    def _add(self, owner: Hashable, name: str, used: Any, most: Any) -> None:
         if most is not None:
-            self._numbers[key] = len(self.most)
+            self._numbers[owner][name] = len(self.most)
             self.most.append(most)
             self.used.append(used or 0)
 
     def of(self, one: Waiting | Run) -> tuple[Account, ...]:
         takes = one.need if isinstance(one, Waiting) else one.takes
         is_workspace = int(one.is_workspace) if isinstance(one, Waiting) else 1
+        of_tenant: dict[str, Fraction | int] = {
+            "units": takes.units,
+            "cpu": takes.cpu_millicores,
+            "memory": takes.memory_mib,
+            "workspaces": is_workspace,
+        }
         gpus = Fraction(takes.units, self._per_gpu)
-        amounts: tuple[tuple[Hashable, Fraction | int], ...] = (
-            ((one.tenant, "units"), takes.units),
-            ((one.tenant, "cpu"), takes.cpu_millicores),
-            ((one.tenant, "memory"), takes.memory_mib),
-            ((one.tenant, "workspaces"), is_workspace),
-            ((one.tenant, one.user, "gpus"), gpus),
-            ((one.tenant, one.user, "workspaces"), is_workspace),
+        of_person: dict[str, Fraction | int] = {"gpus": gpus, "workspaces": is_workspace}
+        owners = (((one.tenant,), of_tenant), ((one.tenant, one.user), of_person))
+        return tuple(
+            (number, amounts[name])
+            for owner, amounts in owners
+            for name, number in self._numbers.get(owner, {}).items()
         )
-        return tuple((self._numbers[key], amount) for key, amount in amounts if key in self._numbers)
 
 
 def _of_tenant(quota: TenantQuota) -> Iterator[tuple[str, int | None, int | None]]:

@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Scope
+from quotas.models import Pool
 from tests.cast import Cast
 from tests.workspaces.asking import ask, script
 from tests.workspaces.made import make_workspace
@@ -241,6 +242,24 @@ def test_an_estimate_writes_nothing_and_says_what_would_start(cast: Cast) -> Non
     fewer = {"pool": "a100", "gpus": 2, "cpu": 4, "memory_mib": 32_768}
     assert {name: value for name, value in BODY.items() if name != "flavor"} | fewer in later["alternatives"]
     assert Workspace.objects.count() == 1
+
+
+def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(cast: Cast) -> None:
+    cast.pool.flavors.create(slug="a100-4", name="Four", units=4, cpu_millicores=8000, memory_mib=65_536)
+    asked = {**BODY, "flavor": "a100-4"}
+    read_only = script(cast.bob, Scope.READ)
+    make_workspace(cast, cast.alice)
+    ask(read_only, "POST", "estimate/", asked)  # the token's first use is noted
+    with CaptureQueriesContext(connection) as few:
+        assert not ask(read_only, "POST", "estimate/", asked).json()["starts_now"]
+    for number in range(3):
+        make_workspace(cast, cast.alice, Phase.WAITING, name=f"waits-{number}")
+        other = Pool.objects.create(slug=f"cpu-{number}", name="CPU", cluster=cast.cluster, resource_name="")
+        other.flavors.create(slug=f"small-{number}", name="Small", units=0, cpu_millicores=100, memory_mib=64)
+    with CaptureQueriesContext(connection) as many:
+        told = ask(read_only, "POST", "estimate/", asked).json()
+    assert not told["starts_now"] and "small-0" in [other.get("flavor") for other in told["alternatives"]]
+    assert len(many) == len(few)
 
 
 class Container:
