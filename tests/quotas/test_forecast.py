@@ -9,10 +9,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
 
 from quotas.scheduling import Booked, NodeState, PersonUse, PoolState, Reason, Room, Run, TenantQuota, Waiting
-from quotas.scheduling.forecast import Confidence, Range, Stretch, confidence, forecast, moved
+from quotas.scheduling.forecast import Confidence, Range, Stretch, confidence, forecast, forecast_of, moved
 from quotas.scheduling.lengths import HOUR, Lengths, Past
+from tests.quotas.random_pools import pools
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEMO, SECOND = UUID(int=1), UUID(int=2)
@@ -176,6 +178,14 @@ def test_the_same_facts_give_the_same_forecast() -> None:
     waits = [asks(1) for _ in range(5)]
     state = pool([node("a", run(2), run(2, age=60))], *waits)
     assert forecast(state, STEADY) == forecast(state, STEADY)
+
+
+@settings(max_examples=60, deadline=None)
+@given(state=pools())
+def test_one_that_is_asked_about_alone_is_told_the_same(state: PoolState) -> None:
+    found = forecast(state, STEADY)
+    for claim in state.waiting:
+        assert forecast_of(claim.claim, state, STEADY) == found.get(claim.claim)
 
 
 def test_nobody_is_told_that_the_past_is_when_it_starts() -> None:
