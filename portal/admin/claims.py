@@ -107,6 +107,10 @@ class LostFilter(admin.SimpleListFilter):
         return rows
 
 
+def only_waiting(request: HttpRequest) -> bool:
+    return request.GET.get("state__exact") == Claim.State.WAITING
+
+
 @admin.register(Claim)
 class ClaimPage(ReadOnlyPage[Claim]):
     purpose = gettext_lazy(
@@ -138,10 +142,15 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(ahead=place_in_queue())
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Those who wait are in one state, and on no node: why and until when gets their room."""
+        if only_waiting(request):
+            return [column for column in self.list_display if column not in ("state", "node")]
+        return self.list_display
+
     def get_ordering(self, request: HttpRequest) -> Any:
         """Those who wait stand as they are to start."""
-        only_waiting = request.GET.get("state__exact") == Claim.State.WAITING
-        return ("pool__slug", "position", "place") if only_waiting else super().get_ordering(request)
+        return ("pool__slug", "position", "place") if only_waiting(request) else super().get_ordering(request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         found = super().get_changelist_instance(request)
