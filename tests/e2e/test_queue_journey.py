@@ -189,7 +189,8 @@ def books_for_tomorrow(alice: Portal, bob: Portal) -> None:
     page.get_by_label("What for").fill("Lecture")
     page.get_by_label("From", exact=True).fill(f"{begins:%Y-%m-%dT%H:%M}")
     page.get_by_label("To", exact=True).fill(f"{begins + timedelta(hours=2):%Y-%m-%dT%H:%M}")
-    page.get_by_label("Places").fill("2")
+    with page.expect_response(lambda answer: "&places=2&" in (answer.request.post_data or "")):
+        page.get_by_label("Places").fill("2")
     expect(page.locator("#answer")).to_contain_text("This is free", timeout=LIVE)
     page.get_by_role("button", name="Book", exact=True).click()
     expect(page.get_by_text("Booked: “Lecture”")).to_be_visible()
@@ -230,7 +231,7 @@ def quiet_and_readable(page: Page) -> None:
     usual = page.viewport_size
     assert usual is not None
     wrong = faults(page)
-    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     wrong += faults(page, ["color-contrast"])
     page.set_viewport_size(SMALLEST)
     wrong += overflow(page)

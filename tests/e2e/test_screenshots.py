@@ -147,7 +147,8 @@ def a_booking(page: Page) -> None:
     page.get_by_label("Pool").select_option(label="T4 shared")
     page.get_by_label("What for").fill("Deep learning course")
     page.get_by_label("Places").fill("8")
-    page.get_by_label("GPUs each").fill("0.25")
+    with page.expect_response(lambda answer: "&gpus_each=0.25" in (answer.request.post_data or "")):
+        page.get_by_label("GPUs each").fill("0.25")
     expect(page.locator("#answer")).to_contain_text("This is free")
     page.get_by_role("button", name="Book", exact=True).click()
     expect(page.get_by_text("Booked: “Deep learning course”")).to_be_visible()
