@@ -174,7 +174,7 @@ def _refuse_pool(pool: Pool) -> None:
 
 
 def _refuse_what_never_fits(pool: Pool, tenant: Tenant, state: PoolState, wanted: Booked) -> None:
-    nodes = whole_nodes(pool)
+    nodes = list(whole_nodes(pool))
     is_counted = nodes and not any(room.cards for room in nodes)
     if is_counted and (reason := too_large(nodes, Room(wanted.units_each), pool.units_per_gpu)):
         raise _invalid(

@@ -6,9 +6,9 @@ from django.utils.translation import gettext as _
 
 from accounts.errors import Invalid, Refusal
 from quotas import pool_state, reasons
-from quotas.models import Claim
+from quotas.models import Claim, Pool
 from quotas.nodes import whole_nodes
-from quotas.scheduling import Reason, never, too_large
+from quotas.scheduling import Reason, Room, never, too_large
 
 # Which field of a request is too much, and under which code it is refused.
 FIELDS = {
@@ -30,12 +30,19 @@ def refuse_what_never_fits(claim: Claim) -> None:
         raise _refusal(Reason("pool_closed"))
     waiting = pool_state.as_waiting(claim)
     quota = pool_state.tenant_quotas(claim.pool, {claim.tenant_id})[claim.tenant_id]
-    # By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known.
-    nodes = whole_nodes(claim.pool)
-    per_gpu = claim.pool.units_per_gpu
-    reason = never(waiting, quota, per_gpu) or (too_large(nodes, waiting.need, per_gpu) if nodes else None)
+    reason = never(waiting, quota, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting.need)
     if reason:
         raise _refusal(reason)
+
+
+def _too_large(pool: Pool, need: Room) -> Reason | None:
+    """By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known."""
+    too_small: list[Room] = []
+    for room in whole_nodes(pool):
+        if room.holds(need):
+            return None
+        too_small.append(room)
+    return too_large(too_small, need, pool.units_per_gpu) if too_small else None
 
 
 def _refusal(reason: Reason) -> Refusal:

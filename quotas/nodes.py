@@ -34,9 +34,11 @@ from quotas.cards import Device
 from quotas.health import Out, out_of, trouble_of
 from quotas.models import Claim, Pool, Sharing
 from quotas.scheduling import Card, NodeState, Room, Run
-from quotas.selection import members
+from quotas.selection import each_member, members
 
 MIB = 1024**2
+# Whether a request could ever fit is mostly answered by the first few nodes of a large cluster.
+FEW_NODES = 25
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ def offered_units(node: Node, pool: Pool) -> int:
     return _left(node, pool).units
 
 
-def whole_nodes(pool: Pool) -> list[Room]:
-    """Every node of the pool as if empty and well: what is broken or taken out may come back. One query."""
-    nodes = members(pool, Node.objects.filter(cluster=pool.cluster_id))
-    return [_left(_as_if_well(node), pool) for node in nodes]
+def whole_nodes(pool: Pool) -> Iterator[Room]:
+    """Every node of the pool as if empty and well: what is broken or taken out may come back. Read as asked for."""
+    nodes = Node.objects.filter(cluster=pool.cluster_id).iterator(chunk_size=FEW_NODES)
+    return (_left(_as_if_well(node), pool) for node in each_member(pool, nodes))
 
 
 def _as_if_well(node: Node) -> Node:

@@ -9,7 +9,7 @@ Labels are those of GPU Feature Discovery, which says nothing of ECC: that one i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,8 +116,12 @@ def chooses(chosen_by: Terms, labels: Mapping[str, str]) -> bool:
 
 def members(pool: Pool, nodes: Iterable[Node]) -> list[Node]:
     """Those of the nodes that are the pool's, whatever state they are in."""
+    return list(each_member(pool, nodes))
+
+
+def each_member(pool: Pool, nodes: Iterable[Node]) -> Iterator[Node]:
     chosen_by = terms(pool)
-    return [node for node in nodes if node.cluster_id == pool.cluster_id and chooses(chosen_by, node.labels)]
+    return (node for node in nodes if node.cluster_id == pool.cluster_id and chooses(chosen_by, node.labels))
 
 
 def manifest(chosen_by: Terms) -> list[dict[str, Any]]:

@@ -1,0 +1,99 @@
+"""What bench_admission.py runs in processes of their own: people who ask, and one pass over those who wait."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from uuid import uuid4
+
+from django.db import connection, transaction
+
+from accounts.models import Tenant, User
+from clusters.models import Node
+from quotas import admission
+from quotas.models import Claim, Pool, Quota
+from quotas.sharing import Portion
+from tests.cast import GIB, make_cast
+from vitals.models import Process
+
+NODES, GPUS_EACH, TENANTS = 500, 4, 20
+THREADS = 8
+# Large ones: the GPUs last for half of a thousand.
+GPUS = 4
+LABELS = {"bench": "yes"}
+
+
+def prepare() -> None:
+    cast = make_cast()
+    pool = Pool.objects.create(slug="bench", name="Bench", cluster=cast.cluster, node_labels=LABELS)
+    has = {"cpu": 64_000, "memory": 512 * GIB, "pods": 110, "nvidia.com/gpu": GPUS_EACH}
+    Node.objects.bulk_create(
+        Node(
+            cluster=cast.cluster,
+            name=f"node-{number}",
+            labels=LABELS,
+            ready=True,
+            allocatable=has,
+            capacity={"nvidia.com/gpu": GPUS_EACH},
+        )
+        for number in range(NODES)
+    )
+    for number in range(TENANTS):
+        tenant = Tenant.objects.create(slug=f"bench-{number}", name=f"Bench {number}")
+        User.objects.create(username=f"asks-{number}")
+        Quota.objects.create(tenant=tenant, pool=pool, nominal_gpus=100, borrowing_limit_gpus=100)
+
+
+def wait_for_worker() -> None:
+    while not Process.objects.exists():
+        time.sleep(0.1)
+
+
+def ask(count: int) -> float:
+    """So many requests, each in a transaction of its own as a launch makes it. The seconds until they could begin."""
+    began = time.monotonic()
+    pool = Pool.objects.get(slug="bench")
+    tenants = list(Tenant.objects.filter(slug__startswith="bench-").order_by("slug"))
+    people = list(User.objects.filter(username__startswith="asks-").order_by("username"))
+    whose = cycle(zip(tenants, people, strict=True))
+    loaded = time.monotonic() - began
+
+    def one(of: tuple[Tenant, User]) -> None:
+        tenant, user = of
+        with transaction.atomic():
+            admission.lock(pool.cluster_id)
+            admission.request(
+                tenant=tenant,
+                user=user,
+                pool=pool,
+                portion=Portion(GPUS),
+                cpu_millicores=4_000,
+                memory_mib=16_384,
+                holder_kind=Claim.Holder.JOB,
+                holder_id=uuid4(),
+            )
+
+    with ThreadPoolExecutor(THREADS, initializer=connection.connect) as threads:
+        list(threads.map(one, (next(whose) for _request in range(count))))
+    return loaded
+
+
+def wait_until_all_decided() -> None:
+    while Claim.objects.filter(state=Claim.State.WAITING, reason_code="").exists():
+        time.sleep(0.02)
+
+
+def admitted() -> int:
+    return Claim.objects.filter(state=Claim.State.ADMITTED).count()
+
+
+def one_pass() -> float:
+    """Milliseconds of a pass over a full pool, when a thousand wait."""
+    pool = Pool.objects.get(slug="bench")
+    missing = 1_000 - Claim.objects.filter(pool=pool, state=Claim.State.WAITING).count()
+    if missing > 0:
+        ask(missing)
+    began = time.perf_counter()
+    admission.admit(pool.id)
+    return (time.perf_counter() - began) * 1000
