@@ -14,7 +14,9 @@ from quotas.scheduling import Reason, Room, never, too_large
 FIELDS = {
     "no_quota": "gpus",
     "above_quota": "gpus",
+    "above_person_gpus": "gpus",
     "no_node_has_gpus": "gpus",
+    "no_node_has_cards": "gpus",
     "above_cpu_limit": "cpu",
     "no_node_has_cpu": "cpu",
     "above_memory_limit": "memory_mib",
@@ -29,8 +31,8 @@ def refuse_what_never_fits(claim: Claim) -> None:
     if not claim.pool.is_open:
         raise _refusal(Reason("pool_closed"))
     waiting = pool_state.as_waiting(claim)
-    quota = pool_state.tenant_quotas(claim.pool, {claim.tenant_id})[claim.tenant_id]
-    reason = never(waiting, quota, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting.need)
+    may_hold = pool_state.may_hold(claim)
+    reason = never(waiting, may_hold, claim.pool.units_per_gpu) or _too_large(claim.pool, waiting.need)
     if reason:
         raise _refusal(reason)
 

@@ -89,6 +89,22 @@ def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booke
     return found
 
 
+def may_hold(claim: Claim) -> TenantQuota:
+    """What its tenant and its person may hold, with nothing held. Two queries."""
+    pool, tenant = claim.pool, claim.tenant_id
+    quota = Quota.objects.filter(pool=pool, tenant=tenant).first()
+    limit = TenantLimit.objects.filter(tenant=tenant).first()
+    person = (
+        PersonUse(most_gpus=limit.person_gpus, most_workspaces=limit.person_workspaces) if limit else None
+    )
+    return TenantQuota(
+        used_units=0,
+        limit_units=_units(pool, quota, with_borrowed=True),
+        limits=_limits(limit),
+        people={claim.user_id: person} if person else {},
+    )
+
+
 def tenant_quotas(pool: Pool, tenants: set[UUID]) -> dict[UUID, TenantQuota]:
     """What each tenant holds and may hold."""
     return _quotas([pool], {pool.id: tenants}, {})[pool.id]

@@ -284,6 +284,15 @@ def test_what_could_never_start_is_refused_with_what_to_do(
     assert not Claim.objects.exists()
 
 
+def test_more_than_one_person_may_ever_hold_is_refused(stage: Stage) -> None:
+    TenantLimit.objects.create(tenant=stage.cast.demo, person_gpus=1)
+    with pytest.raises(Invalid) as refused:
+        stage.request(2)
+    assert refused.value.code == "above_person_gpus"
+    assert list(refused.value.fields) == ["gpus"]
+    assert again(stage.request(1)).state == "waiting"
+
+
 def test_larger_than_every_node_is_refused_even_within_the_quota(stage: Stage) -> None:
     stage.quota(8)
     with pytest.raises(Invalid, match="no node of this pool can give more than 4"):
