@@ -51,13 +51,12 @@ def wait_for_worker() -> None:
 
 
 def ask(count: int) -> float:
-    """So many requests, each in a transaction of its own as a launch makes it. The seconds until they could begin."""
-    began = time.monotonic()
+    """So many requests, each in a transaction of its own as a launch makes it. When the first began, as monotonic."""
     pool = Pool.objects.get(slug="bench")
     tenants = list(Tenant.objects.filter(slug__startswith="bench-").order_by("slug"))
     people = list(User.objects.filter(username__startswith="asks-").order_by("username"))
     whose = cycle(zip(tenants, people, strict=True))
-    loaded = time.monotonic() - began
+    began = time.monotonic()
 
     def one(of: tuple[Tenant, User]) -> None:
         tenant, user = of
@@ -76,12 +75,15 @@ def ask(count: int) -> float:
 
     with ThreadPoolExecutor(THREADS, initializer=connection.connect) as threads:
         list(threads.map(one, (next(whose) for _request in range(count))))
-    return loaded
+    return began
 
 
-def wait_until_all_decided() -> None:
-    while Claim.objects.filter(state=Claim.State.WAITING, reason_code="").exists():
+def wait_until_decided(count: int) -> float:
+    """When so many had started or been told why they wait, as monotonic."""
+    decided = Claim.objects.exclude(state=Claim.State.WAITING, reason_code="")
+    while decided.count() < count:
         time.sleep(0.02)
+    return time.monotonic()
 
 
 def admitted() -> int:
