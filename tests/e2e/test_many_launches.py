@@ -45,7 +45,7 @@ def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
     set_quota = (
         "from quotas.models import Quota; Quota.objects.filter(tenant__slug='demo', pool__slug='a100')"
     )
-    berth.manage("shell", "-c", f"{set_quota}.update(nominal_gpus={QUOTA})")
+    berth.manage("shell", "-c", f"{set_quota}.update(nominal_gpus={QUOTA}, borrowing_limit_gpus=0)")
     api = berth.client(berth.token("alice", "read", "workspaces"))
 
     def launch(number: int) -> int:
