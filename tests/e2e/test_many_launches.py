@@ -65,6 +65,10 @@ def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
         until(f"the next starts after stop {stopped}", lambda: phases(api) == expected, 30, pause=0.3)  # noqa: B023
 
     assert len(berth.in_cluster("Pod")) == QUOTA
-    # First come, first served: the queue's order is the order of the launches.
-    waiting = api.everything("workspaces/?phase=waiting&limit=500")
-    assert sorted(w["queue"]["position"] for w in waiting) == list(range(1, len(waiting) + 1))
+
+    # First come, first served: the queue's order is the order of the launches. It is told a moment after each pass.
+    def in_line() -> bool:
+        waiting = api.everything("workspaces/?phase=waiting&limit=500")
+        return sorted(w["queue"]["position"] for w in waiting) == list(range(1, len(waiting) + 1))
+
+    until("all know their place", in_line)
