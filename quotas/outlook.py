@@ -15,7 +15,7 @@ from quotas.foretelling import lengths_of, stretch_of
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
 from quotas.nodes import PoolNodes, nodes_of, takes
-from quotas.scheduling import RECLAIM_GRACE, Decisions, PoolState, Waiting, Waits, as_gpus, decide
+from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
 from quotas.scheduling.forecast import FEWEST_PLAYS, forecast_of
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
@@ -197,7 +197,7 @@ def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
     asked_back = {reclaim.run for reclaim in decisions.reclaims}
     if not asked_back:
         return state
-    ends = state.now + RECLAIM_GRACE
+    ends = state.now + state.grace
     nodes = tuple(
         replace(
             node,
