@@ -178,13 +178,13 @@ def _queue_again(claim: Claim, code: str, **changes: Any) -> Claim:
 def move_end(claim_id: UUID, ends_at: datetime | None) -> None:
     """The room above keeps to another end from now on. Under the cluster's lock; `ends.py` says what it may be."""
     if Claim.objects.filter(pk=claim_id, state=State.ADMITTED).update(ends_at=ends_at):
-        passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+        passes.want_where(claim_id)
 
 
 def change_runtime(claim_id: UUID, minutes: int | None) -> None:
     """Its holder asks for another lifetime. Under the cluster's lock."""
     if Claim.objects.filter(pk=claim_id).exclude(state=State.RELEASED).update(max_runtime_minutes=minutes):
-        passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+        passes.want_where(claim_id)
 
 
 def doubt_end(claim_id: UUID) -> bool:
@@ -193,7 +193,7 @@ def doubt_end(claim_id: UUID) -> bool:
     if not undoubted.update(end_unproven_since=timezone.now()):
         return False
     # Nobody knows its end any more: who waited for it may not be in others' way now.
-    passes.want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+    passes.want_where(claim_id)
     return True
 
 

@@ -28,6 +28,11 @@ def want(pool_id: UUID) -> None:
     transaction.on_commit(lambda: _enqueue_once(pool_id), robust=True)
 
 
+def want_where(claim_id: UUID) -> None:
+    """The same over the pool of a claim."""
+    want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
+
+
 def want_for_cluster(cluster_id: UUID) -> None:
     """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id)), robust=True)
