@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from quotas import bookings, cards, pool_state, reasons
 from quotas.gpu_map import Held, Kind, NodeRow, figure, node_row
 from quotas.health import broken_units, trouble_of
 from quotas.models import Booking, Claim, Pool, Sharing
-from quotas.nodes import offered_units
+from quotas.nodes import PoolNodes, offered_units
 from quotas.queries import names_of, place_in_queue
 from quotas.scheduling import kept_now
 from quotas.selection import members
@@ -108,7 +108,10 @@ class Nodes:
     kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, pools: Collection[Pool], viewer: Viewer) -> Nodes:
+    def read(
+        cls, pools: Collection[Pool], viewer: Viewer, seen: Mapping[UUID, PoolNodes] | None = None
+    ) -> Nodes:
+        """`seen`: what `nodes_of` says of these pools, if they were read already."""
         clusters = {pool.cluster_id for pool in pools}
         nodes = sorted(Node.objects.filter(cluster__in=clusters), key=lambda node: natural(node.name))
         claims: defaultdict[Place, list[Claim]] = defaultdict(list)
@@ -119,7 +122,12 @@ class Nodes:
         resources = {pool.resource_name for pool in pools}
         known = [claim for held in claims.values() for claim in held if viewer.knows(claim)]
         return cls(
-            nodes, claims, _other_pods(nodes, resources), names_of(known), given, _kept_for_bookings(pools)
+            nodes,
+            claims,
+            _other_pods(nodes, resources),
+            names_of(known),
+            given,
+            _kept_for_bookings(pools, seen),
         )
 
     def of(self, pool: Pool) -> list[Node]:
@@ -245,17 +253,15 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     )
 
 
-def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
+def _kept_for_bookings(
+    pools: Iterable[Pool], seen: Mapping[UUID, PoolNodes] | None
+) -> dict[tuple[UUID, str], int]:
     """Units of each node, by pool and name, that a pass keeps free for bookings that have begun."""
-    begun = set(
-        Booking.objects.filter(Booking.in_state(Booking.State.RUNNING)).values_list("pool", flat=True)
-    )
-    return {
-        (pool.pk, node): units
-        for pool in pools
-        if pool.pk in begun
-        for node, units in kept_now(pool_state.read(pool, ())).items()
-    }
+    running = Booking.objects.filter(Booking.in_state(Booking.State.RUNNING))
+    begun = set(running.values_list("pool", flat=True))
+    queues: dict[Pool, tuple[Claim, ...]] = {pool: () for pool in pools if pool.pk in begun}
+    states = pool_state.read_all(queues, seen) if queues else {}
+    return {(pool, node): units for pool, state in states.items() for node, units in kept_now(state).items()}
 
 
 def _admitted(clusters: set[UUID]) -> Iterable[Any]:

@@ -84,7 +84,7 @@ def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) ->
     pools = list(pools)
     free = nodes_of(pools)
     told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
-    nodes, waiting = Nodes.read(pools, viewer), queues(pools, viewer)
+    nodes, waiting = Nodes.read(pools, viewer, free), queues(pools, viewer)
     scattered, booked = scattered_requests(pools), booked_soon(viewer.actor, pools)
     found = []
     for pool in pools:
