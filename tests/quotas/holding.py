@@ -45,17 +45,19 @@ def allowed_now() -> Held:
         for quota in Quota.objects.filter(pool=pool):
             own_and_borrowed = quota.nominal_gpus + quota.borrowing_limit_gpus
             most["GPUs of tenant in pool", str(quota.tenant_id), str(pool.pk)] = own_and_borrowed
-    for limit in TenantLimit.objects.all():
-        tenant = str(limit.tenant_id)
-        most["CPU of tenant", tenant] = NO_LIMIT if limit.cpu_millicores is None else limit.cpu_millicores
-        most["workspaces of tenant", tenant] = NO_LIMIT if limit.workspaces is None else limit.workspaces
-        for user in Membership.objects.filter(tenant=limit.tenant).values_list("user_id", flat=True):
-            person = (tenant, str(user))
-            most["GPUs of person", *person] = NO_LIMIT if limit.person_gpus is None else limit.person_gpus
-            most["workspaces of person", *person] = (
-                NO_LIMIT if limit.person_workspaces is None else limit.person_workspaces
-            )
+    limits = {limit.tenant_id: limit for limit in TenantLimit.objects.all()}
+    for member in Membership.objects.all():
+        tenant, limit = str(member.tenant_id), limits.get(member.tenant_id, TenantLimit())
+        person = (tenant, str(member.user_id))
+        most["CPU of tenant", tenant] = _or_none(limit.cpu_millicores)
+        most["workspaces of tenant", tenant] = _or_none(limit.workspaces)
+        most["GPUs of person", *person] = _or_none(limit.person_gpus)
+        most["workspaces of person", *person] = _or_none(limit.person_workspaces)
     return most
+
+
+def _or_none(limit: int | None) -> int:
+    return NO_LIMIT if limit is None else limit
 
 
 class Most:

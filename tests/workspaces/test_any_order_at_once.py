@@ -27,7 +27,7 @@ from accounts.models import AuditEntry
 from clusters.errors import ClusterRefused
 from clusters.watching import Changed
 from quotas import admission
-from quotas.models import Claim, Pool
+from quotas.models import Claim, LedgerEntry, Pool
 from tests.cast import Cast
 from tests.crew import Crew, crew, play_examples
 from tests.workspaces.playing import Object, PlayedApi
@@ -329,7 +329,7 @@ def take_task() -> UUID | None:
 
 
 def clear() -> None:
-    for model in (Workspace, Claim, OrmQ, AuditEntry):
+    for model in (Workspace, LedgerEntry, Claim, OrmQ, AuditEntry):
         model.objects.all().delete()
     Pool.objects.update(pass_queued_at=None)
 
