@@ -100,12 +100,11 @@ class Ground:
         )
 
     def _holds(self, run: Run, node: int) -> Holds:
-        ends = [moment for moment in (run.ends_at, run.reclaim_at) if moment is not None]
-        most = self._from_now(min(ends)) + LET_GO_SECONDS if ends else inf
-        return Holds(node, _figures(run.takes), self._limits.of(run) if run.in_pool else (), most)
+        accounts = self._limits.of(run) if run.in_pool else ()
+        return Holds(node, _figures(run.takes), accounts, most_seconds(run, self.now))
 
     def _from_now(self, moment: datetime | None) -> float:
-        return 0.0 if moment is None else max(0.0, (moment - self.now).total_seconds())
+        return 0.0 if moment is None else _seconds(self.now, moment)
 
     def _kept(self, state: PoolState) -> list[list[Kept]]:
         """Places of bookings, on the nodes with most room for them."""
@@ -118,6 +117,16 @@ class Ground:
                 left[at] -= booked.units_each
                 kept[at].append(Kept(booked.tenant, starts, ends, booked.units_each))
         return kept
+
+
+def most_seconds(run: Run, now: datetime) -> float:
+    """For how long a run holds its units at most."""
+    ends = [moment for moment in (run.ends_at, run.reclaim_at) if moment is not None]
+    return _seconds(now, min(ends)) + LET_GO_SECONDS if ends else inf
+
+
+def _seconds(now: datetime, moment: datetime) -> float:
+    return max(0.0, (moment - now).total_seconds())
 
 
 def _figures(room: Room) -> Takes:
@@ -147,8 +156,9 @@ class _Limits:
             self.used.append(used or 0)
 
     def of(self, one: Waiting | Run) -> tuple[Account, ...]:
+        """What it counts for; not that of which it asks nothing, which holds it back however full it is."""
         takes = one.need if isinstance(one, Waiting) else one.takes
-        is_workspace = int(one.is_workspace) if isinstance(one, Waiting) else 1
+        is_workspace = int(one.is_workspace)
         of_tenant: dict[str, Fraction | int] = {
             "units": takes.units,
             "cpu": takes.cpu_millicores,
@@ -162,6 +172,7 @@ class _Limits:
             (number, amounts[name])
             for owner, amounts in owners
             for name, number in self._numbers.get(owner, {}).items()
+            if amounts[name]
         )
 
 
@@ -274,9 +285,9 @@ class _Future:
         self.left[node] += units
         return node
 
-    def _parks(self, one: int, asks: Asks) -> bool:
+    def _parks(self, one: int) -> bool:
         """A limit is reached: it waits for that, and with it those after it that count for the same."""
-        for number, amount in asks.accounts:
+        for number, amount in self.ground.asks[one].accounts:
             if self.used[number] + amount > self.ground.limits[number]:
                 same = [other for other in self.place if other >= one and self._amount(other, number)]
                 for other in same:
@@ -318,6 +329,13 @@ class _Future:
 
     def _next_on(self, node: int, now: float) -> int | None:
         """The first that fits beside what is kept there for those before it, or surely ends before they need it."""
+        one = self._first_on(node, now)
+        while one is not None and self._parks(one):
+            one = self._first_on(node, now)
+        return one
+
+    def _first_on(self, node: int, now: float) -> int | None:
+        """The same, whether a limit lets it or not."""
         units, cpu, memory = self.free[node]
         keepers = iter(self.keepers[node])
         keeper, kept, due = next(keepers, None), 0, inf
@@ -333,8 +351,6 @@ class _Future:
                 continue
             if asks.not_before > now or asks.cpu > cpu or asks.memory > memory:
                 continue
-            if self._parks(one, asks):
-                return self._next_on(node, now)
             if self._is_not_kept(asks, node, now):
                 return one
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -11,7 +12,18 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 
-from quotas.scheduling import Booked, NodeState, PersonUse, PoolState, Reason, Room, Run, TenantQuota, Waiting
+from quotas.scheduling import (
+    Booked,
+    Limits,
+    NodeState,
+    PersonUse,
+    PoolState,
+    Reason,
+    Room,
+    Run,
+    TenantQuota,
+    Waiting,
+)
 from quotas.scheduling.forecast import Confidence, Range, Stretch, confidence, forecast, forecast_of, moved
 from quotas.scheduling.lengths import HOUR, Lengths, Past
 from tests.quotas.random_pools import pools
@@ -186,6 +198,21 @@ def test_one_that_is_asked_about_alone_is_told_the_same(state: PoolState) -> Non
     found = forecast(state, STEADY)
     for claim in state.waiting:
         assert forecast_of(claim.claim, state, STEADY) == found.get(claim.claim)
+
+
+def test_a_limit_holds_back_nobody_who_asks_for_nothing_of_it() -> None:
+    """A job is no workspace."""
+    full = replace(OPEN, used=Limits(0, 0, 3), limits=Limits(workspaces=2))
+    job = asks(4, is_workspace=False)
+    assert late(told(pool([node("a")], job, demo=full), job)) < 10
+
+
+def test_any_number_of_people_may_be_at_their_limit() -> None:
+    everybody = {UUID(int=number): PersonUse(gpus=Fraction(4), most_gpus=4) for number in range(1500)}
+    of_them = [asks(1, user=user) for user in everybody]
+    last = asks(1)
+    state = pool([node("a")], *of_them, last, demo=replace(OPEN, people=everybody))
+    assert late(told(state, last, plays=1)) < 10
 
 
 def test_nobody_is_told_that_the_past_is_when_it_starts() -> None:
