@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from monitoring.models import Finding, What
+from portal.admin.claims import ASKED_BACK, LOST, NEVER
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
 from quotas.map_queries import why_of_others
@@ -76,7 +77,7 @@ def unreachable() -> list[Item]:
 
 
 def lost() -> list[Item]:
-    lost = Claim.objects.filter(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
+    lost = Claim.objects.filter(LOST)
     by_node = lost.order_by("node").values_list("node").annotate(count=Count("pk"))
     return [
         Item(
@@ -114,7 +115,7 @@ def over_quota() -> list[Item]:
 
 def never() -> list[Item]:
     """Who waits for what cannot be: only an admin, or whoever waits, can change that."""
-    count = Claim.objects.filter(state=Claim.State.WAITING, reason_code__in=reasons.NEVER).count()
+    count = Claim.objects.filter(NEVER).count()
     if not count:
         return []
     text = ngettext(
@@ -133,7 +134,7 @@ def never() -> list[Item]:
 
 
 def asked_back() -> list[Item]:
-    rows = Claim.objects.filter(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+    rows = Claim.objects.filter(ASKED_BACK)
     first, count = rows.aggregate(first=Min("reclaim_at"), count=Count("pk")).values()
     if not count:
         return []

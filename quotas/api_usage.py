@@ -130,5 +130,5 @@ def shown(standing: budgets.Standing) -> dict[str, Any]:
         "limit_gpu_hours": budgets.rounded(standing.limit),
         "spent_gpu_hours": budgets.rounded(standing.spent),
         "is_spent": standing.is_spent,
-        "stops_at": standing.ends_at if standing.is_spent else None,
+        "stops_at": standing.ends_at,
     }

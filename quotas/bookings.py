@@ -96,7 +96,7 @@ def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
             asked_back = slots.asked_back(wanted)
         booking.title, booking.starts_at, booking.ends_at = wish.title, wish.starts_at, wish.ends_at
         booking.places = wish.places
-        booking.save(update_fields=["title", "starts_at", "ends_at", "places"])
+        booking.save(update_fields=CHANGING)
         if replace(wish, title=was.title) != was:
             booking_notices.changed(actor.user, booking, asked_back)
         before = {name: getattr(was, name) for name in CHANGING if getattr(was, name) != getattr(wish, name)}
@@ -109,8 +109,8 @@ def cancel(actor: Actor, booking: Booking) -> bool:
     require_owner(actor, booking.tenant)
     with _locked(booking.pool):
         now = timezone.now()
-        live = Booking.objects.filter(pk=booking.pk, cancelled_at=None, ends_at__gt=now)
-        if not live.update(cancelled_at=now):
+        still = Booking.objects.filter(pk=booking.pk, cancelled_at=None, ends_at__gt=now)
+        if not still.update(cancelled_at=now):
             return False
         _record(actor, booking, "cancel")
         booking_notices.cancelled(actor.user, booking)

@@ -60,7 +60,9 @@ class Standing:
     @property
     def ends_at(self) -> datetime | None:
         """When what runs on it stops, if nothing is added; None while it is not spent."""
-        return self.spent_at and self.spent_at + timedelta(minutes=self.budget.grace_minutes)
+        if not self.is_spent or self.spent_at is None:
+            return None
+        return self.spent_at + timedelta(minutes=self.budget.grace_minutes)
 
     @property
     def whose(self) -> str:
@@ -181,7 +183,7 @@ def for_people(standing: Standing) -> dict[str, Any]:
         "limit": rounded(standing.limit),
         "left": rounded(max(standing.limit - standing.spent, Fraction(0))),
         "is_spent": standing.is_spent,
-        "ends_at": standing.ends_at if standing.is_spent else None,
+        "ends_at": standing.ends_at,
         "next_month": next_month(standing.month),
     }
 

@@ -24,7 +24,7 @@ def ceilings(tenant: Tenant, cluster: Cluster) -> dict[str, int]:
     held = held_units({tenant.pk})
     for quota in Quota.objects.filter(tenant=tenant, pool__cluster=cluster).select_related("pool"):
         holds = ceil(quota.pool.gpus(held[tenant.pk, quota.pool_id]))
-        gpus = max(quota.nominal_gpus + quota.borrowing_limit_gpus, holds)
+        gpus = max(quota.limit_gpus, holds)
         most.update(sharing.of(quota.pool).ceiling(quota.pool, gpus))
     storage_mib = TenantLimit.objects.filter(tenant=tenant).values_list("storage_mib", flat=True).first()
     if storage_mib is not None:

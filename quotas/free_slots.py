@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from math import ceil
 from uuid import UUID
 
 from quotas.scheduling import Booked, NodeState, PoolState, Run
+from quotas.scheduling.timeline import FOREVER
 
-FOREVER = datetime.max.replace(tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 

@@ -8,7 +8,7 @@ so every claim of the cluster counts. Three queries, however many pools, nodes a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import UUID
@@ -101,18 +101,16 @@ def _as_if_well(node: Node) -> Node:
     return node
 
 
-def _pool_nodes(pool: Pool, nodes: Iterable[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
-    nodes = list(nodes)
+def _pool_nodes(pool: Pool, nodes: Sequence[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
     whole, healthy, displaced, needs = [], [], 0, list[Room]()
     for node in nodes:
         key = (node.cluster_id, node.name)
         whole.append(_left(node, pool))
-        too_many = max(0, -_left(node, pool, foreign[key], ours[key]).units)
-        displaced += min(too_many, ours[key].unplaced[pool.resource_name])
+        free = _left(node, pool, foreign[key], ours[key])
+        displaced += min(max(0, -free.units), ours[key].unplaced[pool.resource_name])
         needs += _displaced_cards(node, pool, foreign[key], ours[key])
         if not trouble_of(node, pool):
             without_ours = _left(node, pool, foreign[key])
-            free = _left(node, pool, foreign[key], ours[key])
             runs = tuple(_run(claim, pool) for claim in ours[key].runs)
             healthy.append(NodeState(node.name, free, without_ours, runs))
     healthy = [*_set_aside(healthy, displaced)]

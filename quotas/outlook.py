@@ -149,10 +149,6 @@ class Looks:
             self._states[pk, state.waiting[-1].tenant] = state
 
 
-def outlook(asked: Asked, *, with_times: bool = False) -> Outlook:
-    return Looks().outlook(asked, with_times=with_times)
-
-
 def _outlook(**known: Any) -> Outlook:
     nothing = Outlook(
         admissible=True,

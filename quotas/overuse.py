@@ -31,7 +31,7 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
     """What would be too much with this quota, or without any."""
     pool = quota.pool
     own = 0 if is_gone else quota.nominal_gpus
-    gpus = 0 if is_gone else quota.nominal_gpus + quota.borrowing_limit_gpus
+    gpus = 0 if is_gone else quota.limit_gpus
     claims = Claim.objects.filter(tenant=quota.tenant, pool=pool)
     holding = admitted(claims)
     used = sum(claim.units for claim in holding)
@@ -155,8 +155,7 @@ def all_quotas() -> list[tuple[Quota, int | float]]:
     return [
         (quota, as_gpus(units, quota.pool.units_per_gpu))
         for quota in quotas
-        if (units := held[quota.tenant_id, quota.pool_id])
-        > (quota.nominal_gpus + quota.borrowing_limit_gpus) * quota.pool.units_per_gpu
+        if (units := held[quota.tenant_id, quota.pool_id]) > quota.limit_gpus * quota.pool.units_per_gpu
     ]
 
 

@@ -160,7 +160,7 @@ def _units(pool: Pool, quota: Quota | None, *, with_borrowed: bool) -> int | Non
         return None
     if quota is None:
         return 0
-    gpus = quota.nominal_gpus + (quota.borrowing_limit_gpus if with_borrowed else 0)
+    gpus = quota.limit_gpus if with_borrowed else quota.nominal_gpus
     return gpus * pool.units_per_gpu
 
 

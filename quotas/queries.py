@@ -126,7 +126,7 @@ def _quota(quota: Quota, units: int) -> dict[str, Any]:
         "nominal_gpus": quota.nominal_gpus,
         "borrowed_gpus": as_gpus(max(0, units - quota.nominal_gpus * per_gpu), per_gpu),
         "used_gpus": as_gpus(units, per_gpu),
-        "limit_gpus": quota.nominal_gpus + quota.borrowing_limit_gpus,
+        "limit_gpus": quota.limit_gpus,
         "weight": quota.weight,
     }
 

@@ -67,7 +67,7 @@ def ends_of(standings: Iterable[Standing]) -> Ends:
     """When what runs on each spent budget ends: by tenant, and by person in it."""
     found: Ends = {}
     for standing in standings:
-        if standing.is_spent and standing.ends_at is not None:
+        if standing.ends_at is not None:
             found[standing.budget.tenant_id, standing.budget.user_id] = standing.ends_at
     return found
 

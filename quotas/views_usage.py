@@ -65,7 +65,9 @@ def usage(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         refused, asked = refusal, usage_report.parse({}, now)
     report = usage_report.read(actor, asked, now)
-    by_day = usage_report.read(actor, replace(asked, group_by="day"), now)
+    by_day = (
+        report if asked.group_by == "day" else usage_report.read(actor, replace(asked, group_by="day"), now)
+    )
     context = {
         "section": "usage",
         "refused": refused,

@@ -6,7 +6,7 @@ admitted, under its own claim.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -93,8 +93,8 @@ def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
         }
         hint = _("Choose a pool of the same cluster, or launch a new workspace there.")
         raise Invalid("other_cluster", text, hint, fields={"pool": [text]})
-    claimed = needs(workspace, size)
-    refuse_what_never_fits(Claim(**asdict(claimed.pop("portion")), **claimed, place=0))
+    would_claim = size.asked_by(workspace.tenant, workspace.owner, workspace.max_runtime_minutes).claim()
+    refuse_what_never_fits(would_claim)
     return size
 
 

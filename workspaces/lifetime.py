@@ -122,7 +122,7 @@ def act(workspace_id: UUID, cluster_id: UUID) -> None:
             elif now < row.lifetime_due_at:
                 return  # somebody extended it meanwhile
             elif now < row.stops_at:
-                minutes = ceil((row.stops_at - now) / timedelta(minutes=1))
+                minutes = ceil((row.stops_at - now) / MINUTE)
                 tell(row, "stops_soon", level=Event.Level.WARNING, minutes=minutes)
                 row.lifetime_due_at = due_after_warning(now, row.stops_at)
                 return
@@ -165,7 +165,7 @@ def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bo
             )
         now = timezone.now()
         stops_at = max(row.stops_at, now) + timedelta(minutes=more)
-        refuse_too_long(ceil((stops_at - now) / timedelta(minutes=1)), "minutes")
+        refuse_too_long(ceil((stops_at - now) / MINUTE), "minutes")
         end_at(row, allowed(row, stops_at))
         tell(row, "extended", by=actor.user.get_username(), minutes=more)
     return True
@@ -179,7 +179,7 @@ def allowed(row: Workspace, stops_at: datetime | None) -> datetime | None:
     bound = first_bound(row)
     if bound is None or (stops_at is not None and stops_at <= max(bound.until, row.stops_at or bound.until)):
         return stops_at
-    if stops_at is None or stops_at - bound.until >= timedelta(minutes=1):
+    if stops_at is None or stops_at - bound.until >= MINUTE:
         refuse_after(bound)
     return bound.until
 

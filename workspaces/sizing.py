@@ -14,7 +14,7 @@ from accounts.models import Tenant
 from quotas import sharing
 from quotas.models import Flavor, Pool
 from quotas.needs import GpuAsked, fits, price
-from quotas.outlook import Asked, Outlook, outlook
+from quotas.outlook import Asked, Looks, Outlook
 from quotas.sharing import Portion
 
 if TYPE_CHECKING:
@@ -228,7 +228,9 @@ def found(tenant: Tenant, asked: SizeAsked) -> list[Found]:
                 sizes.append(_in_pool(pool, with_memory(pool, asked)))
             except Invalid:
                 continue
-    every = [Found(size, outlook(size.asked_by(tenant))) for size in sizes]
+    looks, asks = Looks(), [size.asked_by(tenant) for size in sizes]
+    looks.look_at(asks)
+    every = [Found(size, looks.outlook(one)) for size, one in zip(sizes, asks, strict=True)]
     usable = [one for one in every if one.outlook["admissible"] or not _has_no_share(one.outlook)]
     return sorted(usable, key=_order)
 

@@ -25,6 +25,11 @@ from quotas.queries import names_of, place_in_queue
 from quotas.scheduling import as_gpus
 from quotas.when import told_in_words
 
+# The overview counts them, and leads to the list of them.
+NEVER = Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER)
+ASKED_BACK = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
+LOST = Q(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
+
 
 def may_be_confirmed(claim: Claim) -> bool:
     return claim.state == Claim.State.ADMITTED and claim.end_unproven_since is not None
@@ -87,10 +92,7 @@ class QueueFilter(admin.SimpleListFilter):
         return [("never", _("can never start as it is")), ("asked_back", _("its GPUs are asked back"))]
 
     def queryset(self, request: HttpRequest, rows: Any) -> Any:
-        chosen = {
-            "never": Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER),
-            "asked_back": Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False),
-        }
+        chosen = {"never": NEVER, "asked_back": ASKED_BACK}
         return rows.filter(chosen.get(self.value() or "", Q()))
 
 
@@ -103,7 +105,7 @@ class LostFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: Any) -> Any:
         if self.value() == "yes":
-            return rows.filter(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
+            return rows.filter(LOST)
         return rows
 
 

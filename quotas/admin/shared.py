@@ -118,7 +118,7 @@ def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:
 def share_meter(quota: Quota, units: int) -> SafeString:
     """What a tenant has of its own, what it borrows, and how much it may have with that."""
     pool, per_gpu = quota.pool, quota.pool.units_per_gpu
-    own, limit = quota.nominal_gpus * per_gpu, (quota.nominal_gpus + quota.borrowing_limit_gpus) * per_gpu
+    own, limit = quota.nominal_gpus * per_gpu, quota.limit_gpus * per_gpu
     if own == limit:
         return gpus_meter(pool, units, limit)
     said = {"used": units, "limit": limit, "borrowed": max(0, units - own)}

@@ -52,6 +52,11 @@ class Quota(models.Model):
     def __str__(self) -> str:
         return f"{self.tenant} · {self.pool}"
 
+    @property
+    def limit_gpus(self) -> int:
+        """Its own, and what it may borrow."""
+        return self.nominal_gpus + self.borrowing_limit_gpus
+
     def clean(self) -> None:
         if self.borrowing_limit_gpus and not self.nominal_gpus:
             text = _("Who has no GPUs of their own borrows none. Give them at least 1, or let them borrow 0.")

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from .lengths import Lengths
 from .order import in_order
-from .plays import LET_GO_SECONDS, Ground, play
+from .plays import Ground, most_seconds, play
 from .standing import backs_off, standing_by
 from .state import PoolState, Reason, Run, Waiting
 
@@ -114,7 +114,11 @@ def _who_is_played(state: PoolState) -> tuple[dict[UUID, Range], list[Waiting]]:
     """What is known of those who stand by, and in order who else waits."""
     stand_by = standing_by(state)
     known = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
-    queue = [claim for claim in in_order(state) if claim.claim not in stand_by or _comes_back(state, claim)]
+    queue = [
+        claim
+        for claim in in_order(state, stand_by)
+        if claim.claim not in stand_by or _comes_back(state, claim)
+    ]
     return known, queue
 
 
@@ -169,8 +173,7 @@ def _not_before(why: Reason) -> Range | None:
 
 def _remaining(now: datetime, run: Run, lengths: Lengths, plays: int) -> list[float]:
     """How long a run goes on in each future, in seconds."""
-    ends = [moment for moment in (run.ends_at, run.reclaim_at) if moment is not None]
-    most = max(0.0, min((end - now).total_seconds() for end in ends)) + LET_GO_SECONDS if ends else inf
+    most = most_seconds(run, now)
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
     curve = lengths.curve(run.tenant, run.user, asked)

@@ -16,7 +16,6 @@ from itertools import islice
 from uuid import UUID
 
 from .shares import Share, asked_by, left_of_person
-from .standing import standing_by
 from .state import PoolState, Waiting
 
 # A GPU that is held now counts as if it had been held for so long: who has much already is not given more.
@@ -63,12 +62,15 @@ def promised(state: PoolState) -> set[UUID]:
 def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     """Those who find a place of a booking that has begun, which nobody uses yet."""
     begun = [booking for booking in state.bookings if booking.starts_at <= state.now < booking.ends_at]
-    used = Counter(run.booking for node in state.nodes for run in node.runs) if begun else Counter()
+    if not begun:
+        return set()
+    used = Counter(run.booking for node in state.nodes for run in node.runs)
+    waiting = sorted(state.waiting, key=_in_tenant)
     found: set[UUID] = set()
     for booking in begun:
         suiting = (
             claim.claim
-            for claim in sorted(state.waiting, key=_in_tenant)
+            for claim in waiting
             if claim.tenant == booking.tenant and 0 < claim.need.units <= booking.units_each
             if claim.claim not in found and claim.claim not in stand_by
         )
@@ -76,9 +78,8 @@ def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
     return found
 
 
-def in_order(state: PoolState) -> list[Waiting]:
+def in_order(state: PoolState, stand_by: Container[UUID]) -> list[Waiting]:
     """All who wait. Those who stand by have their turn too, but it counts for nothing against their tenant."""
-    stand_by = standing_by(state)
     own = within_own(state, stand_by) | promised(state)
     return ordered(state, own, with_a_place(state, stand_by), stand_by)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from fractions import Fraction
+from math import floor
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -35,8 +35,8 @@ def left_of_tenant(quota: TenantQuota) -> Left:
 
 
 def left_of_person(person: PersonUse, units_per_gpu: int) -> Left:
-    gpus = None if person.most_gpus is None else (person.most_gpus - person.gpus) * units_per_gpu
-    units = None if gpus is None else Fraction(gpus).__floor__()
+    most = person.most_gpus
+    units = None if most is None else floor((most - person.gpus) * units_per_gpu)
     return units, None, None, _less(person.most_workspaces, person.workspaces)
 
 
@@ -52,7 +52,6 @@ class Share:
         self.user = user
         # Limits that an earlier claim waits for.
         self.closed: set[int] = set()
-        self.is_limited = any(amount is not None for amount in left)
         self.limited = [at for at, amount in enumerate(left) if amount is not None]
         self._left = [0 if amount is None else amount for amount in left]
         # With all that is kept for later taken off at once: enough for most questions.
@@ -94,11 +93,11 @@ class Share:
         return start or FOREVER
 
     def ends(self, amounts: Amounts, time: datetime) -> None:
-        if self.is_limited and time != FOREVER:
+        if self.limited and time != FOREVER:
             insort(self._events, (time, amounts), key=itemgetter(0))
 
     def keep(self, asked: Amounts, start: datetime, until: datetime) -> None:
-        if not self.is_limited:
+        if not self.limited:
             return
         minus = tuple(-amount for amount in asked)
         self._least = [have - amount for have, amount in zip(self._least, asked, strict=True)]

@@ -193,9 +193,6 @@ class Nodes:
         self._changes: list[int] = []
         self._best: dict[Any, _Best] = {}
 
-    def named(self, name: str) -> NodeLine:
-        return self.lines[self._number[name]]
-
     def first_fit(self, need: Room, lasts: timedelta | None) -> Spot | None:
         """The node on which it fits first, the fullest if that is now; if none is known, on which it lacks least.
 

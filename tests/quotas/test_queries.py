@@ -171,7 +171,7 @@ def outlook(stage: Stage, gpus: int, **values: Any) -> outlooks.Outlook:
     defaults: dict[str, Any] = {"tenant": stage.cast.demo, "pool": stage.pool}
     defaults |= {"cpu_millicores": 1000, "memory_mib": 1024}
     asked = outlooks.Asked(portion=Portion(gpus), **(defaults | values))
-    return outlooks.outlook(asked, with_times=True)
+    return outlooks.Looks().outlook(asked, with_times=True)
 
 
 def test_the_outlook_says_what_a_request_would_meet_and_writes_nothing(stage: Stage) -> None:

@@ -28,6 +28,7 @@ from quotas.scheduling import (
     decide,
 )
 from quotas.scheduling.order import in_order
+from quotas.scheduling.standing import standing_by
 from tests.quotas.oracle import could_have_started, starts
 from tests.quotas.random_pools import NOW, TENANTS, pools
 
@@ -46,7 +47,7 @@ def test_whoever_waits_could_not_have_started_without_delaying_somebody_before(s
 @given(pools(bookings=0))
 def test_nobody_who_started_delays_somebody_before(state: PoolState) -> None:
     decisions = decide(state)
-    queue = [claim.claim for claim in in_order(state)]
+    queue = [claim.claim for claim in in_order(state, standing_by(state))]
     told = starts(state, decisions)
     for one in decisions.admitted:
         others = tuple(admitted for admitted in decisions.admitted if admitted is not one)

@@ -21,6 +21,7 @@ from quotas.scheduling import (
     never,
 )
 from quotas.scheduling.order import in_order
+from quotas.scheduling.standing import standing_by
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TENANTS = [UUID(int=n) for n in (1, 2, 3)]
@@ -127,7 +128,7 @@ def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: Pool
     decided = [a.claim for a in decisions.admitted] + [w.claim for w in decisions.waits]
     assert sorted(decided) == sorted(claim.claim for claim in state.waiting)
     assert [waits.position for waits in decisions.waits] == list(range(1, len(decisions.waits) + 1))
-    order = [claim.claim for claim in in_order(state)]
+    order = [claim.claim for claim in in_order(state, standing_by(state))]
     assert [waits.claim for waits in decisions.waits] == [
         c for c in order if c in {w.claim for w in decisions.waits}
     ]
@@ -159,7 +160,7 @@ def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(sta
     decisions = decide(state)
     started = admitted_claims(state, decisions)
     for tenant in TENANTS:
-        own = [claim for claim in in_order(state) if claim.tenant == tenant]
+        own = [claim for claim in in_order(state, standing_by(state)) if claim.tenant == tenant]
         for earlier, later in ((own[i], own[j]) for i in range(len(own)) for j in range(i + 1, len(own))):
             if later.claim in started and earlier.claim not in started:
                 backs_off = earlier.not_before is not None and earlier.not_before > NOW
@@ -173,7 +174,7 @@ def test_nobody_overtakes_one_that_waits_for_room(state: PoolState) -> None:
     decisions = decide(state)
     started = admitted_claims(state, decisions)
     reason = {waits.claim: waits.reason.code for waits in decisions.waits}
-    order = in_order(state)
+    order = in_order(state, standing_by(state))
     for place, claim in enumerate(order):
         if reason.get(claim.claim, "").startswith(("no_free_", "fragmented")):
             assert not any(later.claim in started for later in order[place + 1 :])
@@ -199,7 +200,7 @@ def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None
 def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
     decisions = decide(state)
     codes = {claim.claim: "" for claim in state.waiting} | {w.claim: w.reason.code for w in decisions.waits}
-    order = in_order(state)
+    order = in_order(state, standing_by(state))
     for place, claim in enumerate(order):
         before = order[:place]
         if codes[claim.claim] == "behind_others":
