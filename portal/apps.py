@@ -14,7 +14,8 @@ class PortalConfig(AppConfig):
         from accounts.notices import outbox
         from clusters.signals import tick
         from portal import task_broker
-        from quotas import passes, spending
+        from quotas import passes
+        from quotas.accounting import spending
         from vitals import pulse
         from workspaces import tasks
 

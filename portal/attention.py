@@ -20,9 +20,9 @@ from monitoring.models import Finding, What
 from portal.admin.claims import ASKED_BACK, LOST, NEVER
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
-from quotas.map_queries import why_of_others
 from quotas.models import Claim, Pool
-from quotas.nodes import nodes_of
+from quotas.pools.map_queries import why_of_others
+from quotas.pools.nodes import nodes_of
 from quotas.queries import names_of, place_in_queue
 from quotas.usage import held_in_pools
 from quotas.when import told_in_words

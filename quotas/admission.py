@@ -29,7 +29,8 @@ from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
-from quotas import ledger, passes, pool_state
+from quotas import passes, pool_state
+from quotas.accounting import ledger
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
 from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, Waits, decide

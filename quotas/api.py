@@ -18,8 +18,8 @@ from accounts.rest.pagination import KeysetPagination
 from accounts.rest.schema import answers
 from quotas import queries
 from quotas.models import Flavor, Pool, Quota, Sharing
-from quotas.needs import GpuAsked, cheapest_first, fits
-from quotas.selection import CAPABILITY
+from quotas.pools.needs import GpuAsked, cheapest_first, fits
+from quotas.pools.selection import CAPABILITY
 from quotas.serializers import FlavorSerializer, PoolSerializer, QuotaSerializer
 
 

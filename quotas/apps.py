@@ -9,9 +9,12 @@ class QuotasConfig(AppConfig):
     def ready(self) -> None:
         from accounts.notices import words
         from clusters.signals import capacity_changed, examined, tick
-        from quotas import booking_notices, budget_notices, notices, passes, reclaim, spending
-        from quotas.doctor import on_examined
+        from quotas import notices, passes, reclaim
+        from quotas.accounting import notices as budget_notices
+        from quotas.accounting import spending
+        from quotas.bookings import notices as booking_notices
         from quotas.live import on_change
+        from quotas.pools.doctor import on_examined
         from quotas.signals import (
             claim_admitted,
             claim_reclaimed,
@@ -25,10 +28,10 @@ class QuotasConfig(AppConfig):
         for signal in (capacity_changed, *of_claims, standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
-        examined.connect(on_examined, dispatch_uid="quotas.doctor")
+        examined.connect(on_examined, dispatch_uid="quotas.pools.doctor")
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
         tick.connect(reclaim.on_tick, dispatch_uid="quotas.reclaim")
-        tick.connect(spending.on_tick, dispatch_uid="quotas.spending")
+        tick.connect(spending.on_tick, dispatch_uid="quotas.accounting.spending")
         words.register(notices.SUBJECT, notices.describe)
         words.register(budget_notices.SUBJECT, budget_notices.describe)
         words.register(booking_notices.SUBJECT, booking_notices.describe)

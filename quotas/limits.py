@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from accounts.errors import Invalid, Refusal
 from quotas import pool_state, reasons
 from quotas.models import Claim, Pool
-from quotas.nodes import whole_nodes
+from quotas.pools.nodes import whole_nodes
 from quotas.scheduling import Reason, Room, never, too_large
 
 # Which field of a request is too much, and under which code it is refused.

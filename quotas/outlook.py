@@ -14,7 +14,7 @@ from quotas import pool_state, reasons
 from quotas.foretelling import lengths_of, stretch_of
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
-from quotas.nodes import PoolNodes, nodes_of, takes
+from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
 from quotas.scheduling.forecast import FEWEST_PLAYS, forecast_of
 from quotas.scheduling.why import never

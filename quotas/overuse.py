@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from quotas import budgets
+from quotas.accounting import budgets
 from quotas.models import Budget, Claim, Quota, TenantLimit
 from quotas.queries import storage_of
 from quotas.scheduling import as_gpus

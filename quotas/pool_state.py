@@ -11,9 +11,10 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from quotas import budgets, health
+from quotas.accounting import budgets
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
-from quotas.nodes import PoolNodes, nodes_of, takes
+from quotas.pools import health
+from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
 from quotas.usage import held_by_people, held_over_all_pools, held_units, used_lately
 

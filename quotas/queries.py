@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.access import Actor, visible_tenants
 from quotas import reasons, sharing
 from quotas.models import Claim, Pool, Quota, TenantLimit
-from quotas.nodes import PoolNodes, nodes_of
+from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
 from quotas.signals import ask_storage, name_holders
 from quotas.usage import held_by_people, held_over_all_pools, held_units

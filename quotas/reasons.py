@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from clusters import explain
-from quotas import health
+from quotas.pools import health
 
 GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
 STOP_SOME = _("It starts by itself as soon as your tenant stops something. Stop what you no longer need.")

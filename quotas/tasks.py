@@ -22,6 +22,6 @@ def enqueue_spending() -> None:
 
 
 def look_at_spending() -> None:
-    from quotas import spending
+    from quotas.accounting import spending
 
     spending.look()

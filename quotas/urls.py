@@ -1,6 +1,8 @@
 from django.urls import path
 
-from quotas import views, views_bookings, views_usage
+from quotas import views
+from quotas.accounting import views as views_usage
+from quotas.bookings import views as views_bookings
 
 urlpatterns = [
     path("usage/", views_usage.usage, name="usage"),

@@ -1,6 +1,8 @@
 from django.urls import path
 
-from quotas import api, api_bookings, api_usage
+from quotas import api
+from quotas.accounting import api as api_usage
+from quotas.bookings import api as api_bookings
 
 urlpatterns = [
     path("pools/", api.PoolList.as_view(), name="pools"),

@@ -15,12 +15,13 @@ from django.views.decorators.http import require_GET
 
 from accounts.rest.actors import actor_of
 from clusters.models import Node
-from quotas import fragments, queries
-from quotas.bookings import Seen
-from quotas.gpu_map import IN_PERCENT, NodeRow
-from quotas.map_queries import InQueue, Nodes, Viewer, booked_soon, queues, scattered_requests
+from quotas import queries
+from quotas.bookings.changes import Seen
 from quotas.models import Pool
-from quotas.nodes import nodes_of
+from quotas.pools import fragments
+from quotas.pools.gpu_map import IN_PERCENT, NodeRow
+from quotas.pools.map_queries import InQueue, Nodes, Viewer, booked_soon, queues, scattered_requests
+from quotas.pools.nodes import nodes_of
 
 NODES_AT_FIRST = 16
 NODES_PER_PAGE = 100

@@ -17,7 +17,7 @@ from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from accounts.models import Tenant
 from quotas.models import Pool
-from quotas.needs import GpuAsked
+from quotas.pools.needs import GpuAsked
 
 from .launch import LARGEST_DISK_MIB, LaunchSpec, check_env, check_name, check_repository
 from .lifetime import LONGEST_MINUTES

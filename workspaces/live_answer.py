@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts.access import Actor
 from accounts.errors import Invalid
 from accounts.models import Tenant
-from quotas import budgets
+from quotas.accounting import budgets
 from quotas.queries import limits_for, pools_for
 
 from .estimate import Alternative, estimate

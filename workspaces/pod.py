@@ -7,8 +7,9 @@ from typing import Any
 
 from clusters.models import Cluster
 from clusters.quantities import format_cpu, format_mib
-from quotas import selection, sharing
+from quotas import sharing
 from quotas.models import Pool
+from quotas.pools import selection
 from quotas.sharing import PodParts
 
 from . import drivers

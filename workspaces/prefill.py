@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts.access import Actor
 from accounts.errors import NotThere
-from quotas.needs import unit_memory_mib
+from quotas.pools.needs import unit_memory_mib
 
 from . import access
 from .forms import FIND, FINDING, MIB_PER_GIB, LaunchForm

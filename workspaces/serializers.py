@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from accounts.errors import NotYet
 from accounts.rest.serializers import StrictSerializer
-from quotas.needs import GpuAsked
+from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
 
 from .changes import Change, Lifetime

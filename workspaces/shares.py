@@ -7,7 +7,7 @@ from typing import Any
 
 from accounts.access import Actor
 from accounts.models import Tenant
-from quotas import budgets
+from quotas.accounting import budgets
 from quotas.queries import limits_for, quotas_for, visible_quotas
 
 

@@ -13,8 +13,8 @@ from accounts.errors import Invalid
 from accounts.models import Tenant
 from quotas import sharing
 from quotas.models import Flavor, Pool
-from quotas.needs import GpuAsked, fits, price
 from quotas.outlook import Asked, Looks, Outlook
+from quotas.pools.needs import GpuAsked, fits, price
 from quotas.sharing import Portion
 
 if TYPE_CHECKING:

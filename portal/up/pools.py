@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from quotas.models import Pool, Sharing
-from quotas.selection import PRODUCT, chooses, plain_product, terms
+from quotas.pools.selection import PRODUCT, chooses, plain_product, terms
 from quotas.sharing import Found, found_on
 
 GPU = "nvidia.com/gpu"

@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
-from quotas import bookings
-from quotas.booking_rules import in_words
+from quotas.bookings import changes as bookings
+from quotas.bookings.rules import in_words
 from quotas.models import Booking
 from quotas.scheduling import as_gpus
 

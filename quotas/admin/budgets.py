@@ -18,9 +18,9 @@ from django.utils.translation import gettext_lazy
 from accounts.admin.meters import meter
 from accounts.admin.recorded import ReadOnlyInline, ReadOnlyPage
 from accounts.rest.actors import actor_of
-from quotas import budgets
+from quotas.accounting import budgets
+from quotas.accounting.hours import GPUHours
 from quotas.admin.shared import ConfirmsLowering
-from quotas.hours import GPUHours
 from quotas.models import Budget, BudgetMonth, LedgerEntry
 
 ADDED = "add_gpu_hours"

@@ -1,4 +1,4 @@
-"""The form of a pool: what it says is checked by `quotas/pool_rules.py`, and its nodes are shown before it is saved."""
+"""The form of a pool: `quotas/pools/rules.py` checks what it says, and its nodes are shown before it is saved."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from clusters.models import Node
-from quotas import selection
-from quotas.health import Trouble, broken_units, trouble_of
 from quotas.models import Pool
-from quotas.nodes import offered_units
-from quotas.pool_rules import faults
+from quotas.pools import selection
+from quotas.pools.health import Trouble, broken_units, trouble_of
+from quotas.pools.nodes import offered_units
+from quotas.pools.rules import faults
 from quotas.scheduling import as_gpus
 
 WITHOUT_VALUE: dict[str, Any] = {"node_labels": {}, "tolerations": [], "image_pull_secrets": []}

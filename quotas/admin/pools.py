@@ -19,12 +19,12 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.access import Actor
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.previews import Effect, Previewed
-from quotas import health, opening
 from quotas.admin.pool_form import NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Flavor, Pool
-from quotas.nodes import nodes_of
+from quotas.pools import health, opening
+from quotas.pools.nodes import nodes_of
 from quotas.usage import held_in_pools
 
 # What decides which nodes are the pool's, and how many GPUs they count as.

@@ -27,8 +27,8 @@ from accounts.rest.actors import actor_of
 from clusters.models import Cluster
 from quotas import admission, notices, overuse, passes
 from quotas.models import Budget, Pool, Quota, TenantLimit
-from quotas.nodes import whole_nodes
 from quotas.overuse import Overuse
+from quotas.pools.nodes import whole_nodes
 from quotas.scheduling import as_gpus
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ class Pool(models.Model):
         blank=True,
         help_text=_("A node belongs to the pool when it has all of these."),
     )
-    # Beside the labels above; see `quotas/selection.py`. Empty: any.
+    # Beside the labels above; see `quotas/pools/selection.py`. Empty: any.
     match_product = models.CharField(
         _("GPU product"), max_length=120, blank=True, help_text=_("As GPU Feature Discovery names it.")
     )

@@ -1,7 +1,7 @@
 """HAMi: a share of the memory and of the cores of one or more GPUs, kept by a library within the container.
 
 Its scheduler reads what is asked for from the container's limits alone; the same names as annotations do nothing.
-Kubernetes counts no more than how many GPUs a pod touches, so admission counts card by card (`quotas/cards.py`).
+Kubernetes counts no more than how many GPUs a pod touches, so admission counts card by card (`quotas/pools/cards.py`).
 """
 
 from __future__ import annotations

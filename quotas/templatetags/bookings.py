@@ -7,7 +7,7 @@ from uuid import UUID
 from django import template
 
 from accounts.models import Tenant
-from quotas import bookings
+from quotas.bookings import changes as bookings
 from quotas.models import Booking, Claim
 
 register = template.Library()

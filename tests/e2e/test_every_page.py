@@ -23,7 +23,7 @@ from accounts.access import Actor
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting
-from quotas import ledger
+from quotas.accounting import ledger
 from quotas.models import Booking, Budget, Claim
 from tests.cast import Cast, make_cast
 from tests.e2e import looks

@@ -10,8 +10,8 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from accounts.models import Membership
-from quotas import bookings
-from quotas.booking_rules import Wish
+from quotas.bookings import changes as bookings
+from quotas.bookings.rules import Wish
 from quotas.models import Claim
 from quotas.signals import claim_admitted
 from tests.cast import make_cast

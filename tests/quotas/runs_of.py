@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accounts.access import Actor
-from quotas import ledger
+from quotas.accounting import ledger
 from quotas.models import Claim
 from tests.quotas.stage import Stage
 

@@ -15,8 +15,9 @@ from django.db.models import Sum
 
 from accounts.errors import Conflict
 from clusters.models import Cluster, Node
-from quotas import admission, opening
+from quotas import admission
 from quotas.models import Claim, TenantLimit
+from quotas.pools import opening
 from quotas.signals import claim_admitted, claim_released
 from tests.quotas.stage import Stage, admitted_units, states
 

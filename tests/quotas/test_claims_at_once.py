@@ -28,8 +28,9 @@ from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from accounts.models import Tenant
 from clusters.models import Cluster, Node, PodUsage
-from quotas import admission, opening, passes, reclaim
+from quotas import admission, passes, reclaim
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
+from quotas.pools import opening
 from quotas.tasks import admission_pass
 from tests.crew import Crew, crew, play_examples
 from tests.quotas.around_claims import (

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 
 from accounts.errors import Refusal
 from clusters.models import Node, PodUsage
-from quotas import admission, ledger, signals
+from quotas import admission, signals
+from quotas.accounting import ledger
 from quotas.models import Claim, Quota
 from tests.quotas.stage import GPU, Stage
 

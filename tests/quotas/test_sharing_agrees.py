@@ -13,8 +13,9 @@ from clusters.hami import cards_of_node, cards_of_pod
 from devcluster import gpus
 from devcluster.scheduling import hami
 from devcluster.scheduling.fitting import NodeState
-from quotas import cards, sharing
+from quotas import sharing
 from quotas.models import Pool, Sharing
+from quotas.pools import cards
 from quotas.scheduling import Card, Room
 
 MEMORY_MIB = 81_920

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node, PodUsage
 from quotas import admission, sharing
-from quotas.map_queries import Nodes, Viewer
 from quotas.models import Claim, Pool, Sharing
-from quotas.nodes import nodes_of
+from quotas.pools.map_queries import Nodes, Viewer
+from quotas.pools.nodes import nodes_of
 from quotas.queries import pools_for
 from quotas.scheduling import Card
 from tests.quotas.stage import GPU, Stage

@@ -9,9 +9,9 @@ from clusters.hami import cards_of_node
 from clusters.models import Cluster
 from devcluster import gpus
 from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
-from quotas import pool_rules
 from quotas.models import Pool
-from quotas.selection import chooses, terms
+from quotas.pools import rules as pool_rules
+from quotas.pools.selection import chooses, terms
 
 GIB = 1024
 LABELS = {

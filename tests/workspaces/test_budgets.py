@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from accounts.notices import words
 from accounts.notices.models import Notice
-from quotas import budgets, spending, tasks
+from quotas import tasks
+from quotas.accounting import budgets, spending
 from quotas.models import Budget, BudgetMonth, Claim
 from tests.workspaces.play import Play
 from workspaces.models import Event, Workspace

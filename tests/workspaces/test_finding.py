@@ -13,7 +13,7 @@ from django.test import Client
 
 from clusters.models import Node
 from quotas.models import Pool, Quota
-from quotas.needs import GpuAsked
+from quotas.pools.needs import GpuAsked
 from tests.cast import GIB, Cast
 from workspaces.models import Workspace
 from workspaces.sizing import SizeAsked, found, resolve

@@ -12,7 +12,7 @@ from django.db import connections
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere, TooMany
 from accounts.models import AuditEntry
 from quotas.models import Claim, Pool
-from quotas.needs import GpuAsked
+from quotas.pools.needs import GpuAsked
 from tests.cast import Cast
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import Workspace

@@ -18,7 +18,7 @@ from django.utils.translation import pgettext_lazy
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
-from quotas.gpu_map import IN_PERCENT
+from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
 from quotas.when import in_words
 from workspaces import story

@@ -1,0 +1,135 @@
+"""What was used, and budgets, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters as filters
+from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.rest.actors import actor_of
+from accounts.rest.csv import OffersCSV, as_csv
+from accounts.rest.schema import answers
+from quotas.accounting import budgets
+from quotas.accounting import report as usage_report
+from quotas.models import Budget
+
+ASKED = [
+    OpenApiParameter("from", OpenApiTypes.DATE, description="The first day, in UTC. Without: thirty days."),
+    OpenApiParameter("to", OpenApiTypes.DATE, description="The last day, in UTC. Without: today."),
+    OpenApiParameter("group_by", str, enum=usage_report.GROUPS, description="Without: tenant."),
+    OpenApiParameter("tenant", str, description="Of this tenant alone, by its slug."),
+    OpenApiParameter("user", str, description="Of this person alone: you, or whose tenant you own."),
+    OpenApiParameter("pool", str, description="Of this pool alone, by its slug."),
+    OpenApiParameter("format", str, enum=["json", "csv"]),
+]
+
+
+class UsageFigures(serializers.Serializer[Any]):
+    allocated_gpu_hours = serializers.FloatField(help_text="Held; a slice of a GPU is its fraction.")
+    weighted_gpu_hours = serializers.FloatField(help_text="The same by the pools' weights, as budgets count.")
+    used_gpu_hours = serializers.FloatField(
+        allow_null=True, help_text="While GPUs were busy. Null: not measured."
+    )
+
+
+class UsageRow(UsageFigures):
+    """With what the rows are by; `user` is null for all those together whom you do not see singly."""
+
+    tenant = serializers.CharField(required=False)
+    user = serializers.CharField(required=False, allow_null=True)
+    pool = serializers.CharField(required=False)
+    day = serializers.DateField(required=False)
+
+
+class UsageShape(serializers.Serializer[Any]):
+    to = serializers.DateField()
+    group_by = serializers.ChoiceField(usage_report.GROUPS)
+    total = UsageFigures()
+    results = UsageRow(many=True)
+    next = serializers.CharField(allow_null=True, help_text="Null: all of it is here.")
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": serializers.DateField(), **super().get_fields()}  # a word of Python's own
+
+
+class Usage(OffersCSV):
+    """GPU-hours of your tenants."""
+
+    @extend_schema(
+        summary=gettext_noop("Who held how many GPU-hours"),
+        parameters=ASKED,
+        responses=answers(
+            {(200, "application/json"): UsageShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]
+            404,  # of another format
+        ),
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        now = timezone.now()
+        report = usage_report.read(actor_of(request), usage_report.parse(request.query_params, now), now)
+        if self.is_csv:
+            return as_csv("usage.csv", usage_report.csv_lines(report))
+        return Response(usage_report.as_json(report))
+
+
+class BudgetFilter(filters.FilterSet):  # type: ignore[misc]
+    tenant = filters.CharFilter("tenant__slug")
+    user = filters.CharFilter("user__username")
+
+
+class BudgetShape(serializers.Serializer[Any]):
+    tenant = serializers.CharField()
+    user = serializers.CharField(allow_null=True, help_text="Null: the tenant as a whole.")
+    month = serializers.DateField(help_text="Its first day; months are of UTC.")
+    gpu_hours = serializers.FloatField(help_text="Of every month.")
+    added_gpu_hours = serializers.FloatField(help_text="By an admin, for this month.")
+    limit_gpu_hours = serializers.FloatField(help_text="Both together.")
+    spent_gpu_hours = serializers.FloatField(help_text="By the pools' weights.")
+    is_spent = serializers.BooleanField(help_text="Nothing new that uses GPUs starts.")
+    stops_at = serializers.DateTimeField(
+        allow_null=True, help_text="Once it is spent: when what still runs stops."
+    )
+
+
+class BudgetList(ListAPIView[Budget]):
+    """GPU-hours of this month: those of your tenants and your own; owners see their people's."""
+
+    serializer_class = BudgetShape
+    filterset_class = BudgetFilter
+    search_fields = ["tenant__slug", "tenant__name", "user__username"]
+    keyset = ("tenant_id", "id")
+
+    def get_queryset(self) -> QuerySet[Budget]:
+        if getattr(self, "swagger_fake_view", False):
+            return Budget.objects.none()
+        return budgets.visible(actor_of(self.request))
+
+    @extend_schema(responses=answers({200: BudgetShape(many=True)}))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        found = budgets.standings(page or [], timezone.now())
+        return self.get_paginated_response(BudgetShape([shown(one) for one in found], many=True).data)
+
+
+def shown(standing: budgets.Standing) -> dict[str, Any]:
+    budget = standing.budget
+    return {
+        "tenant": budget.tenant.slug,
+        "user": budget.user and budget.user.get_username(),
+        "month": standing.month,
+        "gpu_hours": budget.gpu_hours,
+        "added_gpu_hours": standing.added,
+        "limit_gpu_hours": budgets.rounded(standing.limit),
+        "spent_gpu_hours": budgets.rounded(standing.spent),
+        "is_spent": standing.is_spent,
+        "stops_at": standing.ends_at,
+    }

@@ -1,0 +1,228 @@
+"""GPU-hours of a month: who has how many, how many are spent, and what follows for whoever wants to start.
+
+A month is a calendar month in UTC. A tenant may have a budget, and each person in it one of their own: both hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor, owned_tenants, visible_tenants
+from accounts.errors import Invalid
+from accounts.locks import locked
+from accounts.models import Scope, Tenant
+from quotas import passes, tasks
+from quotas.accounting.hours import GPUHours, hours
+from quotas.models import Budget, BudgetMonth
+from quotas.scheduling import Reason
+
+# Percent of a budget at which people are told, once each in a month.
+TOLD_AT = (80, 95, 100)
+MOST_HOURS = Decimal(10_000_000)  # that are added in one month
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a budget stands in one month."""
+
+    budget: Budget
+    month: date
+    spent: Fraction
+    added: Decimal = Decimal(0)
+    told_percent: int = 0
+    spent_at: datetime | None = None
+
+    @property
+    def limit(self) -> Fraction:
+        return Fraction(self.budget.gpu_hours) + Fraction(self.added)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
+    def reached(self) -> int:
+        """The highest percentage of those that are told; 0: none yet."""
+        return max((percent for percent in TOLD_AT if 100 * self.spent >= percent * self.limit), default=0)
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When what runs on it stops, if nothing is added; None while it is not spent."""
+        if not self.is_spent or self.spent_at is None:
+            return None
+        return self.spent_at + timedelta(minutes=self.budget.grace_minutes)
+
+    @property
+    def whose(self) -> str:
+        return self.budget.user.get_username() if self.budget.user else self.budget.tenant.name
+
+
+def month_of(moment: datetime) -> date:
+    return moment.astimezone(UTC).date().replace(day=1)
+
+
+def next_month(month: date) -> date:
+    return (month + timedelta(days=31)).replace(day=1)
+
+
+def standings(budgets: Iterable[Budget], now: datetime) -> list[Standing]:
+    """How each of these stands in the month of that moment. Three queries for any number, and none for none."""
+    if not (budgets := list(budgets)):
+        return []
+    month = month_of(now)
+    months = {row.budget_id: row for row in BudgetMonth.objects.filter(budget__in=budgets, month=month)}
+    by_person = hours(
+        Q(tenant__in={budget.tenant_id for budget in budgets}),
+        month,
+        next_month(month) - timedelta(days=1),
+        ("tenant_id", "user_id"),
+        now,
+    )
+    by_tenant: dict[UUID, GPUHours] = {}
+    for (tenant, _user), amount in by_person.items():
+        by_tenant[tenant] = by_tenant.get(tenant, GPUHours()) + amount
+    found = []
+    for budget in budgets:
+        amount = (
+            by_person.get((budget.tenant_id, budget.user_id), GPUHours())
+            if budget.user_id
+            else by_tenant.get(budget.tenant_id, GPUHours())
+        )
+        row = months.get(budget.pk) or BudgetMonth(budget=budget, month=month)
+        found.append(_standing(budget, row, amount.weighted))
+    return found
+
+
+def with_row(row: BudgetMonth, standing: Standing) -> Standing:
+    """The same with what its row says by now."""
+    return _standing(standing.budget, row, standing.spent)
+
+
+def _standing(budget: Budget, row: BudgetMonth, spent: Fraction) -> Standing:
+    return Standing(budget, row.month, spent, row.added_gpu_hours, row.told_percent, row.spent_at)
+
+
+def of_tenants(tenants: Iterable[UUID]) -> QuerySet[Budget]:
+    return Budget.objects.filter(tenant__in=tenants).select_related("tenant", "user")
+
+
+# --- What it means for whoever wants to start
+
+
+def spent(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tuple[UUID, UUID], Reason]]:
+    """Why nothing new that uses GPUs starts: of tenants, and of people in them. Four queries; one without budgets."""
+    whole: dict[UUID, Reason] = {}
+    people: dict[tuple[UUID, UUID], Reason] = {}
+    for standing in standings(of_tenants(tenants), timezone.now()):
+        if not standing.is_spent:
+            continue
+        budget = standing.budget
+        if budget.user_id is None:
+            whole[budget.tenant_id] = reason(standing)
+        else:
+            people[budget.tenant_id, budget.user_id] = reason(standing)
+    return whole, people
+
+
+def reason(standing: Standing) -> Reason:
+    """Without what is spent to the minute: what waits is told anew only when it learns something by it."""
+    data = {
+        "whose": standing.whose,
+        "limit_gpu_hours": rounded(standing.limit),
+        "from": next_month(standing.month).isoformat(),
+    }
+    return Reason("budget_spent", data)
+
+
+def rounded(amount: Fraction) -> float:
+    """Exact hours as people and programs read them: to a second or so of a GPU."""
+    return round(float(amount), 4)
+
+
+# --- Who sees what
+
+
+def visible(actor: Actor) -> QuerySet[Budget]:
+    """Those of one's tenants, one's own, and where one decides about others, theirs."""
+    mine = Q(user__isnull=True) | Q(user=actor.user) | Q(tenant__in=owned_tenants(actor))
+    return Budget.objects.filter(mine, tenant__in=visible_tenants(actor)).select_related("tenant", "user")
+
+
+def seen_by(actor: Actor, tenants: Iterable[Tenant]) -> dict[UUID, list[Standing]]:
+    """By tenant: its own budget, then the actor's in it."""
+    of_mine = Q(user__isnull=True) | Q(user=actor.user)
+    rows = visible(actor).filter(of_mine, tenant__in=list(tenants)).order_by("tenant", "user_id")
+    found: dict[UUID, list[Standing]] = {}
+    for standing in sorted(standings(rows, timezone.now()), key=lambda one: one.budget.user_id is not None):
+        found.setdefault(standing.budget.tenant_id, []).append(standing)
+    return found
+
+
+def fullest_first(standing: Standing) -> tuple[bool, Fraction]:
+    return not standing.is_spent, -standing.spent / (standing.limit or 1)
+
+
+def for_people(standing: Standing) -> dict[str, Any]:
+    """What a meter of it says."""
+    return {
+        "tenant": standing.budget.tenant,
+        "user": standing.budget.user,
+        "spent": rounded(standing.spent),
+        "limit": rounded(standing.limit),
+        "left": rounded(max(standing.limit - standing.spent, Fraction(0))),
+        "is_spent": standing.is_spent,
+        "ends_at": standing.ends_at,
+        "next_month": next_month(standing.month),
+    }
+
+
+# --- More of it
+
+
+@transaction.atomic
+def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
+    """An admin lets a budget go further in this month: what waits for it starts, what was to stop goes on."""
+    actor.require(Scope.ADMIN)
+    [before] = standings([budget], timezone.now())
+    row = month_row(budget, before.month)
+    most = MOST_HOURS - row.added_gpu_hours
+    if not 0 < gpu_hours <= most:
+        text = _("Add more than 0 and at most %(most)s GPU-hours.") % {"most": most}
+        raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
+    row.added_gpu_hours += gpu_hours
+    if not with_row(row, before).is_spent:
+        row.spent_at = None  # nothing is stopped from now on
+    row.save(update_fields=["added_gpu_hours", "spent_at"])
+    data = {
+        "name": str(budget),
+        "month": row.month.isoformat(),
+        "gpu_hours": str(gpu_hours),
+        "added_in_all": str(row.added_gpu_hours),
+    }
+    audit.record(actor, "budget.add_hours", target=budget, tenant=budget.tenant, data=data)
+    changed()
+    return row
+
+
+def month_row(budget: Budget, month: date) -> BudgetMonth:
+    """What became of a budget in a month, locked."""
+    BudgetMonth.objects.bulk_create([BudgetMonth(budget=budget, month=month)], ignore_conflicts=True)
+    return locked(BudgetMonth.objects.filter(budget=budget, month=month)).get()
+
+
+def changed() -> None:
+    """A budget became another: whoever waits or is to stop is looked at again. In the transaction of the change."""
+    transaction.on_commit(tasks.enqueue_spending, robust=True)
+    passes.want_everywhere()

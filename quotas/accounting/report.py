@@ -1,0 +1,198 @@
+"""Who held how many GPU-hours, over some days: for the page, the API and the table for spreadsheets alike.
+
+People see the sums of their tenants, and of persons themselves; owners and admins see everybody in their tenants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+from django.db.models import Q
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor, owned_tenants, visible_tenants
+from accounts.errors import Refusal
+from accounts.models import Tenant, User
+from accounts.spreadsheets import line
+from quotas.accounting.budgets import rounded
+from quotas.accounting.hours import GPUHours, hours
+from quotas.models import Pool
+
+GROUPS = ("tenant", "user", "pool", "day")
+DEFAULT_DAYS = 30
+MOST_DAYS = 366
+COLUMNS = ("allocated_gpu_hours", "weighted_gpu_hours", "used_gpu_hours")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """From the first day to the last, both of them whole days in UTC."""
+
+    first: date
+    last: date
+    group_by: str = "tenant"
+    tenant: str = ""
+    user: str = ""
+    pool: str = ""
+
+    @property
+    def days(self) -> list[date]:
+        return [self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`key` is a slug, a user name or a day; None: the people of one's tenants that one does not see singly."""
+
+    key: str | None
+    name: str
+    amount: GPUHours
+
+
+@dataclass(frozen=True)
+class Report:
+    asked: Asked
+    rows: list[Row]
+
+    @property
+    def total(self) -> GPUHours:
+        return sum((row.amount for row in self.rows), GPUHours())
+
+    @property
+    def most(self) -> Fraction:
+        return max((row.amount.allocated for row in self.rows), default=Fraction(0))
+
+
+# --- What is asked
+
+
+def parse(params: Mapping[str, str], now: datetime) -> Asked:
+    """Refuses, by field, what is no time. Without one: the last thirty days."""
+    today = now.astimezone(UTC).date()
+    last = _day(params, "to") or today
+    first = _day(params, "from") or last - min(timedelta(days=DEFAULT_DAYS - 1), last - date.min)
+    if first > last:
+        raise _refusal("from", _("It begins after its end."), _("Give a day that is not after “to”."))
+    if (last - first).days >= MOST_DAYS:
+        text = _("It is %(days)s days long.") % {"days": (last - first).days + 1}
+        raise _refusal("from", text, _("Ask for %(days)s days at most.") % {"days": MOST_DAYS})
+    group_by = params.get("group_by") or "tenant"
+    if group_by not in GROUPS:
+        text = _("“%(value)s” is not among these.") % {"value": group_by[:40]}
+        raise _refusal("group_by", text, _("Choose one of: %(names)s.") % {"names": ", ".join(GROUPS)})
+    narrowed = {name: params.get(name, "").replace("\0", "") for name in ("tenant", "user", "pool")}
+    return Asked(first, last, group_by, **narrowed)
+
+
+def _day(params: Mapping[str, str], name: str) -> date | None:
+    """A day, or the UTC day of a moment."""
+    text = params.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            return date.fromisoformat(text)
+        moment = parse_datetime(text.replace(" ", "+"))  # a plus of an address that was not quoted
+        if moment is not None:
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).date()
+    except (ValueError, OverflowError):
+        pass
+    raise _refusal(name, _("There is no such day."), _("Give it as in 2026-03-31."))
+
+
+def _refusal(field: str, message: str, hint: str) -> Refusal:
+    return Refusal("invalid", message, hint, fields={field: [message]})
+
+
+# --- What is found
+
+
+def read(actor: Actor, asked: Asked, now: datetime) -> Report:
+    """Six queries at most, however much there is."""
+    amounts = hours(_where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now)
+    rows = [row for row in _named(actor, asked.group_by, amounts) if row.amount.allocated]
+    by_key = asked.group_by == "day"
+    return Report(
+        asked,
+        sorted(rows, key=lambda row: row.key or "") if by_key else sorted(rows, key=_largest_first),
+    )
+
+
+def _largest_first(row: Row) -> tuple[bool, Fraction, str]:
+    """Those who are not named come last."""
+    return row.key is None, -row.amount.allocated, row.key or ""
+
+
+def _columns(group_by: str) -> tuple[str, ...]:
+    """What a person did in one tenant may be seen by those who do not see what they did in another."""
+    return {"day": ("day",), "user": ("user_id", "tenant_id")}.get(group_by, (f"{group_by}_id",))
+
+
+def _where(actor: Actor, asked: Asked) -> Q:
+    where = Q(tenant__in=visible_tenants(actor).order_by())
+    if asked.tenant:
+        where &= Q(tenant__slug=asked.tenant)
+    if asked.pool:
+        where &= Q(pool__slug=asked.pool)
+    if asked.user:
+        where &= Q(user__username=asked.user)
+        where &= Q(user=actor.user) | Q(tenant__in=owned_tenants(actor).order_by())
+    return where
+
+
+def _named(actor: Actor, group_by: str, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[Row]:
+    if group_by == "day":
+        return [Row(day.isoformat(), "", amount) for (day,), amount in amounts.items()]
+    if group_by == "user":
+        return _people(actor, amounts)
+    rows = Tenant.objects.all() if group_by == "tenant" else Pool.objects.all()
+    names = {pk: (slug, name) for pk, slug, name in rows.order_by().values_list("pk", "slug", "name")}
+    return [Row(*names[pk], amount) for (pk,), amount in amounts.items()]
+
+
+def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[Row]:
+    owned = set(owned_tenants(actor).order_by().values_list("pk", flat=True))
+    merged: dict[Any, GPUHours] = {}
+    for (user, tenant), amount in amounts.items():
+        key = user if tenant in owned or user == actor.user.pk else None
+        merged[key] = merged.get(key, GPUHours()) + amount
+    people = User.objects.filter(pk__in=[key for key in merged if key]).in_bulk()
+    return [
+        Row(people[key].get_username(), people[key].get_full_name(), amount)
+        if key
+        else Row(None, _("other people"), amount)
+        for key, amount in merged.items()
+    ]
+
+
+# --- As programs read it
+
+
+def figures(amount: GPUHours) -> dict[str, float | None]:
+    """`used`: what of it the GPUs were busy for is not measured, which is not the same as none."""
+    return dict(zip(COLUMNS, (rounded(amount.allocated), rounded(amount.weighted), None), strict=True))
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    asked = report.asked
+    return {
+        "from": asked.first.isoformat(),
+        "to": asked.last.isoformat(),
+        "group_by": asked.group_by,
+        "total": figures(report.total),
+        "results": [{asked.group_by: row.key, **figures(row.amount)} for row in report.rows],
+        "next": None,
+    }
+
+
+async def csv_lines(report: Report) -> AsyncIterator[str]:
+    yield line((report.asked.group_by, *COLUMNS))
+    for row in report.rows:
+        cells = ("" if figure is None else f"{figure:.4f}" for figure in figures(row.amount).values())
+        yield line((row.key or "", *cells))

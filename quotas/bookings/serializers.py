@@ -1,0 +1,105 @@
+"""The bodies of the booking endpoints."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+
+from accounts.rest.serializers import StrictSerializer
+from quotas.bookings.changes import Seen
+from quotas.bookings.rules import LONGEST_TITLE, MOST_PLACES
+from quotas.models import Booking
+from quotas.scheduling import as_gpus
+from quotas.serializers import GPUsField
+
+
+class Moment(serializers.DateTimeField):
+    """A time with its offset: nobody knows which is meant by one without."""
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        if value.tzinfo is None:
+            raise serializers.ValidationError(_("Say the time zone, too: 2026-03-02T09:00:00Z."))
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise serializers.ValidationError(_("There is no such time.")) from None
+
+
+class BookingChangeBody(StrictSerializer):
+    """What is left out stays."""
+
+    title = serializers.CharField(required=False, max_length=LONGEST_TITLE)
+    places = serializers.IntegerField(required=False, min_value=1, max_value=MOST_PLACES)
+
+    are_times_required = False
+
+    def get_fields(self) -> dict[str, Any]:
+        """With those whose names Python keeps for itself."""
+        required = self.are_times_required
+        return {**super().get_fields(), "from": Moment(required=required), "to": Moment(required=required)}
+
+
+class BookingBody(BookingChangeBody):
+    """GPUs of a pool for a tenant of yours: so many places for one run each."""
+
+    are_times_required = True
+
+    tenant = serializers.CharField(max_length=40)
+    pool = serializers.CharField(max_length=40)
+    title = serializers.CharField(max_length=LONGEST_TITLE, help_text="What it is for.")
+    places = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_PLACES, help_text="For how many runs."
+    )
+    gpus_each = serializers.FloatField(
+        required=False, default=1.0, min_value=0, max_value=4096, help_text="Of each run; on one node."
+    )
+
+    def validate_gpus_each(self, gpus: float) -> Fraction:
+        if not isfinite(gpus):
+            raise serializers.ValidationError(_("This must be a number."))
+        return Fraction(str(gpus))
+
+
+class BookingShape(serializers.Serializer[Any]):
+    """Of other tenants' bookings only that so much is booked: the rest is null."""
+
+    id = serializers.UUIDField(allow_null=True)
+    pool = serializers.CharField()
+    tenant = serializers.CharField(allow_null=True)
+    title = serializers.CharField(allow_null=True)
+    places = serializers.IntegerField()
+    gpus_each = GPUsField()
+    created_by = serializers.CharField(allow_null=True)
+    state = serializers.ChoiceField(Booking.State.choices)
+
+    def get_fields(self) -> dict[str, Any]:
+        return {
+            **super().get_fields(),
+            "from": serializers.DateTimeField(),
+            "to": serializers.DateTimeField(),
+        }
+
+    def to_representation(self, seen: Seen) -> dict[str, Any]:
+        booking = seen.booking
+        told = {
+            "id": booking.pk,
+            "tenant": booking.tenant.slug,
+            "title": booking.title,
+            "created_by": booking.created_by.get_username(),
+        }
+        return super().to_representation(
+            {
+                **(told if seen.is_own else dict.fromkeys(told)),
+                "pool": booking.pool.slug,
+                "from": booking.starts_at,
+                "to": booking.ends_at,
+                "places": booking.places,
+                "gpus_each": as_gpus(booking.units_each, booking.pool.units_per_gpu),
+                "state": booking.state,
+            }
+        )

@@ -1,0 +1,1 @@
+"""Pools: which nodes and GPUs are theirs, what room is left there, and how well they are."""

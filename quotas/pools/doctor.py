@@ -1,0 +1,150 @@
+"""Are the pools of a cluster fit for work? Looks at its nodes as they are now, and at Kueue; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from clusters import kueue
+from clusters.api import Api
+from clusters.doctor import Finding, Level
+from clusters.inventory import node_values
+from clusters.kueue import Managed
+from clusters.models import Cluster, Node
+from quotas.models import Pool, Sharing
+from quotas.pools import rules as pool_rules
+from quotas.pools import selection
+
+STRATEGY = "nvidia.com/gpu.sharing-strategy"
+MOST_NAMED = 3
+
+Members = Mapping[Pool, Sequence[Node]]
+
+
+def on_examined(*, cluster: Cluster, api: Api, **_kwargs: Any) -> Iterator[Finding]:
+    pools = list(Pool.objects.filter(cluster=cluster))
+    if not pools:
+        return iter([Finding(Level.OK, _("No pool is made of its nodes yet."))])
+    seen = [node_values(body) for body in api.list("Node")]
+    nodes = [
+        Node(cluster=cluster, name=one.name, labels=dict(one.labels), allocatable=dict(one.allocatable))
+        for one in seen
+    ]
+    return findings({pool: selection.members(pool, nodes) for pool in pools}, nodes, kueue.managed(api))
+
+
+def findings(members: Members, nodes: Sequence[Node], managed: Sequence[Managed]) -> Iterator[Finding]:
+    """Pure. `nodes`: all of the cluster."""
+    found = [
+        *(finding for pool, mine in members.items() for finding in of_pool(pool, mine, nodes)),
+        *(finding for pool, mine in members.items() for finding in of_kueue(pool, mine, managed)),
+        *between_pools(members),
+    ]
+    yield from found
+    if not any(finding.level in (Level.WARN, Level.FAIL) for finding in found):
+        text = ngettext(
+            "%(n)d pool has nodes that give what it promises.",
+            "%(n)d pools have nodes that give what they promise.",
+            len(members),
+        )
+        yield Finding(Level.OK, text % {"n": len(members)})
+
+
+def of_pool(pool: Pool, mine: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Finding]:
+    for texts in pool_rules.faults(pool).values():
+        text = _("The pool %(pool)s says what cannot be: %(fault)s") % {"pool": pool.name, "fault": texts[0]}
+        yield Finding(Level.FAIL, text, _("Correct it on the pool's page."))
+    if pool.match_ecc is not None and not any(selection.ECC in node.labels for node in nodes):
+        yield Finding(
+            Level.WARN,
+            _("The pool %(pool)s asks for ECC, and no node says whether it has it.") % {"pool": pool.name},
+            _("Label the nodes: kubectl label node NAME %(label)s=true") % {"label": selection.ECC},
+        )
+    if not mine:
+        text = _("No node belongs to the pool %(pool)s: nothing starts there.") % {"pool": pool.name}
+        yield Finding(Level.WARN, text, _("Compare what it asks for with `kubectl get nodes --show-labels`."))
+    elif pool.has_gpus and not any(node.allocatable.get(pool.resource_name) for node in mine):
+        announced = sorted(
+            {name for node in mine for name, units in node.allocatable.items() if "/" in name and units}
+        )
+        facts = {"pool": pool.name, "resource": pool.resource_name, "names": _(", ").join(announced) or "–"}
+        yield Finding(
+            Level.FAIL,
+            _("No node of the pool %(pool)s announces %(resource)s.") % facts,
+            _("They announce: %(names)s. Correct the pool's resource, or look at the device plugin.") % facts,
+        )
+    yield from cut_otherwise(pool, mine)
+
+
+def cut_otherwise(pool: Pool, mine: Sequence[Node]) -> Iterator[Finding]:
+    """Where a node says how it shares its GPUs, the pool must not count its replicas as whole ones, or the reverse."""
+    if pool.sharing not in (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS) or not pool.has_gpus:
+        return
+    own = "none" if pool.sharing == Sharing.EXCLUSIVE else pool.sharing
+    others = [
+        node
+        for node in mine
+        if node.allocatable.get(pool.resource_name) and node.labels.get(STRATEGY, own) != own
+    ]
+    if others:
+        facts = {
+            "pool": pool.name,
+            "sharing": pool.get_sharing_display(),
+            "nodes": names(others),
+            "theirs": others[0].labels[STRATEGY],
+        }
+        yield Finding(
+            Level.FAIL,
+            _("The pool %(pool)s counts on %(sharing)s, and %(nodes)s say: %(theirs)s.") % facts,
+            _("Choose the nodes more narrowly, or correct how the pool shares a GPU."),
+        )
+
+
+def of_kueue(pool: Pool, mine: Sequence[Node], managed: Sequence[Managed]) -> Iterator[Finding]:
+    """Two queues that hand out the same GPUs, and neither knows of the other."""
+    queues = {
+        one.queue: names(shared)
+        for one in managed
+        if pool.has_gpus and one.resource == pool.resource_name
+        if (shared := [node for node in mine if one.on(node.labels)])
+    }
+    for queue, nodes in sorted(queues.items()):
+        facts = {"pool": pool.name, "queue": queue, "nodes": nodes, "resource": pool.resource_name}
+        yield Finding(
+            Level.FAIL,
+            _(
+                "Kueue hands out the GPUs of the pool %(pool)s, too: its ClusterQueue %(queue)s has the "
+                "%(resource)s of %(nodes)s."
+            )
+            % facts,
+            _("Give each its own nodes: by a label that the pool asks for and Kueue's flavors do not have."),
+        )
+
+
+def between_pools(members: Members) -> Iterator[Finding]:
+    with_gpus = [pool for pool in members if pool.has_gpus]
+    for one, other in combinations(with_gpus, 2):
+        shared = [node for node in members[one] if node in members[other]]
+        if one.resource_name != other.resource_name or not shared:
+            continue
+        facts = {"one": one.name, "other": other.name, "nodes": names(shared)}
+        if (one.sharing, one.units_per_gpu) != (other.sharing, other.units_per_gpu):
+            yield Finding(
+                Level.FAIL,
+                _("%(one)s and %(other)s both have %(nodes)s, and cut their GPUs in different ways.") % facts,
+                _("A node cuts its GPUs in one way: choose the nodes of the two pools apart."),
+            )
+        else:
+            text = _("%(one)s and %(other)s share the GPUs of %(nodes)s; each is given out once.")
+            yield Finding(Level.OK, text % facts)
+
+
+def names(nodes: Sequence[Node]) -> str:
+    told = [node.name for node in nodes[:MOST_NAMED]]
+    if more := len(nodes) - len(told):
+        told.append(ngettext("%(n)d more", "%(n)d more", more) % {"n": more})
+    return _(", ").join(told)

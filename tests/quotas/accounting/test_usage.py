@@ -1,0 +1,243 @@
+"""What was used, and budgets, as the API, the table for spreadsheets and the page tell them; and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.access import Actor
+from accounts.models import User
+from quotas.models import Budget, LedgerEntry
+from tests.admin_forms import text_of
+from tests.quotas.runs_of import ran, run_of
+from tests.quotas.stage import Stage
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+USAGE = "/api/v1/usage/"
+
+
+@pytest.fixture
+def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """alice 3 and bob 2 hours in demo, carol 4 in second, all on the 19th; a run of alice's since an hour."""
+    cast = stage.cast
+    for by, hours in ((cast.alice, 3), (cast.bob, 2), (cast.carol, 4)):
+        ran(stage, NOW - 30 * HOUR, hours, by=by)
+    run_of(stage, NOW - HOUR)
+    return stage
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setattr("quotas.accounting.api.timezone.now", lambda: NOW)
+        yield
+
+
+def browser(actor: Actor) -> Client:
+    client = Client()
+    client.force_login(actor.user)
+    return client
+
+
+def asked(actor: Actor, **params: Any) -> dict[str, Any]:
+    answer = browser(actor).get(USAGE, params)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
+    found = asked(actor, group_by=group, **params)
+    assert sum(row["allocated_gpu_hours"] for row in found["results"]) == pytest.approx(
+        found["total"]["allocated_gpu_hours"]
+    )
+    return {row[group]: row["allocated_gpu_hours"] for row in found["results"]}
+
+
+def test_the_answer_has_the_time_it_is_of_and_owns_up_to_what_is_not_measured(stage: Stage) -> None:
+    figures = {"allocated_gpu_hours": 6.0, "weighted_gpu_hours": 6.0, "used_gpu_hours": None}
+    assert asked(stage.cast.alice) == {
+        "from": "2026-02-19",
+        "to": "2026-03-20",
+        "group_by": "tenant",
+        "total": figures,
+        "results": [{"tenant": "demo", **figures}],
+        "next": None,
+    }
+
+
+def test_who_sees_whose_hours(stage: Stage) -> None:
+    cast = stage.cast
+    assert by(cast.alice, "user") == {"alice": 4, "bob": 2}
+    assert by(cast.bob, "user") == {"bob": 2, None: 4}
+    assert by(cast.victor, "user") == {None: 6}
+    assert by(cast.victor, "tenant") == {"demo": 6}
+    assert by(cast.carol, "tenant") == {"second": 4}
+    assert by(cast.carol, "tenant", tenant="demo") == {}
+    assert by(cast.admin, "user") == {"alice": 4, "carol": 4, "bob": 2}
+    assert by(Actor(User.objects.create_user("erin")), "tenant") == {}
+
+
+def test_asking_for_another_person_tells_nothing_to_who_may_not_see_them(stage: Stage) -> None:
+    cast = stage.cast
+    assert by(cast.alice, "pool", user="bob") == {"a100": 2}
+    assert by(cast.bob, "pool", user="bob") == {"a100": 2}
+    assert by(cast.bob, "pool", user="alice") == by(cast.bob, "pool", user="nobody") == {}
+
+
+def test_days_are_of_utc_and_filters_narrow(stage: Stage) -> None:
+    cast = stage.cast
+    assert by(cast.alice, "day") == {"2026-03-19": 5, "2026-03-20": 1}
+    assert by(cast.alice, "day", **{"from": "2026-03-20"}) == {"2026-03-20": 1}
+    assert by(cast.alice, "day", to="2026-03-19T23:30:00-02:00") == {"2026-03-19": 5, "2026-03-20": 1}
+    assert by(cast.alice, "day", to="2026-03-19T23:30:00Z") == {"2026-03-19": 5}
+    assert by(cast.alice, "tenant", pool="elsewhere") == {}
+
+
+def test_slices_are_fractions_weighted_by_their_pool(stage: Stage) -> None:
+    sliced = stage.another_pool("sliced", units_per_gpu=7, weight=Decimal("0.5"))
+    ran(stage, NOW - 10 * HOUR, 7, pool=sliced)
+    [row] = [row for row in asked(stage.cast.alice, group_by="pool")["results"] if row["pool"] == "sliced"]
+    assert (row["allocated_gpu_hours"], row["weighted_gpu_hours"]) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("params", "field", "said"),
+    [
+        ({"from": "2026-03-21", "to": "2026-03-20"}, "from", "It begins after its end."),
+        ({"from": "2024-01-01"}, "from", "It is 810 days long."),
+        ({"from": "2026-02-30"}, "from", "There is no such day."),
+        ({"to": "soon"}, "to", "There is no such day."),
+        ({"to": "99999-01-01"}, "to", "There is no such day."),
+        ({"group_by": "colour"}, "group_by", "“colour” is not among these."),
+    ],
+)
+def test_what_is_no_time_is_refused_by_its_field(
+    stage: Stage, params: dict[str, str], field: str, said: str
+) -> None:
+    for form in ({}, {"format": "csv"}):
+        answer = browser(stage.cast.alice).get(USAGE, params | form)
+        assert answer.status_code == 400
+        error = answer.json()["error"]
+        assert error["fields"] == {field: [said]} and error["hint"]
+    page = browser(stage.cast.alice).get("/usage/", params)
+    assert page.status_code == 400 and said in text_of(page)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_the_first_and_the_last_of_all_days_are_days(stage: Stage, day: str) -> None:
+    assert by(stage.cast.alice, "day", **{"from": day, "to": day}) == {}
+    assert by(stage.cast.alice, "day", to="0001-01-02") == {}
+    assert browser(stage.cast.alice).get("/usage/", {"from": day, "to": day}).status_code == 200
+
+
+def test_as_csv_no_name_is_a_formula(stage: Stage) -> None:
+    stage.cast.bob.user.username = "=cmd()"
+    stage.cast.bob.user.save()
+    answer = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
+    assert answer["Content-Type"].startswith("text/csv") and answer.streaming
+
+    content: Any = answer
+
+    async def read() -> str:
+        return b"".join([part async for part in content.streaming_content]).decode()
+
+    assert async_to_sync(read)().splitlines() == [
+        "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours",
+        "alice,4.0000,4.0000,",
+        "'=cmd(),2.0000,2.0000,",
+    ]
+
+
+def test_reading_writes_nothing(stage: Stage) -> None:
+    before = LedgerEntry.objects.count()
+    asked(stage.cast.alice)
+    assert LedgerEntry.objects.count() == before
+
+
+@pytest.mark.parametrize("address", [USAGE, "/usage/", "/api/v1/budgets/"])
+def test_the_number_of_queries_does_not_grow(stage: Stage, address: str) -> None:
+    client = browser(stage.cast.alice)
+    counts = []
+    for number in range(3):
+        Budget.objects.create(
+            tenant=stage.cast.demo, user=User.objects.create_user(f"p{number}"), gpu_hours=number
+        )
+        for _time in range(3):
+            person = Actor(User.objects.create_user(f"q{number}-{_time}"))
+            ran(stage, NOW - 10 * HOUR, 1, by=person)
+            run_of(stage, NOW - HOUR, by=person)
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(address, {"group_by": "user"}).status_code == 200
+        counts.append(len(captured))
+    assert counts[1] == counts[2]
+
+
+# --- Budgets
+
+
+def test_budgets_say_what_is_spent_of_how_much(stage: Stage) -> None:
+    Budget.objects.create(tenant=stage.cast.demo, gpu_hours=5, grace_minutes=30)
+    Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=Decimal("2.5"))
+    [whole, own] = browser(stage.cast.bob).get("/api/v1/budgets/").json()["results"]
+    assert whole == {
+        "tenant": "demo",
+        "user": None,
+        "month": "2026-03-01",
+        "gpu_hours": 5.0,
+        "added_gpu_hours": 0.0,
+        "limit_gpu_hours": 5.0,
+        "spent_gpu_hours": 6.0,
+        "is_spent": True,
+        "stops_at": None,
+    }
+    assert (own["user"], own["spent_gpu_hours"], own["is_spent"]) == ("bob", 2.0, False)
+    [seen] = browser(stage.cast.victor).get("/api/v1/budgets/").json()["results"]
+    assert seen["user"] is None
+    assert browser(stage.cast.carol).get("/api/v1/budgets/").json()["results"] == []
+    narrowed = browser(stage.cast.alice).get("/api/v1/budgets/", {"user": "bob"}).json()["results"]
+    assert [row["user"] for row in narrowed] == ["bob"]
+
+
+# --- The page
+
+
+def test_the_page_has_the_chart_its_table_and_budgets(stage: Stage) -> None:
+    Budget.objects.create(tenant=stage.cast.demo, gpu_hours=100)
+    page = browser(stage.cast.alice).get("/usage/", {"group_by": "user"})
+    text = text_of(page)
+    assert "6 of 100 GPU-hours spent" in text
+    assert "The chart as a table" in text and "March 19, 2026" in text
+    body = page.content.decode()
+    assert body.count('<rect class="bar"') == 30
+    assert "style=" not in body and "<script>" not in body
+    assert "group_by=user" in body and "format=csv" in body
+
+
+def test_the_page_of_who_used_nothing_says_so(stage: Stage) -> None:
+    page = browser(stage.cast.victor).get("/usage/", {"from": "2026-01-01", "to": "2026-01-02"})
+    assert "No GPU was held in this time" in text_of(page)
+    assert timezone.now() == NOW
+
+
+def test_a_tenants_page_and_the_launch_form_say_how_its_budget_stands(stage: Stage) -> None:
+    Budget.objects.create(tenant=stage.cast.demo, gpu_hours=5)
+    Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=10)
+    page = text_of(browser(stage.cast.bob).get("/tenants/demo/"))
+    assert "6 of 5 GPU-hours spent" in page and "Yours in Demo" in page
+    assert "Nothing new that uses GPUs starts before April 1, 2026" in page
+    launch = text_of(browser(stage.cast.bob).get("/launch/?flavor=a100-1"))
+    assert "0 of 5 GPU-hours of this month" in launch
+    assert "8 of 10 GPU-hours of this month" in launch and "(your own)" in launch
+    assert "All 5 GPU-hours that Demo has this month are spent" in launch

@@ -1,0 +1,106 @@
+"""What of a pool is out, why, and in words: nodes that take nothing new, GPUs that do not work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.models import Cluster, Node
+from quotas import queries
+from quotas.models import Pool
+from quotas.pools import health
+from quotas.pools.health import Out, Trouble
+from tests.quotas.stage import GPU, Stage
+
+CLUSTER = Cluster(slug="main")
+TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+
+
+def node(**values: Any) -> Node:
+    return Node(**({"cluster": CLUSTER, "name": "n", "ready": True, "allocatable": {GPU: 4}} | values))
+
+
+def pool(**values: Any) -> Pool:
+    return Pool(cluster=CLUSTER, slug="p", **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "trouble"),
+    [
+        ({}, Trouble.NONE),
+        ({"ready": False, "unschedulable": True}, Trouble.NOT_READY),
+        ({"unschedulable": True}, Trouble.CORDONED),
+        ({"taints": [TAINT]}, Trouble.TAINTED),
+        ({"taints": [TAINT | {"effect": "PreferNoSchedule"}]}, Trouble.NONE),
+    ],
+)
+def test_a_node_takes_nothing_new_for_one_reason(values: dict[str, Any], trouble: Trouble) -> None:
+    assert health.trouble_of(node(**values), pool()) == trouble
+
+
+def test_a_taint_that_the_pool_tolerates_is_no_trouble() -> None:
+    tolerant = pool(tolerations=[{"key": "dedicated", "operator": "Exists"}])
+    assert not health.trouble_of(node(taints=[TAINT]), tolerant)
+
+
+@pytest.mark.parametrize(
+    ("values", "of", "broken"),
+    [
+        ({"capacity": {GPU: 4}}, {}, 0),
+        ({"capacity": {GPU: 5}}, {}, 1),
+        ({"labels": {"nvidia.com/gpu.count": "6"}}, {}, 2),
+        ({"labels": {"nvidia.com/gpu.count": "2"}}, {"sharing": "time-slicing", "units_per_gpu": 4}, 4),
+        (
+            {"labels": {"nvidia.com/gpu.count": "2"}},
+            {"sharing": "mig", "units_per_gpu": 7},
+            0,
+        ),  # not all are cut
+        ({"devices": [{"usable": True}, {"usable": False}]}, {"sharing": "hami", "units_per_gpu": 100}, 100),
+        ({"allocatable": {}, "capacity": {}}, {}, 0),
+    ],
+)
+def test_what_a_node_has_and_cannot_give_is_broken(
+    values: dict[str, Any], of: dict[str, Any], broken: int
+) -> None:
+    assert health.broken_units(node(**values), pool(**of)) == broken
+
+
+def test_it_is_told_in_words() -> None:
+    assert health.told(pool(), Out(tainted=2, units=8)) == {}  # kept for others, and not out of order
+    out = Out(not_ready=2, cordoned=1, units=12, broken_units=5)
+    assert health.words(health.told(pool(units_per_gpu=4), out)) == [
+        "2 nodes are not ready.",
+        "1 node is closed by an admin.",
+        "2 GPUs are broken.",
+    ]
+
+
+@pytest.mark.django_db
+def test_who_waits_for_room_hears_what_is_out_of_order(stage: Stage) -> None:
+    stage.change_node("gpu-1", ready=False)
+    stage.change_node("gpu-2", capacity={GPU: 6})
+    stage.running(3)
+    waits = stage.request(2, by=stage.cast.carol)
+    stage.admit()
+    message = queries.queues_of([waits.pk])[waits.pk]["reason"]["message"]
+    assert message == (
+        "1 GPUs are free in this pool, and you ask for 2. 1 node is not ready. 2 GPUs are broken."
+    )
+
+
+@pytest.mark.django_db
+def test_a_pool_tells_what_is_out_of_it() -> None:
+    stage = Stage()
+    stage.change_node("gpu-1", unschedulable=True)
+    stage.change_node("gpu-2", capacity={GPU: 5})
+    stage.node("gpu-3", 2, ready=False)
+    [told] = queries.pools_for(stage.cast.alice)
+    assert (told["nodes"], told["gpus"]["free"]) == ({"total": 3, "ready": 1}, 4)
+    assert told["out"] == {
+        "nodes_not_ready": 1,
+        "nodes_cordoned": 1,
+        "nodes_tainted": 0,
+        "gpus": 6,
+        "broken_gpus": 1,
+    }

@@ -1,0 +1,114 @@
+"""What a pool may say of itself: each fault has its field and a sentence, and what works is let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.models import Cluster
+from quotas.models import Pool
+from quotas.pools.rules import faults
+
+GOOD: list[dict[str, Any]] = [
+    {},
+    {"resource_name": "amd.com/gpu", "node_labels": {"zone": "a", "amd.com/gpu.family": "MI300"}},
+    {"resource_name": "rdma/hca_shared"},
+    {"resource_name": ""},
+    {"match_product": "NVIDIA-A100-SXM4-80GB", "match_compute_capability": "8.6", "match_ecc": True},
+    {"sharing": "mig", "units_per_gpu": 7, "resource_name": "nvidia.com/mig-1g.10gb"},
+    {"sharing": "mig", "units_per_gpu": 7, "mig_profile": "1g.10gb"},
+    {"sharing": "time-slicing", "units_per_gpu": 4, "one_unit_each": True},
+    {"sharing": "mps", "units_per_gpu": 4, "resource_name": "nvidia.com/gpu.shared"},
+    {"sharing": "hami", "units_per_gpu": 100, "gpu_memory_mib": 40_960},
+    {
+        "sharing": "gpu-manager",
+        "units_per_gpu": 100,
+        "gpu_memory_mib": 1,
+        "resource_name": "tencent.com/vcuda-core",
+    },
+    {
+        "tolerations": [
+            {"key": "gpu", "operator": "Exists"},
+            {"operator": "Exists"},
+            {"key": "a", "value": "b"},
+        ]
+    },
+    {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
+    {"driver_path": "/var/lib/nvidia-docker/volumes/nvidia_driver/410.104", "image_pull_secrets": ["a.b-c"]},
+]
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("node_labels", {"node_labels": ["zone"]}),
+    ("node_labels", {"node_labels": {"zone": True}}),
+    ("node_labels", {"node_labels": {"zone of mine": "a"}}),
+    ("node_labels", {"node_labels": {"zone": "a b"}}),
+    ("match_product", {"match_product": "NVIDIA A100"}),
+    ("match_product", {"match_product": "A100", "node_labels": {"nvidia.com/gpu.product": "A100"}}),
+    ("match_compute_capability", {"match_compute_capability": "8,6"}),
+    ("compute_capability", {"compute_capability": "Ampere"}),
+    ("resource_name", {"resource_name": "gpu"}),
+    ("resource_name", {"resource_name": "nvidia.com/"}),
+    ("mig_profile", {"mig_profile": "1g.10", "sharing": "mig", "units_per_gpu": 7}),
+    ("mig_profile", {"mig_profile": "1g.10gb"}),
+    ("mig_profile", {"sharing": "mig", "units_per_gpu": 7}),
+    (
+        "mig_profile",
+        {
+            "sharing": "mig",
+            "units_per_gpu": 7,
+            "resource_name": "nvidia.com/mig-1g.10gb",
+            "mig_profile": "2g.20gb",
+        },
+    ),
+    ("resource_name", {"sharing": "mig", "units_per_gpu": 7, "resource_name": "amd.com/gpu"}),
+    ("units_per_gpu", {"units_per_gpu": 4}),
+    ("units_per_gpu", {"sharing": "time-slicing"}),
+    ("units_per_gpu", {"sharing": "mps"}),
+    ("units_per_gpu", {"sharing": "hami", "units_per_gpu": 10, "gpu_memory_mib": 1}),
+    ("gpu_memory_mib", {"sharing": "hami", "units_per_gpu": 100}),
+    ("resource_name", {"sharing": "gpu-manager", "units_per_gpu": 100, "gpu_memory_mib": 1}),
+    ("one_unit_each", {"one_unit_each": True}),
+    ("ecc", {"ecc": True, "match_ecc": False}),
+    ("unit_memory_mib", {"unit_memory_mib": 2, "gpu_memory_mib": 1}),
+    ("sharing", {"resource_name": "", "sharing": "mig"}),
+    ("driver_path", {"resource_name": "", "driver_path": "/opt/nvidia"}),
+    ("driver_path", {"driver_path": "opt/nvidia"}),
+    ("driver_path", {"driver_path": "/opt/../etc/kubernetes"}),
+    ("driver_path", {"driver_path": "/opt"}),
+    ("driver_path", {"driver_path": "/etc/kubernetes/pki"}),
+    ("driver_path", {"driver_path": "/var/lib/kubelet/pods"}),
+    ("driver_path", {"driver_path": "/var/lib"}),  # the same from above
+    ("driver_path", {"driver_path": "/var/lib/containerd"}),
+    ("image_pull_secrets", {"image_pull_secrets": {"name": "registry"}}),
+    ("image_pull_secrets", {"image_pull_secrets": ["My Registry"]}),
+    ("runtime_class", {"runtime_class": "NVIDIA runtime"}),
+    ("tolerations", {"tolerations": {"key": "gpu"}}),
+    ("tolerations", {"tolerations": ["gpu"]}),
+    ("tolerations", {"tolerations": [{"key": 5, "operator": "Exists"}]}),
+    ("tolerations", {"tolerations": [{"key": "a\nb", "operator": "Exists"}]}),
+    ("tolerations", {"tolerations": [{"key": "a", "value": {"b": "c"}}]}),
+    (
+        "tolerations",
+        {"tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": "5"}]},
+    ),
+    ("image_pull_secrets", {"image_pull_secrets": ["a" * 254]}),
+    ("tolerations", {"tolerations": [{"key": "gpu", "operator": "In"}]}),
+    ("tolerations", {"tolerations": [{"key": "gpu", "effect": "Never"}]}),
+    ("tolerations", {"tolerations": [{"effect": "NoSchedule"}]}),
+    ("tolerations", {"tolerations": [{"key": "gpu", "operator": "Exists", "value": "x"}]}),
+    ("tolerations", {"tolerations": [{"key": "gpu", "tolerationSeconds": 5}]}),
+    ("tolerations", {"tolerations": [{"name": "gpu"}]}),
+]
+
+
+@pytest.mark.parametrize("values", GOOD)
+def test_what_works_is_let_through(values: dict[str, Any]) -> None:
+    assert faults(Pool(cluster=Cluster(), **values)) == {}
+
+
+@pytest.mark.parametrize(("field", "values"), BAD)
+def test_what_cannot_work_is_said_at_its_field(field: str, values: dict[str, Any]) -> None:
+    found = faults(Pool(cluster=Cluster(), **values))
+    assert list(found) == [field]
+    assert all(text.endswith((".", "}].", '"].')) for text in found[field])
