@@ -1,0 +1,70 @@
+"""A cluster that an admin deletes while its watch still writes what it sees there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, connections, transaction
+from django.utils import timezone
+
+from clusters.models import Cluster, Node, Watcher
+from quotas.models import Pool
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster.objects.create(slug="old", name="Old")
+
+
+@contextmanager
+def whenever_deleting(write: Callable[[], Any]) -> Iterator[None]:
+    """On a connection of its own, just before the cluster's own row is deleted."""
+
+    def on_its_own() -> None:
+        try:
+            write()
+        finally:
+            connections.close_all()
+
+    def run(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
+        if sql.startswith('DELETE FROM "clusters_cluster"'):
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(on_its_own).result()
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(run):
+        yield
+
+
+def test_what_its_watch_wrote_meanwhile_is_deleted_too(cluster: Cluster) -> None:
+    def seen() -> None:
+        now = {"seen_at": timezone.now()}
+        Watcher.objects.get_or_create(cluster_id=cluster_id, kind="Node", defaults=now)
+
+    cluster_id = cluster.pk
+    with whenever_deleting(seen), transaction.atomic():  # as a page of the admin
+        cluster.delete()
+    assert not Cluster.objects.exists() and not Watcher.objects.exists()
+
+
+def test_one_that_is_never_let_go_stays_as_it_was_and_says_so(cluster: Cluster) -> None:
+    cluster_id = cluster.pk
+    with (
+        whenever_deleting(lambda: Node.objects.create(cluster_id=cluster_id, name=f"n-{timezone.now()}")),
+        pytest.raises(IntegrityError),
+    ):
+        cluster.delete()
+    assert Cluster.objects.get() == cluster
+
+
+def test_one_with_a_pool_stays(cluster: Cluster) -> None:
+    Pool.objects.create(cluster=cluster, slug="a100", name="A100")
+    with pytest.raises(IntegrityError, match="protected"):
+        cluster.delete()
+    assert Cluster.objects.get() == cluster
