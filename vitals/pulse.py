@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
@@ -94,15 +94,18 @@ def _beat_for_ever(pulse: Pulse) -> None:
 
 @asynccontextmanager
 async def beating(part: str) -> AsyncIterator[None]:
-    """From the event loop, as long as this context lasts: a loop that hangs is silent."""
-    task = asyncio.create_task(_beat_in_loop(Pulse(part)))
+    """From the event loop, as long as this context lasts and no longer: a loop that hangs is silent."""
+    over = asyncio.Event()
+    task = asyncio.create_task(_beat_in_loop(Pulse(part), over))
     try:
         yield
     finally:
-        task.cancel()
+        over.set()
+        await task
 
 
-async def _beat_in_loop(pulse: Pulse) -> None:
-    while True:
+async def _beat_in_loop(pulse: Pulse, over: asyncio.Event) -> None:
+    while not over.is_set():
         await asyncio.to_thread(pulse.step)
-        await asyncio.sleep(BEAT_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), BEAT_SECONDS)
