@@ -11,8 +11,11 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts.admin.labels import LabelledInlineRows
+from accounts.errors import Invalid
 from clusters.models import Node
-from quotas.models import Pool
+from quotas import sharing
+from quotas.models import Flavor, Pool
 from quotas.pools import selection
 from quotas.pools.health import Trouble, broken_units, trouble_of
 from quotas.pools.nodes import offered_units
@@ -53,6 +56,26 @@ class PoolForm(forms.ModelForm[Pool]):
             for name, texts in faults(described).items():
                 self.add_error(name if name in self.fields else None, texts)
         return cleaned
+
+
+class FlavorForm(forms.ModelForm[Flavor]):
+    """A size that its pool, as it is about to be saved, can give."""
+
+    def clean_units(self) -> int:
+        units: int = self.cleaned_data["units"]
+        pool = self.instance.pool
+        if units:
+            try:
+                sharing.of(pool).portion(pool, pool.gpus(units), None)
+            except Invalid as refusal:
+                raise forms.ValidationError(next(iter(refusal.fields.values()))) from None
+        return units
+
+
+class FlavorRows(LabelledInlineRows):
+    def add_fields(self, form: Any, index: int | None) -> None:
+        super().add_fields(form, index)
+        form.instance.pool = self.instance
 
 
 def known_products() -> set[str]:

@@ -17,9 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.access import Actor
-from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.previews import Effect, Previewed
-from quotas.admin.pool_form import NodeLine, PoolForm, lines, summary
+from quotas.admin.pool_form import FlavorForm, FlavorRows, NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
 from quotas.models import Claim, Flavor, Pool
@@ -135,7 +134,8 @@ class FlavorInline(admin.TabularInline[Flavor, Any]):
     """Sizes are made and changed here; one is deleted on its own page, which says who uses it."""
 
     model = Flavor
-    formset = LabelledInlineRows
+    form = FlavorForm
+    formset = FlavorRows
     extra = 0
     can_delete = False
     show_change_link = True

@@ -77,3 +77,17 @@ def test_the_products_that_there_are_stand_beside_the_field(stage: Stage, admin:
     stage.node("mig-1", labels={"nvidia.com/gpu.product": "NVIDIA-H100-MIG-1g.10gb-SHARED"})
     page = text_of(admin.get(f"{POOLS}add/"))
     assert f"There are: {PRODUCT}, NVIDIA-H100." in page
+
+
+def test_a_flavor_is_of_a_size_that_its_pool_gives(stage: Stage, admin: Client) -> None:
+    """Of the pool as it is about to be saved."""
+    flavor = {"name": "Two", "slug": "two", "units": 2, "cpu_millicores": 4000, "memory_mib": 4096}
+    filled = filled_in(stage) | {f"flavors-0-{name}": value for name, value in flavor.items()}
+    filled |= {"flavors-TOTAL_FORMS": "1"}
+    cut = {"sharing": "mig", "resource_name": "nvidia.com/mig-1g.10gb", "units_per_gpu": 7}
+    page = admin.post(f"{POOLS}add/", filled | cut)
+    assert page.status_code == 200
+    assert "A program sees one MIG instance only" in text_of(page)
+    assert not Pool.objects.filter(slug="large").exists()
+    assert admin.post(f"{POOLS}add/", filled).status_code == 302
+    assert Pool.objects.get(slug="large").flavors.get().units == 2
