@@ -1,0 +1,77 @@
+"""Messages that people met on real clusters, and what was really the matter: they judge clusters.causes.
+
+Each was taken in November 2026 from the public thread it links to, word for word as the program printed it; of a log line
+only its message, and where a thread itself cuts the message off, it ends there. Left out: time stamps, further lines, and
+further wordings of the same trouble beyond the third. They were collected before the rules that are to know them.
+
+    text, where   what was printed, and where people saw it
+    means, who    the cause, as the thread tells; who can end it: the person (you), an admin, or nobody has to
+    code          the cause that says so; also_true: others that are true as well, though they say less, or another half
+    held_out      one in three: a rule is never written with a look at it, so that it tells how rules do on what is new
+
+`python -m tests.clusters.real_messages` says how many are recognised, and which of the others a rule may be made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from clusters.explain import diagnose
+
+Verdict = Literal["right", "vague", "misread", "unknown"]
+# Causes that say which step failed, and not why: true of much, help for little.
+VAGUE = {
+    "address_failed",
+    "image_pull_backoff",
+    "sandbox_failed",
+    "start_failed",
+    "volume_mount_failed",
+    "volume_not_provisioned",
+}
+
+
+@dataclass(frozen=True)
+class Message:
+    file: str
+    source: str
+    text: str
+    where: str
+    thread: str
+    means: str
+    who: Literal["you", "admin", "nobody"]
+    code: str
+    also_true: tuple[str, ...] = ()
+    held_out: bool = False
+
+    @property
+    def read_as(self) -> str:
+        return diagnose(self.source, self.text).code
+
+    @property
+    def verdict(self) -> Verdict:
+        diagnosis = diagnose(self.source, self.text)
+        if not diagnosis.known:
+            return "unknown"
+        if diagnosis.code in (self.code, *self.also_true):
+            return "right"
+        return "vague" if diagnosis.code in VAGUE else "misread"
+
+
+def real_messages() -> list[Message]:
+    return list(_read())
+
+
+def _read() -> Iterator[Message]:
+    for path in sorted(Path(__file__).parent.glob("*.yaml")):
+        content: dict[str, Any] = yaml.safe_load(path.read_text())
+        for row in content["messages"]:
+            yield Message(
+                file=path.stem,
+                source=content["source"],
+                **{**row, "also_true": tuple(row.get("also_true", ()))},
+            )

@@ -1,0 +1,40 @@
+"""How many of the real messages are recognised, file by file; of those not held out also which are not, and how."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+django.setup()
+
+from tests.clusters.real_messages import Message, real_messages  # noqa: E402 -- only after setup
+
+
+def share(messages: Iterable[Message]) -> str:
+    verdicts = Counter(message.verdict for message in messages)
+    return (
+        f"{verdicts['right']} of {verdicts.total()} right ({verdicts['right'] / verdicts.total():.0%}),"
+        f" {verdicts['vague']} vague, {verdicts['misread']} misread, {verdicts['unknown']} unknown"
+    )
+
+
+def main() -> None:
+    messages = real_messages()
+    for file in sorted({message.file for message in messages}):
+        print(f"{file:15} {share(message for message in messages if message.file == file)}")
+    for held_out in (False, True):
+        print(
+            f"{'held out' if held_out else 'open':15} {share(m for m in messages if m.held_out is held_out)}"
+        )
+    for message in sorted(messages, key=lambda message: (message.verdict, message.code)):
+        if message.verdict != "right" and not message.held_out:
+            print(f"\n{message.verdict}: {message.code}, read as {message.read_as}")
+            print(f"  {message.means}\n  {message.text[:400]}")
+
+
+if __name__ == "__main__":
+    main()
