@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.clusters.real_messages import Message, real_messages
+from tests.clusters.judged import Message, real_messages
 
 MESSAGES = real_messages()
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+")

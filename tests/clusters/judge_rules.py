@@ -11,7 +11,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup()
 
-from tests.clusters.real_messages import Message, real_messages  # noqa: E402 -- only after setup
+from tests.clusters.judged import Message, real_messages  # noqa: E402 -- only after setup
 
 
 def share(messages: Iterable[Message]) -> str:

@@ -1,15 +1,15 @@
-"""Messages that people met on real clusters, and what was really the matter: they judge clusters.causes.
+"""Messages that people met on real clusters (real_messages/), and what was really the matter: they judge clusters.causes.
 
-Each was taken in November 2026 from the public thread it links to, word for word as the program printed it; of a log line
-only its message, and where a thread itself cuts the message off, it ends there. Left out: time stamps, further lines, and
-further wordings of the same trouble beyond the third. They were collected before the rules that are to know them.
+Each was taken in November 2026 from the public thread it links to, word for word as the program printed it; of a log
+line only its message, and where a thread itself cuts the message off, it ends there. Left out: time stamps, further
+lines, and wordings of the same trouble beyond a few. They were collected before the rules that are to know them.
 
     text, where   what was printed, and where people saw it
     means, who    the cause, as the thread tells; who can end it: the person (you), an admin, or nobody has to
     code          the cause that says so; also_true: others that are true as well, though they say less, or another half
     held_out      one in three: a rule is never written with a look at it, so that it tells how rules do on what is new
 
-`python -m tests.clusters.real_messages` says how many are recognised, and which of the others a rule may be made for.
+`python -m tests.clusters.judge_rules` says how many are recognised, and which of the others a rule may be made for.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def real_messages() -> list[Message]:
 
 
 def _read() -> Iterator[Message]:
-    for path in sorted(Path(__file__).parent.glob("*.yaml")):
+    for path in sorted(Path(__file__).with_name("real_messages").glob("*.yaml")):
         content: dict[str, Any] = yaml.safe_load(path.read_text())
         for row in content["messages"]:
             yield Message(
