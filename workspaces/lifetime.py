@@ -67,9 +67,9 @@ def begin(row: Workspace) -> None:
     if claim is None or row.stops_at not in (None, claim.must_end_at):
         return
     longest.fit(row)
-    if row.max_runtime_minutes is None:
+    if row.max_runtime_minutes is None or row.ready_at is None:
         return
-    stops_at = timezone.now() + timedelta(minutes=row.max_runtime_minutes)
+    stops_at = row.ready_at + timedelta(minutes=row.max_runtime_minutes)
     if claim.ends_at is not None and stops_at > claim.ends_at and (bound := ends.bound(claim)):
         # Its start took longer than was allowed for, or it was restarted: later than was promised as others may.
         stops_at = min(stops_at, max(bound.until, claim.ends_at))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
+from math import inf
 
 from tests.proof.life import records
 from tests.proof.life.over_time import begun, held
@@ -111,19 +112,34 @@ def not_borrowed(found: Records) -> Iterator[str]:
 
 
 def too_long(found: Records) -> Iterator[str]:
-    """Whoever runs ends by the longest runtime of its tenant, as it was at the start of the run or since."""
+    """Whoever runs ends by the longest runtime of its tenant, as it was when its clock began or since."""
     for workspace in found.workspaces.values():
         if workspace.phase != "ready" or workspace.ready_at is None or workspace.deleted_at is not None:
             continue
         given = given_of(found.shares, workspace.tenant, records.MINUTES)
-        before = maybe_in_force(workspace.ready_at, given)
-        since = [share for share in given if share.sent > workspace.ready_at]
-        most = max((share.most for share in [*before, *since]), default=float("inf"))
-        if most == float("inf"):
-            continue
-        last = workspace.ready_at + timedelta(minutes=most, seconds=1)
-        if workspace.stops_at is None or workspace.stops_at > last:
-            yield f"{workspace.id} runs until {workspace.stops_at}, and its tenant's end by {last}"
+        ends = [last_end(began, given) for began in clocks(workspace.ready_at, found.events[workspace.id])]
+        if workspace.stops_at is None:
+            ends = ends[:1]  # no clock ran yet
+        if (workspace.stops_at or NEVER) > max(ends):
+            yield f"{workspace.id} runs until {workspace.stops_at}, and its tenant's end by {max(ends)}"
+
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+# Lines of the story with which a clock ends. An interrupted run goes on under its clock.
+CLOCK_ENDS = {"requested", "restarting", "restart_by_admin", "given_back"}
+
+
+def clocks(ready_at: datetime, story: Sequence[Event]) -> list[datetime]:
+    """When the clock of what is ready may have begun: now, or when it was ready first."""
+    since = max((event.number for event in story if event.code in CLOCK_ENDS), default=0)
+    first = next(event.at for event in story if event.code == "ready" and event.number > since)
+    return [ready_at, first]
+
+
+def last_end(began: datetime, given: Sequence[Share]) -> datetime:
+    in_force = [*maybe_in_force(began, given), *(share for share in given if share.sent > began)]
+    most = max((share.most for share in in_force), default=inf)
+    return NEVER if most == inf else began + timedelta(minutes=most)
 
 
 def lived_rules(found: Records) -> dict[str, int]:

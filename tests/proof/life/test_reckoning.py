@@ -360,6 +360,26 @@ def test_it_finds_a_run_without_the_end_that_its_tenant_has(stops_at: datetime |
     assert list(too_long(row(stops_at=stops_at)(day)))
 
 
+@pytest.mark.parametrize(
+    ("between", "stops_at", "is_wrong"),
+    [
+        ("interrupted", at(123), False),
+        ("interrupted", at(124), True),
+        ("interrupted", None, True),
+        ("restarting", at(100), False),
+        ("restarting", at(101), True),
+    ],
+)
+def test_an_interrupted_run_goes_on_under_its_clock(
+    between: str, stops_at: datetime | None, is_wrong: bool
+) -> None:
+    """Two minutes were its tenant's longest when it was ready first, and one was before it was so again."""
+    told = story(lambda e: [*e[:4], replace(e[4], code=between), replace(e[5], code="ready", at=at(40))])
+    day = told(row(phase="ready", ready_at=at(40), stops_at=stops_at)(good_day()))
+    shares = [share(MINUTES, 2), share(MINUTES, 1, sent=10)]
+    assert bool(list(too_long(replace(day, shares=shares)))) == is_wrong
+
+
 def test_who_left_has_heard_the_first_lines() -> None:
     day = good_day()
     left = replace(day.heard[0], events=day.heard[0].events[:2], stayed=False)
