@@ -24,6 +24,8 @@ from clusters.models import UnknownCause
 UNKNOWN = "unknown"
 LONGEST_TEXT = 2000
 MOST_UNKNOWN = 1000
+# Elsewhere than at an image, "not found" and "denied" are about something else.
+_ABOUT_IMAGES = re.compile(r"\b(image|pull|registry|manifest)", re.IGNORECASE)
 # What differs between two messages of one kind: quoted names, ids, figures.
 _VARYING = re.compile(r'"[^"]*"|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+')
 
@@ -54,7 +56,7 @@ def diagnose(source: str, text: str, **facts: Any) -> Diagnosis:
     """`explain` without counting what is unknown. Never raises, whatever the text."""
     plain = _storable(text)
     found = scheduling.diagnose(plain) if source == "scheduling" else None
-    found = found or first_match(_in_order(source), plain)
+    found = found or first_match(_in_order(source, plain), plain) or scheduling.diagnose(plain)
     if found is None:
         return Diagnosis(UNKNOWN, {"raw": plain}, known=False)
     told = {name: value for name, value in found.data.items() if value != ""}
@@ -84,11 +86,12 @@ def audience(code: str) -> Audience:
     return cause.audience if cause else "admin"
 
 
-def _in_order(source: str) -> Iterator[Cause]:
-    """The source's own rules first: messages quote each other across sources."""
+def _in_order(source: str, text: str) -> Iterator[Cause]:
+    """The source's own rules first: messages quote each other across sources. What the scheduler counts is no rule
+    for others: "insufficient" alone says little."""
     yield from TABLES.get(source, ())
     for name, table in TABLES.items():
-        if name != source:
+        if name not in (source, "scheduling") and (name != "image" or _ABOUT_IMAGES.search(text)):
             yield from table
 
 

@@ -69,7 +69,8 @@ GPU_FAULTS = (
     ),
     Cause(
         "gpu_not_handed_out",
-        r"(UnexpectedAdmissionError|Allocate failed).*|requested number of devices unavailable",
+        r"UnexpectedAdmissionError|\bAllocate failed|requested number of devices unavailable"
+        r"|Update plugin resources failed",
         _("The node could not hand out the GPU that it had promised."),
         _(
             "It is placed anew by itself. Tell an admin if it happens again: the device plugin may need a restart."
@@ -78,7 +79,8 @@ GPU_FAULTS = (
     ),
     Cause(
         "gpu_out_of_memory",
-        r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+        r"\bCUDA\b[^\n]{0,40}\bout of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+        r"|HAMI-core ERROR.*(\bOOM\b|cuMemoryAllocate failed res=2)",
         _("The GPU's memory was full."),
         _("Use a smaller batch or model, or choose a GPU with more memory."),
     ),
@@ -87,14 +89,15 @@ GPU_FAULTS = (
 NODE_FAULTS = (
     Cause(
         "evicted_disk",
-        r"low on resource: ephemeral-storage|ephemeral local storage usage exceeds|DiskPressure"
+        r"low on resource: ephemeral-storage|ephemeral local storage usage exceeds|(?<!No)DiskPressure"
+        r"|low on resource: nodefs"
         r"|exceeds? (its|the) local ephemeral storage limit|usage of EmptyDir volume .* exceeds",
         _("It was ended because it, or its node, ran out of temporary disk space."),
         _("Write large files to your home or disk instead of /tmp, then start it again."),
     ),
     Cause(
         "evicted_memory",
-        r"low on resource: memory|MemoryPressure",
+        r"low on resource: memory|(?<!Sufficient)(?<!No)MemoryPressure",
         _("It was ended because its node ran out of memory."),
         _("Start it again. If it happens often, tell an admin: memory may be overcommitted too far."),
         "admin",
@@ -108,7 +111,8 @@ NODE_FAULTS = (
     ),
     Cause(
         "node_full",
-        r"OutOf(?P<resource>[\w./-]+)|Node didn't have enough resource: (?P<lacking>[^,]+)",
+        r"\bOutOf(?P<resource>cpu|memory|pods|[\w.-]+[-/][\w.-]+)\b"
+        r"|Node didn't have enough resource: (?P<lacking>[^,]+)",
         _("The node had no room any more when the container arrived."),
         _("It is placed anew by itself."),
     ),
@@ -139,7 +143,8 @@ NODE_FAULTS = (
 NETWORK_FAULTS = (
     Cause(
         "network_no_address",
-        r"failed to request \d* ?IP|no (free|available) IP|no IP addresses available|No configured Calico pools"
+        r"failed to (request|assign)( \d+| an)? IP|no (free|available) IP|no IP addresses available"
+        r"|No configured Calico pools"
         r"|could not (find|assign).*(IP|ip) ?(pool|address)|IP pool.*(exhausted|full)|failed to allocate for range"
         r"|the given pool .* does not exist|InsufficientFreeAddresses|unable to allocate IP",
         _("The network of the node has no address left for the container."),
@@ -172,7 +177,7 @@ CAUSES = (
     ),
     Cause(
         "out_of_memory",
-        r"OOMKilled|out of memory|memory cgroup",
+        r"OOMKilled|out of memory|memory cgroup|invoked oom-killer",
         _("It used more memory than it may, and was ended."),
         _("Start it with more memory, or load less data at once."),
     ),
@@ -185,7 +190,7 @@ CAUSES = (
     ),
     Cause(
         "settings_missing",
-        r'(?P<kind>secret|configmap) "(?P<name>[^"]*)" not found',
+        r'(?P<kind>secret|configmap)s? "(?P<name>[^"]*)" not found',
         _("A part of its settings is missing in the cluster: the %(kind)s %(name)s."),
         _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
     ),
@@ -203,7 +208,8 @@ CAUSES = (
     ),
     Cause(
         "start_not_permitted",
-        rf"permission denied|{_EXIT}126\b|operation not permitted",
+        rf"(\bexec\b|OCI runtime|starting container).*(permission denied|operation not permitted)"
+        rf"|permission denied: unknown|{_EXIT}126\b",
         _("The image's program may not be run by its user."),
         _("Choose another image. An admin can correct this one's user in the catalogue."),
         "admin",
@@ -281,7 +287,7 @@ CAUSES = (
     ),
     Cause(
         "probe_failing",
-        r"(Startup|Readiness|Liveness) probe failed|Unhealthy",
+        r"(Startup|Readiness|Liveness) probe failed|\bUnhealthy\b|Server at \S+ didn't respond",
         _("It runs, but Jupyter or SSH does not answer yet."),
         _("Wait a little. If it lasts, look at its logs."),
     ),

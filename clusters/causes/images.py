@@ -66,7 +66,8 @@ CAUSES = (
     ),
     _image(
         "image_registry_unknown",
-        r"no such host|server misbehaving|Name or service not known|Temporary failure in name resolution",
+        r"no such host|server misbehaving|Name or service not known|Temporary failure in name resolution"
+        r"|lookup \S+: Try again",
         _("The registry of %(image)s is not known by that name."),
         _("Check the image's name. If it is right, an admin has to look at the nodes' name service."),
         "admin",

@@ -171,7 +171,7 @@ CAUSES = (
     ),
     Cause(
         "volume_unbound",
-        r"unbound immediate PersistentVolumeClaims",
+        r"unbound immediate PersistentVolumeClaims|PersistentVolumeClaim is not bound",
         _("Its storage is still being made."),
         _("This usually takes seconds. If it lasts, tell an admin: the storage's provisioner may be down."),
         "admin",
@@ -220,7 +220,7 @@ CAUSES = (
     ),
     Cause(
         "gpu_devices_short",
-        r"NodeInsufficientDevice",
+        r"NodeInsufficientDevice|request devices nums cannot exceed",
         _("No node has as many GPUs as were asked for."),
         _("Ask for fewer GPUs."),
         in_short=ngettext_lazy(
@@ -254,7 +254,7 @@ CAUSES = (
     ),
     Cause(
         "volume_on_other_node",
-        r"volume node affinity conflict|match PersistentVolume's node affinity",
+        r"volume node affinity conflict|match PersistentVolume's node affinity|NoVolumeZoneConflict",
         _(
             "Its disk lives on another node than those with room: %(nodes)s of %(total)s nodes cannot reach it."
         ),

@@ -23,7 +23,7 @@ CAUSES = (
     ),
     Cause(
         "address_conflict",
-        r"can't change sharing key|address also in use|already allocated",
+        r"can't change sharing key|address also in use|\b(IP|address)\b.*already allocated",
         _("The address is used by something else."),
         _("An admin has to look at the load balancer's settings."),
         "admin",

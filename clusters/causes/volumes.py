@@ -31,7 +31,7 @@ CAUSES = (
     ),
     Cause(
         "volume_disk_full",
-        r"no space left on device|disk quota exceeded|not enough free (space|storage)|ResourceExhausted",
+        r"no space left on device|disk quota exceeded|not enough (free |lv )?(space|storage)|ResourceExhausted",
         _("There is no room left on the storage for its volume."),
         _("An admin has to add storage. Deleting files that are not needed may help, too."),
         "admin",
@@ -51,7 +51,7 @@ CAUSES = (
     ),
     Cause(
         "volume_source_missing",
-        r'(?P<kind>secret|configmap|persistentvolume(claim)?) "(?P<name>[^"]*)" (not found|is being deleted)',
+        r'(?P<kind>secret|configmap|persistentvolume(claim)?)s? "(?P<name>[^"]*)" (not found|is being deleted)',
         _("It cannot be mounted: the %(kind)s %(name)s does not exist."),
         _("Stop it and start it again. Tell an admin if that does not help."),
         "admin",
@@ -75,7 +75,8 @@ CAUSES = (
     ),
     Cause(
         "volume_driver_missing",
-        r"driver name \S+ not found in the list of registered CSI drivers|failed to get Plugin|no volume plugin matched"
+        r"driver name \S+ not found in the list of registered CSI drivers"
+        r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
         r"|unknown filesystem type|bad option; for several filesystems",
         _("The node has no working driver for this kind of volume."),
         _(
@@ -85,7 +86,7 @@ CAUSES = (
     ),
     Cause(
         "volume_provisioner_silent",
-        r"Waiting for a volume to be created either by the external provisioner '(?P<provisioner>[^']*)'",
+        r"Waiting for a volume to be created,? either by (the )?external provisioner ['\"](?P<provisioner>[^'\"]*)",
         _("Storage is being made by %(provisioner)s."),
         _("This usually takes seconds. If it lasts, tell an admin: the provisioner may be down."),
         "admin",
@@ -120,7 +121,8 @@ CAUSES = (
     Cause(
         "volume_mount_timeout",
         r"timed out waiting for the condition|timeout expired waiting for volumes|context deadline exceeded"
-        r"|operation with the given Volume ID \S+ already exists|connection timed out|rbd error|mon.*unreachable",
+        r"|operation with the given Volume ID \S+ already exists|connection timed out|mon.*unreachable"
+        r"|timed out waiting for external-attacher|Attach timeout for volume",
         _("The volume takes unusually long to be mounted."),
         _("It is tried again by itself. If it lasts, tell an admin: the storage may be slow or down."),
         "admin",
@@ -128,7 +130,7 @@ CAUSES = (
     Cause(
         "volume_mount_failed",
         r"FailedMount|FailedAttachVolume|MountVolume\.\w+ failed|AttachVolume\.\w+ failed"
-        r"|Unable to (attach or )?mount volumes|mount failed: exit status",
+        r"|Unable to (attach or )?mount volumes|mount failed: exit status|rbd: map failed",
         _("A volume could not be mounted."),
         _("It is tried again by itself. Tell an admin if it lasts."),
         "admin",

@@ -1,4 +1,4 @@
-"""Messages that people met on real clusters (real_messages/), and what was really the matter: they judge clusters.causes.
+"""Messages that people met on real clusters (real_messages/), and what was the matter: they judge clusters.causes.
 
 Each was taken in November 2026 from the public thread it links to, word for word as the program printed it; of a log
 line only its message, and where a thread itself cuts the message off, it ends there. Left out: time stamps, further

@@ -66,6 +66,27 @@ def test_a_comma_inside_a_taint_does_not_end_a_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("container", "bash: jq: command not found"),
+        ("container", "PermissionError: [Errno 13] Permission denied: 'results.csv'"),
+        ("container", "HTTPError: 401 Client Error: Unauthorized for url: https://example.org/data"),
+        ("container", "ValueError: insufficient samples to fit the model"),
+        ("container", "RuntimeError: port 8080 is already allocated"),
+        ("node", "KubeletHasNoDiskPressure: kubelet has no disk pressure"),
+        ("node", "KubeletHasSufficientMemory: kubelet has sufficient memory available"),
+    ],
+)
+def test_words_that_causes_are_told_by_mean_nothing_elsewhere(source: str, text: str) -> None:
+    assert diagnose(source, text).code == UNKNOWN
+
+
+def test_memory_of_a_gpu_is_not_mistaken_for_memory() -> None:
+    assert diagnose("container", "RuntimeError: CUDA error: out of memory").code == "gpu_out_of_memory"
+    assert diagnose("container", "java.lang.OutOfMemoryError: Java heap space").code != "node_full"
+
+
 def test_facts_join_the_data() -> None:
     assert diagnose("container", "OOMKilled", container="main").data == {"container": "main"}
 
