@@ -82,7 +82,7 @@ class Places:
                 return 0, line.whole.units
             return 1, *line.lacks(need, start)
 
-        found = self.nodes.best(("place", need, start, booking.ends_at), lambda line: (0,), rank)
+        found = self.nodes.best(("place", (need, start, booking.ends_at)), lambda line: (0,), rank)
         if found is None:
             return
         ranked, line = found

@@ -184,8 +184,9 @@ class Lent:
             ages = tuple(loan.age[0] for loan in chosen if not loan.is_asked)
             return len(ages), ages, tuple(loan.number for loan in chosen)
 
+        for_bound = "loans", wanted.need.units, bool(wanted.need.cards), wanted.by
         while max(self.over.values(), default=0) > 0:
-            best = self.nodes.best(wanted, at_best, rank)
+            best = self.nodes.best((for_bound, wanted), at_best, rank)
             if best is None:
                 return None
             (_number, _ages, numbers), line = best

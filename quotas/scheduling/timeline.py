@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 from uuid import UUID
 
@@ -191,6 +191,7 @@ class Nodes:
         self._number = {line.name: at for at, line in enumerate(self.lines)}
         self._versions = [0] * len(self.lines)
         self._changes: list[int] = []
+        self._bounds: dict[Any, _Bounds] = {}
         self._best: dict[Any, _Best] = {}
 
     def first_fit(self, need: Room, lasts: timedelta | None) -> Spot | None:
@@ -214,7 +215,7 @@ class Nodes:
             # By name alone: who starts meanwhile must not move what is kept for another.
             return (FOREVER, *line.lacks(need)) if start == FOREVER else (start,)
 
-        found = self.best((need, lasts), at_best, rank)
+        found = self.best(((need, lasts is None), lasts), at_best, rank)
         return Spot(found[1], found[0][0]) if found else None
 
     def first_fit_from(self, need: Room, lasts: timedelta | None, not_before: datetime) -> Spot | None:
@@ -225,14 +226,17 @@ class Nodes:
         line = min(self.lines, key=lambda line: (line.earliest(need, lasts, not_before), line.name))
         return Spot(line, line.earliest(need, lasts, not_before))
 
-    def best(self, key: Any, at_best: Ranking, rank: Ranking) -> tuple[Rank, NodeLine] | None:
+    def best(self, key: tuple[Any, Any], at_best: Ranking, rank: Ranking) -> tuple[Rank, NodeLine] | None:
         """The node of the lowest rank, by name among equals; without a rank it is none at all.
 
-        `at_best` is quick, and never more than the rank. The same key must mean the same ranks, until `changed`.
+        `at_best` is quick, and never more than the rank. The same key must mean the same ranks, until `changed`, and
+        the same first half of a key the same `at_best`.
         """
         if key not in self._best:
-            self._best[key] = _Best(at_best, rank, self.lines, self._versions, len(self._changes))
-        found = self._best[key].first(self._changes)
+            if key[0] not in self._bounds:
+                self._bounds[key[0]] = _Bounds(at_best, self.lines, self._versions, self._changes)
+            self._best[key] = _Best(rank, self._bounds[key[0]])
+        found = self._best[key].first()
         return found and (found[0], self.lines[found[1]])
 
     def version(self, line: NodeLine) -> int:
@@ -264,32 +268,55 @@ class Nodes:
         self.changed(line)
 
 
+Entry = tuple[Rank, int, int, bool]  # a node's number and version, and whether the rank is exact
+
+
+class _Bounds:
+    """How well each node could do at best: many rankings begin with the same."""
+
+    def __init__(
+        self, at_best: Ranking, lines: list[NodeLine], versions: list[int], changes: list[int]
+    ) -> None:
+        self._at_best = at_best
+        self.lines, self.versions, self.changes = lines, versions, changes
+        self._read = len(changes)
+        self._entries = [self._entry(at) for at in range(len(lines))]
+
+    def entries(self) -> list[Entry | None]:
+        for at in set(self.changes[self._read :]):
+            self._entries[at] = self._entry(at)
+        self._read = len(self.changes)
+        return self._entries
+
+    def _entry(self, at: int) -> Entry | None:
+        bound = self._at_best(self.lines[at])
+        return None if bound is None else (bound, at, self.versions[at], False)
+
+
 class _Best:
     """The nodes by rank. Those that changed are ranked anew, and exactly only those that may be the first."""
 
-    def __init__(
-        self, at_best: Ranking, rank: Ranking, lines: list[NodeLine], versions: list[int], read: int
-    ) -> None:
-        self._at_best, self._rank = at_best, rank
-        self._lines, self._versions = lines, versions
-        self._read = read
-        bounds = ((at_best(line), at) for at, line in enumerate(lines))
-        self._heap = [(bound, at, versions[at], False) for bound, at in bounds if bound is not None]
+    def __init__(self, rank: Ranking, bounds: _Bounds) -> None:
+        self._rank, self._bounds = rank, bounds
+        self._read = len(bounds.changes)
+        self._heap = [entry for entry in bounds.entries() if entry]
         heapify(self._heap)
 
-    def first(self, changes: list[int]) -> tuple[Rank, int] | None:
-        for at in set(changes[self._read :]):
-            self._push(self._at_best(self._lines[at]), at, is_exact=False)
+    def first(self) -> tuple[Rank, int] | None:
+        lines, versions = self._bounds.lines, self._bounds.versions
+        entries, changes = self._bounds.entries(), self._bounds.changes
+        for entry in (entries[at] for at in set(changes[self._read :])):
+            if entry:
+                heappush(self._heap, entry)
         self._read = len(changes)
         while self._heap:
             key, at, version, is_exact = self._heap[0]
-            if is_exact and version == self._versions[at]:
+            if version != versions[at]:
+                heappop(self._heap)
+            elif is_exact:
                 return key, at
-            heappop(self._heap)
-            if version == self._versions[at]:
-                self._push(self._rank(self._lines[at]), at, is_exact=True)
+            elif (exact := self._rank(lines[at])) is None:
+                heappop(self._heap)
+            else:
+                heapreplace(self._heap, (exact, at, version, True))
         return None
-
-    def _push(self, key: Rank | None, at: int, *, is_exact: bool) -> None:
-        if key is not None:
-            heappush(self._heap, (key, at, self._versions[at], is_exact))
