@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from clusters.errors import ClusterError
 from tests.e2e.stack import Stack
 from tests.kube import Kube
 from tests.proof.life.observer import OURS, PATHS
@@ -65,7 +66,7 @@ class Faults:
         }  # fmt: skip
         while time.monotonic() < until:
             [kind] = self.dice.choices(list(kinds), list(kinds.values()))
-            with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+            with contextlib.suppress(OSError, http.client.HTTPException, ClusterError, AssertionError):
                 kind()
             time.sleep(self.dice.expovariate(1 / pause_seconds))
 

@@ -9,10 +9,12 @@ import base64
 import http.client
 import json
 import threading
-from collections.abc import Sequence
+import urllib.error
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tests.kube import Kube
 from tests.proof.life.records import Json, Lived, PodLife
@@ -31,6 +33,10 @@ LEFT = {
 }
 OURS = "app.kubernetes.io/managed-by=berth"
 GPU_PREFIXES = ("nvidia.com/",)
+
+
+class Forgotten(Exception):
+    """What came after the last line is not known any more."""
 
 
 class Observer:
@@ -77,30 +83,47 @@ class Observer:
     # --- one kind, followed
 
     def _follow(self, kind: str) -> None:
+        """A watch that is cut goes on from its last line, and misses nothing; a list after one that cannot may."""
+        version = ""
         while not self._stopped.is_set():
             try:
-                self._list_and_watch(kind)
-            except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
-                self.broken.append(f"{kind}: {error!r}")
+                version = version or self._list(kind)
+                for body in self._watch(kind, version):
+                    version = body["metadata"]["resourceVersion"]
+            except Forgotten as error:
+                version = ""
+                self.broken.append(f"{kind}: {error}")
+            except (OSError, http.client.HTTPException, ValueError):
                 self._stopped.wait(0.5)
 
-    def _list_and_watch(self, kind: str) -> None:
+    def _list(self, kind: str) -> str:
         listed = self.kube.get(PATHS[kind], labelSelector=OURS)
+        if "items" not in listed:
+            raise ValueError(listed)
         there = {body["metadata"]["uid"] for body in listed["items"]}
         for body in listed["items"]:
             self._see(kind, "ADDED", body)
         for uid in self._alive(kind) - there:
             self._gone(kind, uid)
-        version = listed["metadata"]["resourceVersion"]
-        while not self._stopped.is_set():
-            query = {"labelSelector": OURS, "watch": "1", "resourceVersion": version, "timeoutSeconds": "2"}
-            with self.kube.open("GET", PATHS[kind], **query) as stream:
-                for line in stream:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        raise ValueError(event["object"])
-                    version = event["object"]["metadata"]["resourceVersion"]
-                    self._see(kind, event["type"], event["object"])
+        return str(listed["metadata"]["resourceVersion"])
+
+    def _watch(self, kind: str, version: str) -> Iterator[Json]:
+        query = {"labelSelector": OURS, "watch": "1", "resourceVersion": version, "timeoutSeconds": "2"}
+        with self._open(kind, query) as stream:
+            for line in stream:
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise Forgotten(event["object"])
+                self._see(kind, event["type"], event["object"])
+                yield event["object"]
+
+    def _open(self, kind: str, query: Json) -> Any:
+        try:
+            return self.kube.open("GET", PATHS[kind], **query)
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
+                raise Forgotten(error.read()) from error
+            raise
 
     def _alive(self, kind: str) -> set[str]:
         if kind == "Pod":

@@ -9,7 +9,7 @@ import pytest
 
 from tests.devcluster.cluster import DevCluster, running
 from tests.e2e.stack import until
-from tests.proof.life.observer import Observer
+from tests.proof.life.observer import WORKSPACE, Observer
 
 pytestmark = pytest.mark.slow
 
@@ -27,21 +27,42 @@ def observer(cluster: DevCluster) -> Iterator[Observer]:
     observer.stop()
 
 
-HOLES: dict[str, dict[str, Any]] = {
+CUTS: dict[str, dict[str, Any]] = {
     "a watch that is cut": {"reset_watches": True},
-    "a call that fails": {"status": 500, "match": {"verb": "watch"}, "times": 1},
-    "a history that is forgotten": {"expire_watches": True},
+    "a call that fails": {"status": 500, "match": {"verb": "watch"}, "times": 3},
 }
 
 
-@pytest.mark.parametrize("what", HOLES)
-def test_it_tells_of(what: str, cluster: DevCluster, observer: Observer) -> None:
+@pytest.mark.parametrize("what", CUTS)
+def test_it_misses_nothing_by(what: str, cluster: DevCluster, observer: Observer) -> None:
+    """Not even what comes and goes meanwhile."""
     cluster.call("DELETE", "/_faults")  # of the one before
     observer.broken.clear()
+    cluster.call("POST", "/_faults", CUTS[what])
+    namespace = cluster.fresh()
+    claim = {
+        "metadata": {
+            "name": "data",
+            "labels": {"app.kubernetes.io/managed-by": "berth", WORKSPACE: "w"},
+        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    }
+    uid = cluster.create(f"{namespace}/persistentvolumeclaims", claim)["metadata"]["uid"]
+    cluster.call("DELETE", f"{namespace}/persistentvolumeclaims/data")
+
+    def is_seen() -> bool:
+        return any(one.uid == uid and one.ended is not None for one in observer.lived)
+
+    until("it was seen, and seen to go", is_seen)
+    assert observer.broken == []
+
+
+def test_it_tells_of_a_history_that_is_forgotten(cluster: DevCluster, observer: Observer) -> None:
+    cluster.call("DELETE", "/_faults")
 
     def is_told() -> bool:
         cluster.fresh()  # something that a watch from before does not know
-        cluster.call("POST", "/_faults", HOLES[what])
+        cluster.call("POST", "/_faults", {"expire_watches": True})
         return bool(observer.broken)
 
     until("it is told", is_told, pause=0.3)
