@@ -114,6 +114,8 @@ def admit(pool_id: UUID) -> int:
     started = [deed() for _holder, deed in deeds]
     for waits in decisions.waits:
         _note_reason(claims[waits.claim], waits)
+    if any(started):
+        passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
     return sum(started)
 
 
@@ -124,7 +126,7 @@ def release(claim_id: UUID, reason: str) -> bool:
         if claim is None:
             return False
         claim_released.send(sender=Claim, claim=claim, successor=None)
-        passes.want_after(claim)
+        passes.want_after(claim.pool.cluster_id, [claim.tenant_id])
         return True
 
 
@@ -149,6 +151,7 @@ def renew(claim: Claim) -> Claim:
         )
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_admitted.send(sender=Claim, claim=successor)
+        passes.want_for_cluster(ended.pool.cluster_id)  # its end is known again, if it was in doubt
         return successor
 
 
@@ -172,20 +175,20 @@ def _queue_again(claim: Claim, code: str, **changes: Any) -> Claim:
         successor = _successor(ended, **{"returns_first": ended.returns_first} | changes)
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_waits.send(sender=Claim, claim=successor)
-        passes.want_after(ended)
+        passes.want_after(ended.pool.cluster_id, [ended.tenant_id])
         return successor
 
 
 def move_end(claim_id: UUID, ends_at: datetime | None) -> None:
     """The room above keeps to another end from now on. Under the cluster's lock; `ends.py` says what it may be."""
     if Claim.objects.filter(pk=claim_id, state=State.ADMITTED).update(ends_at=ends_at):
-        passes.want_where(claim_id)
+        passes.want_where_end_moved(claim_id)
 
 
 def change_runtime(claim_id: UUID, minutes: int | None) -> None:
     """Its holder asks for another lifetime. Under the cluster's lock."""
     if Claim.objects.filter(pk=claim_id).exclude(state=State.RELEASED).update(max_runtime_minutes=minutes):
-        passes.want_where(claim_id)
+        passes.want_where_end_moved(claim_id)
 
 
 def doubt_end(claim_id: UUID) -> bool:
@@ -193,8 +196,7 @@ def doubt_end(claim_id: UUID) -> bool:
     undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
     if not undoubted.update(end_unproven_since=timezone.now()):
         return False
-    # Nobody knows its end any more: who waited for it may not be in others' way now.
-    passes.want_where(claim_id)
+    passes.want_where_end_moved(claim_id)  # nobody knows its end any more
     return True
 
 

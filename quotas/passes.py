@@ -6,6 +6,7 @@ change falls between. A mark whose pass was lost with its worker counts for noth
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -28,19 +29,22 @@ def want(pool_id: UUID) -> None:
     transaction.on_commit(lambda: _enqueue_once(pool_id), robust=True)
 
 
-def want_where(claim_id: UUID) -> None:
-    """The same over the pool of a claim."""
-    want(Claim.objects.values_list("pool_id", flat=True).get(pk=claim_id))
-
-
 def want_for_cluster(cluster_id: UUID) -> None:
     """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id)), robust=True)
 
 
-def want_after(ended: Claim) -> None:
-    """Where its room may let somebody start: on its cluster's nodes, or anywhere within its tenant's limits."""
-    may_gain = Q(pool__cluster=ended.pool.cluster_id) | Q(tenant=ended.tenant_id)
+def want_where_end_moved(claim_id: UUID) -> None:
+    """The same: who waits for the nodes of this run is in others' way for longer now, or no longer."""
+    want_for_cluster(Pool.objects.values_list("cluster_id", flat=True).get(claims=claim_id))
+
+
+def want_after(cluster_id: UUID, tenants: Collection[UUID]) -> None:
+    """Runs of these tenants ended or began: on the cluster's nodes, or anywhere within the tenants' limits.
+
+    A beginning lets others start too: of those that waited for the same, some may not be in others' way any more.
+    """
+    may_gain = Q(pool__cluster=cluster_id) | Q(tenant__in=tenants)
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(may_gain)), robust=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.signals import capacity_changed, tick
 from quotas import admission, passes, tasks
-from quotas.models import Pool, TenantLimit
+from quotas.models import Claim, Pool, TenantLimit
 from tests.quotas.stage import Stage, states
 from tests.quotas.test_at_once import at_once
 
@@ -110,6 +111,63 @@ def test_a_release_wants_a_pass_wherever_its_tenant_waits_for_a_limit_over_all_c
     forget(enqueued)
     admission.release(run.pk, "stopped")
     assert enqueued == ["far"]
+
+
+def test_a_start_wants_a_pass_where_one_it_outran_is_in_others_way_no_more(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    far = stage.another_pool("far", cluster=Cluster.objects.create(slug="far", name="Far"))
+    stage.node("gpu-far", cluster=far.cluster, labels=far.node_labels)
+    for tenant in (stage.cast.demo, stage.cast.second):
+        stage.quota(4, tenant=tenant, pool=far)
+    TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
+    stage.running(2, by=stage.cast.carol, pool=far)
+    stage.request(4, pool=far)  # keeps the node for itself
+    behind = stage.request(1, by=stage.cast.carol, pool=far)
+    assert stage.admit(far) == 0
+    forget(enqueued)
+    stage.running(1)  # now that one waits for its tenant's limit
+    assert "far" in enqueued
+    assert stage.admit(far) == 1
+    assert states([behind]) == ["admitted"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: admission.doubt_end(run.pk),
+        lambda run: admission.move_end(run.pk, timezone.now()),
+        admission.renew,
+    ],
+)
+def test_an_end_that_moved_wants_a_pass_for_every_pool_of_the_cluster_in_which_somebody_waits(
+    stage: Stage, enqueued: list[str], change: Callable[[Claim], object]
+) -> None:
+    also, _idle = stage.another_pool("also-a100"), stage.another_pool("idle")
+    stage.quota(4, pool=also)
+    run = stage.running(4)
+    for pool in (stage.pool, also):
+        stage.request(4, pool=pool)
+    forget(enqueued)
+    change(run)
+    assert sorted(enqueued) == ["a100", "also-a100"]
+
+
+def test_a_restart_of_one_whose_end_was_in_doubt_lets_those_start_who_are_over_before(
+    stage: Stage, enqueued: list[str]
+) -> None:
+    stage.quota(8)
+    run = stage.running(3, max_runtime_minutes=240)
+    stage.running(4, by=stage.cast.carol)
+    admission.doubt_end(run.pk)
+    stage.request(4)  # nobody knows when: it keeps the node
+    short = stage.request(1, max_runtime_minutes=30)
+    assert stage.admit() == 0
+    forget(enqueued)
+    admission.renew(run)
+    assert enqueued == ["a100"]
+    assert stage.admit() == 1
+    assert states([short]) == ["admitted"]
 
 
 def test_the_task_starts_who_waits(stage: Stage, enqueued: list[str]) -> None:
