@@ -24,6 +24,8 @@ from clusters.models import UnknownCause
 UNKNOWN = "unknown"
 LONGEST_TEXT = 2000
 MOST_UNKNOWN = 1000
+# What stands in the log of a node's kernel or of its parts is read by the rules of containers first.
+_READ_LIKE = {"gpu": "container", "node": "container"}
 # Elsewhere than at an image, "not found" and "denied" are about something else.
 _ABOUT_IMAGES = re.compile(r"\b(image|pull|registry|manifest)", re.IGNORECASE)
 # What differs between two messages of one kind: quoted names, ids, figures.
@@ -89,9 +91,10 @@ def audience(code: str) -> Audience:
 def _in_order(source: str, text: str) -> Iterator[Cause]:
     """The source's own rules first: messages quote each other across sources. What the scheduler counts is no rule
     for others: "insufficient" alone says little."""
-    yield from TABLES.get(source, ())
+    own = _READ_LIKE.get(source, source)
+    yield from TABLES.get(own, ())
     for name, table in TABLES.items():
-        if name not in (source, "scheduling") and (name != "image" or _ABOUT_IMAGES.search(text)):
+        if name not in (own, "scheduling") and (name != "image" or _ABOUT_IMAGES.search(text)):
             yield from table
 
 

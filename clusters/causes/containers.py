@@ -4,87 +4,8 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
+from clusters.causes import gpus
 from clusters.causes.cause import Cause
-
-# NVIDIA's parts, on the node or in the container.
-GPU_FAULTS = (
-    Cause(
-        "gpu_driver_library_missing",
-        r"could not load NVML library|load library failed: libnvidia-ml|libnvidia-ml\.so\S*: cannot open shared object",
-        _("The node's NVIDIA driver cannot be found by containers."),
-        _("An admin has to install the driver there, or make the NVIDIA runtime the node's default."),
-        "admin",
-    ),
-    Cause(
-        "gpu_driver_mismatch",
-        r"Driver/library version mismatch|driver version is insufficient|unsatisfied condition: cuda"
-        r"|forward compatibility",
-        _(
-            "The node's NVIDIA driver does not fit: it was updated without a restart, or is too old for the image."
-        ),
-        _("Choose an image for an older CUDA version, or ask an admin to restart or update the node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_cgroup_mismatch",
-        r"devices\.allow: no such file or directory|unable to (generate|create) new device filter program"
-        r"|failed to add device rules",
-        _("The node's NVIDIA container tools do not fit its control groups."),
-        _("An admin has to update the NVIDIA container toolkit on that node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_uvm_missing",
-        r"/dev/nvidia-uvm|nvidia-uvm.*(no such|not found)|open failed: /dev/nvidia",
-        _("The node lacks a device that GPU programs need (/dev/nvidia-uvm)."),
-        _("An admin has to load the module nvidia-uvm on that node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_lost",
-        r"GPU is lost|fallen off the bus|Unable to determine the device handle|\bXid\b.*\b79\b",
-        _("A GPU of the node no longer answers."),
-        _("An admin has to restart the node or replace the GPU. Starting again may pick another one."),
-        "admin",
-    ),
-    Cause(
-        "gpu_vanished",
-        r"Failed to initialize NVML: Unknown Error",
-        _("The container lost its GPU while it ran, as happens when the node's services are reloaded."),
-        _("Restart it to get a GPU again. An admin can prevent it by using CDI on the nodes."),
-    ),
-    Cause(
-        "gpu_nvml_failed",
-        r"Failed to initialize NVML|nvml: |nvidia-container-cli",
-        _("The node's NVIDIA driver or container tools do not work."),
-        _("An admin has to look at that node. Starting again may pick another one."),
-        "admin",
-    ),
-    Cause(
-        "gpu_none_healthy",
-        r"no healthy devices present|cannot allocate unhealthy devices (?P<resource>\S*[^\s,])",
-        _("The node has no healthy GPU left to hand out."),
-        _("It is placed anew. An admin has to look at the GPUs of that node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_not_handed_out",
-        r"UnexpectedAdmissionError|\bAllocate failed|requested number of devices unavailable"
-        r"|Update plugin resources failed",
-        _("The node could not hand out the GPU that it had promised."),
-        _(
-            "It is placed anew by itself. Tell an admin if it happens again: the device plugin may need a restart."
-        ),
-        "admin",
-    ),
-    Cause(
-        "gpu_out_of_memory",
-        r"\bCUDA\b[^\n]{0,40}\bout of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
-        r"|HAMI-core ERROR.*(\bOOM\b|cuMemoryAllocate failed res=2)",
-        _("The GPU's memory was full."),
-        _("Use a smaller batch or model, or choose a GPU with more memory."),
-    ),
-)
 
 NODE_FAULTS = (
     Cause(
@@ -165,7 +86,7 @@ NETWORK_FAULTS = (
 _EXIT = r"exit (?:code|status):? ?"
 
 CAUSES = (
-    *GPU_FAULTS,
+    *gpus.CAUSES,
     *NODE_FAULTS,
     *NETWORK_FAULTS,
     Cause(
@@ -212,6 +133,31 @@ CAUSES = (
         rf"|permission denied: unknown|{_EXIT}126\b",
         _("The image's program may not be run by its user."),
         _("Choose another image. An admin can correct this one's user in the catalogue."),
+        "admin",
+    ),
+    Cause(
+        "shared_memory_full",
+        r"(insufficient|out of) shared memory|DataLoader worker .* killed by signal: Bus error",
+        _("Shared memory (/dev/shm) was full."),
+        _(
+            "Use fewer workers in the data loader, or start it with more memory: shared memory is a part of it."
+        ),
+    ),
+    Cause(
+        "home_not_writable",
+        r"(Permission denied|EACCES)\b.*(/home/|/\.(local|jupyter|cache|config)\b)",
+        _("Its user may not write into the home folder."),
+        _("Tell an admin: the user of this image in the catalogue has to be the one who owns the home."),
+        "admin",
+    ),
+    Cause(
+        "name_not_looked_up",
+        r"^(?!.*\b(image|pull)).*(Temporary failure in name resolution|Name or service not known"
+        r"|Could not resolve host|lookup \S+( on \S+)?: (no such host|server misbehaving|Try again|i/o timeout))",
+        _("A name could not be looked up from inside the container."),
+        _(
+            "Check the name. If others are not found either, tell an admin: the cluster's name service has a fault."
+        ),
         "admin",
     ),
     Cause(

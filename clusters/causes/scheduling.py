@@ -134,6 +134,16 @@ UNCOUNTED = (
         "admin",
     ),
     Cause(
+        "kueue_waits",
+        r"couldn't assign flavors|insufficient (unused )?quota .* in flavor|unavailable in ClusterQueue"
+        r"|didn't fit in the remaining quota",
+        _("The cluster's own queue (Kueue) has no room for it."),
+        _(
+            "It starts when there is room. If it lasts, tell an admin: that queue may not offer what was asked for."
+        ),
+        "admin",
+    ),
+    Cause(
         "gpu_none_fits",
         r"no available node, (all node scores|\d+ nodes) do not meet",
         _("HAMi found no GPU with room for what was asked."),

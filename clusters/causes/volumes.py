@@ -23,6 +23,16 @@ CAUSES = (
         "admin",
     ),
     Cause(
+        "storage_unwell",
+        r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (faulted|degraded)"
+        r"|\b(osd|mds|mon)s?\b[^\n]*\b(down|flapping|slow|unreachable)\b",
+        _("The storage itself is not well at the moment."),
+        _(
+            "It is tried again by itself, and your files are kept. An admin has to look at the storage's own services."
+        ),
+        "admin",
+    ),
+    Cause(
         "volume_read_only",
         r"read-only file ?system|mounted read-only|write[- ]protected",
         _("Its volume can only be read at the moment."),
@@ -38,8 +48,15 @@ CAUSES = (
     ),
     Cause(
         "volume_class_missing",
-        r'storageclass\S* "(?P<storage_class>[^"]*)" not found|for this claim and no storage class is set',
+        r'storageclass\S* "(?P<storage_class>[^"]*)" not found',
         _("The storage class that the volume needs does not exist in this cluster (%(storage_class)s)."),
+        _("An admin has to name an existing class in the cluster's settings, or to set a default class."),
+        "admin",
+    ),
+    Cause(
+        "volume_class_not_set",
+        r"for this claim and no storage class is set",
+        _("No storage class is named for its volume, and the cluster has no default one."),
         _("An admin has to name an existing class in the cluster's settings, or to set a default class."),
         "admin",
     ),
@@ -121,7 +138,7 @@ CAUSES = (
     Cause(
         "volume_mount_timeout",
         r"timed out waiting for the condition|timeout expired waiting for volumes|context deadline exceeded"
-        r"|operation with the given Volume ID \S+ already exists|connection timed out|mon.*unreachable"
+        r"|operation with the given Volume ID \S+ already exists|connection timed out"
         r"|timed out waiting for external-attacher|Attach timeout for volume",
         _("The volume takes unusually long to be mounted."),
         _("It is tried again by itself. If it lasts, tell an admin: the storage may be slow or down."),

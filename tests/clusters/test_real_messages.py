@@ -1,4 +1,4 @@
-"""The collection of real messages is what it says it is: linked, told apart, judged."""
+"""Real messages are recognised, and the collection is what it says it is: linked, told apart, judged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ import pytest
 from tests.clusters.judged import Message, real_messages
 
 MESSAGES = real_messages()
+HELD_OUT = [message for message in MESSAGES if message.held_out]
+OPEN = [message for message in MESSAGES if not message.held_out]
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+")
 
 
 def test_there_are_enough_and_one_in_three_is_held_out() -> None:
     assert len(MESSAGES) >= 150
-    assert sum(message.held_out for message in MESSAGES) * 3 == pytest.approx(len(MESSAGES), abs=3)
+    assert len(HELD_OUT) * 3 == pytest.approx(len(MESSAGES), abs=3)
+
+
+@pytest.mark.parametrize("messages", [OPEN, HELD_OUT], ids=["open", "held out"])
+def test_nine_in_ten_are_recognised_and_none_is_misread(messages: list[Message]) -> None:
+    verdicts = Counter(message.verdict for message in messages)
+    assert verdicts["right"] >= 0.9 * len(messages)
+    assert verdicts["misread"] == 0
 
 
 def test_each_links_to_the_public_thread_it_is_from() -> None:
