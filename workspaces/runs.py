@@ -140,7 +140,7 @@ def on_ends_by_budget(*, claim: Claim, **_: object) -> None:
 
 def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
     with changing(claim.holder_id) as workspace:
-        if workspace.run == claim.pk and not workspace.ending:
+        if workspace.run == claim.pk and workspace.ending in GOES_ON:
             tell(workspace, code, level=level, **data)
 
 
@@ -175,6 +175,8 @@ def withdraw(workspace: Workspace) -> bool:
     return True
 
 
+# What is said of its claim holds for the next run, which takes its units over.
+GOES_ON = ("", Ending.INTERRUPTED, Ending.RESTART)
 PHASE_WHILE = {
     Ending.STOP: Phase.STOPPING,
     Ending.RESTART: Phase.STOPPING,

@@ -148,6 +148,13 @@ def test_a_restart_keeps_the_units_and_what_was_said_about_them(asked: Asked) ->
     )
 
 
+def test_one_that_restarts_at_that_moment_is_told_all_the_same(asked: Asked) -> None:
+    lifecycle.restart(asked.play.cast.alice, asked.play.row)
+    before = asked.ask()
+    asked.play.until(lambda row: row.run != before.pk and row.phase == Phase.READY)
+    assert asked.play.told("asked_back_owner_waits") == 1
+
+
 def test_a_restart_over_the_time_gives_them_back(asked: Asked) -> None:
     before = asked.ask()
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
