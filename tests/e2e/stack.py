@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PASSWORD = "a-password-for-tests"
 READY_SECONDS = 240  # on a machine that does much else; about 10 on a quiet one
+STOPPED_SECONDS = 120
 T = TypeVar("T")
 
 
@@ -109,7 +110,7 @@ class Stack:
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(30)
+        self.process.wait(STOPPED_SECONDS)
         return time.monotonic() - began
 
     def pid(self, part: str) -> int:

@@ -123,7 +123,7 @@ def reclaiming(stack: Stack) -> Iterator[Callable[[str], None]]:
     lines = policy.stdin
     yield lambda claim: print(claim, file=lines, flush=True)
     lines.close()
-    policy.wait(10)
+    policy.wait(WITHIN_SECONDS)
 
 
 def insist(api: Client, method: str, path: str, body: Any = None) -> Any:
