@@ -18,7 +18,7 @@ NODE_FAULTS = (
     ),
     Cause(
         "evicted_memory",
-        r"low on resource: memory|(?<!Sufficient)(?<!No)MemoryPressure",
+        r"low on resource: memory|(?<!Sufficient)(?<!No)MemoryPressure|System OOM encountered",
         _("It was ended because its node ran out of memory."),
         _("Start it again. If it happens often, tell an admin: memory may be overcommitted too far."),
         "admin",
@@ -188,7 +188,7 @@ CAUSES = (
     ),
     Cause(
         "crashed",
-        rf"{_EXIT}(?:139|134|136)\b",
+        rf"{_EXIT}(?:139|134|136)\b|Segmentation fault|core dumped",
         _("A program in it crashed."),
         _("Look at its logs. A library that does not fit the GPU's driver is a frequent cause."),
     ),

@@ -27,7 +27,7 @@ DRIVER_FAULTS = (
     Cause(
         "gpu_driver_mismatch",
         r"Driver/library version mismatch|driver version is insufficient|unsatisfied condition: cuda"
-        r"|forward compatibility|unsupported display driver / cuda driver combination",
+        r"|forward compatibility|unsupported display driver / cuda driver combination|NVRM: API mismatch",
         _(
             "The node's NVIDIA driver does not fit: it was updated without a restart, or is too old for the image."
         ),
@@ -36,7 +36,7 @@ DRIVER_FAULTS = (
     ),
     Cause(
         "gpu_driver_not_loaded",
-        r"driver (is )?not loaded|couldn't communicate with the NVIDIA driver",
+        r"driver (is )?not loaded|couldn't communicate with the NVIDIA driver|could not insert '?nvidia",
         _("The node's NVIDIA driver is not loaded."),
         _("An admin has to load it, or install it anew for the node's kernel. Another node may work."),
         "admin",
@@ -122,8 +122,9 @@ HARDWARE_FAULTS = (
     ),
     Cause(
         "gpu_program_fault",
-        _xid(8, 13, 31, 32, 43, 45, 68, 69, 109),
-        _("A program on the GPU failed and was ended by the driver (Xid %(xid)s)."),
+        rf"{_xid(8, 13, 31, 32, 43, 45, 68, 69, 109)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
+        r"|unspecified launch failure|misaligned address|illegal instruction)",
+        _("A program on the GPU failed and was ended by the driver."),
         _(
             "Look for the fault in the program first: the GPU goes on. Tell an admin if other programs fail on it, too."
         ),
@@ -170,6 +171,12 @@ CAUSES = (
         r"|HAMI-core ERROR.*(\bOOM\b|cuMemoryAllocate failed res=2)",
         _("The GPU's memory was full."),
         _("Use a smaller batch or model, or choose a GPU with more memory."),
+    ),
+    Cause(
+        "gpu_kind_unsupported",
+        r"no kernel image is available for execution|is not compatible with the current PyTorch installation",
+        _("The program's libraries were not built for this kind of GPU."),
+        _("Choose another image or newer libraries, or another kind of GPU."),
     ),
     Cause(
         "gpu_busy",

@@ -147,7 +147,7 @@ CAUSES = (
     Cause(
         "volume_mount_failed",
         r"FailedMount|FailedAttachVolume|MountVolume\.\w+ failed|AttachVolume\.\w+ failed"
-        r"|Unable to (attach or )?mount volumes|mount failed: exit status|rbd: map failed",
+        r"|Unable to (attach or )?mount volumes|mount failed: exit status|rbd: (map|sysfs write) failed",
         _("A volume could not be mounted."),
         _("It is tried again by itself. Tell an admin if it lasts."),
         "admin",
