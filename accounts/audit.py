@@ -6,7 +6,7 @@ import logging
 from contextvars import ContextVar
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -64,4 +64,6 @@ def record_refusal(request: HttpRequest, actor: Actor, refusal: Refusal) -> None
             data={"code": refusal.code, "status": refusal.status, "path": request.path[:240]},
         )
     except DatabaseError:
+        if transaction.get_connection().needs_rollback:
+            raise  # of a request with a key, which is undone with it
         log.warning("could not record that %s was refused (%s)", route, refusal.code)

@@ -43,6 +43,8 @@ def tell(
         with transaction.atomic():
             _write(kind, people, worth_a_mail, subject=subject, subject_id=subject_id, key=key, data=data)
     except Exception:
+        if transaction.get_connection().needs_rollback:
+            raise  # the database went away, and with it what the caller did
         log.exception("nobody was told of %s: %s", subject, key)
 
 

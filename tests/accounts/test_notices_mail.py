@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.mail.backends.smtp import EmailBackend
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import get_language
 from django_q.models import OrmQ
@@ -433,3 +433,19 @@ def test_a_fault_in_the_notices_keeps_nothing_from_happening(
         User.objects.filter(pk=bob.pk).update(first_name="Bob")
     bob.refresh_from_db()
     assert bob.first_name == "Bob"
+
+
+def test_a_database_that_goes_away_meanwhile_is_not_passed_over(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the caller did is undone with it: they are told to try again."""
+
+    def lost(*_: object, **__: object) -> None:
+        transaction.set_rollback(True)
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(telling, "_write", lost)
+    monkeypatch.setattr(connection, "savepoint_rollback", lost)
+    with pytest.raises(OperationalError), transaction.atomic():
+        telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+    transaction.set_rollback(False)
