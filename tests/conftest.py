@@ -42,6 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
     django.setup()  # now that its settings can be read
     # Real ones are slow on purpose.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    from django.test import TransactionTestCase
+
+    from tests.emptying import delete_all_rows
+
+    pytest.MonkeyPatch().setattr(TransactionTestCase, "_fixture_teardown", delete_all_rows)
 
 
 def _start_database(config: pytest.Config) -> None:

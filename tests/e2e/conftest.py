@@ -10,28 +10,6 @@ from playwright.sync_api import Browser, sync_playwright
 from pytest_django import DjangoDbBlocker
 
 
-@pytest.fixture(scope="session", autouse=True)
-def emptied_beside_a_web_process() -> Iterator[None]:
-    """A web process may still answer a page that just closed when the tables are emptied: the two can deadlock."""
-    from django.db import OperationalError
-    from django.db.backends.postgresql.operations import DatabaseOperations
-
-    empty = DatabaseOperations.execute_sql_flush
-
-    def again(self: DatabaseOperations, sql_list: list[str]) -> None:
-        for _ in range(4):
-            try:
-                return empty(self, sql_list)
-            except OperationalError as error:
-                if "deadlock" not in str(error):
-                    raise
-        return empty(self, sql_list)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "execute_sql_flush", again)
-        yield
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     from tests.e2e.browsing import chromium

@@ -57,7 +57,7 @@ exec chroot "$ROOT" setpriv --reuid=$UID_ --regid=$UID_ --clear-groups --no-new-
 """
 
 
-def until(what: str, look: Callable[[], T], seconds: float = 20) -> T:
+def until(what: str, look: Callable[[], T], seconds: float = 60) -> T:
     deadline = time.monotonic() + seconds
     while not (answer := look()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"

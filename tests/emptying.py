@@ -1,0 +1,39 @@
+"""How the database is emptied after a test that commits.
+
+Django truncates every table, which gives each of a hundred tables new files, and then writes all content types and
+permissions anew: that takes longer than most tests. Deleting the few rows that a test leaves takes a tenth of it.
+"""
+
+from functools import cache
+
+from django.db import OperationalError, connection
+from django.test import TransactionTestCase
+
+KEPT = {"django_content_type", "auth_permission"}  # the same before and after: migrations fill them
+ATTEMPTS = 5
+
+
+def delete_all_rows(_: TransactionTestCase) -> None:
+    """In place of `TransactionTestCase._fixture_teardown`.
+
+    A web process may still answer a page that just closed: it is waited for, and the two can deadlock.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_statements())
+            return
+        except OperationalError as error:
+            if attempt == ATTEMPTS or "deadlock" not in str(error):
+                raise
+
+
+@cache
+def _statements() -> str:
+    """One transaction: foreign keys are checked at its end, so the order of the tables is of no matter."""
+    tables = [
+        connection.ops.quote_name(name)
+        for name in sorted(set(connection.introspection.django_table_names()) - KEPT)
+    ]
+    lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
+    return "; ".join([lock, *(f"DELETE FROM {table}" for table in tables)])
