@@ -1,8 +1,10 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test test-slow bench screenshots messages lint lock check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow bench screenshots messages lint style types lock check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
+# Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 STATE := $(abspath $(or $(BERTH_STATE_DIR),.dev))
 export BERTH_STATE_DIR := $(STATE)
@@ -89,7 +91,11 @@ messages: $(RUNTIME)
 
 # --- Checks
 
-test: lint check-network check-browser $(SSHD)
+# The types are checked by one process beside the tests, which wait now and then: together they leave no core idle.
+test: style check-network check-browser $(SSHD)
+	@$(MAKE) --jobs=2 types quick
+
+quick: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD)
 	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
 
 # Settings of a production; nothing connects to that database.
@@ -97,10 +103,14 @@ AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_
 	BERTH_SECRET_KEY="$$(head -c 48 /dev/urandom | base64)" BERTH_BASE_URL=https://berth.example BERTH_ALLOWED_HOSTS=berth.example \
 	BERTH_EMAIL_URL=smtp://mail.berth.example
 
-lint: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
+lint: style types
+
+types: $(TESTING)
+	$(BIN)/mypy .
+
+style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy .
 	$(BIN)/lint-imports --no-logo --config tests/rooms.toml
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
