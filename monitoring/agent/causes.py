@@ -1,0 +1,81 @@
+"""Why there is nothing to see, or soon will be nothing: known causes, told apart by NVML's error and the device files.
+
+| code | what it means |
+| --- | --- |
+| `library_missing` | there is no libnvidia-ml.so.1: no driver on the node, or this container did not get it |
+| `driver_not_loaded` | the kernel modules are not loaded |
+| `version_mismatch` | the driver was updated and the old modules are still loaded (or the other way round): reboot |
+| `device_files_missing` | the driver is loaded, but this container has no /dev/nvidiactl |
+| `devices_denied` | the container lost its devices while it ran, as all others on the node did: a daemon reload |
+| `uvm_missing` | there is no /dev/nvidia-uvm: GPUs are seen, but no CUDA program starts |
+| `no_permission` | NVML refuses this user |
+| `gpu_lost` | a GPU fell off the bus and NVML does not begin for its sake |
+| `nvml_failed` | NVML does not begin, and none of the above explains it; the detail names its error |
+| `nvml_hangs` | a call to the driver does not return |
+| `gpu_unreadable` | one GPU does not even say its name; the detail says which |
+| `no_gpus` | NVML works and counts no GPU |
+| `xids_unwatched` | the driver does not report errors as they happen |
+| `agent_failed` | a look of the agent's own failed; the detail and its log say how |
+| `kubelet_silent` | the kubelet does not say who holds which GPU |
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+from .nvml import Unanswered
+from .schema import Trouble
+
+_PLAIN = {
+    "library_not_found": "library_missing",
+    "lib_rm_version_mismatch": "version_mismatch",
+    "gpu_is_lost": "gpu_lost",
+}
+_LOADED = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]+)")
+
+
+def why_not(answer: Unanswered, dev: Path, proc: Path) -> Trouble:
+    """Why NVML did not begin, or ended."""
+    loaded = loaded_driver(proc)
+    control = _opening(dev / "nvidiactl")
+    if code := _PLAIN.get(answer.error):
+        pass
+    elif control == errno.EPERM:
+        code = "devices_denied"
+    elif answer.error == "driver_not_loaded":
+        code = "device_files_missing" if loaded and control == errno.ENOENT else "driver_not_loaded"
+    elif answer.error == "no_permission":
+        code = "no_permission"
+    else:
+        code = "nvml_failed"
+    return {"code": code, "detail": f"{answer.error}; driver {loaded or 'not loaded'}"}
+
+
+def missing_devices(dev: Path) -> list[Trouble]:
+    """What the device files tell although NVML works: it keeps what it opened, new programs do not get that far."""
+    if _opening(dev / "nvidiactl") == errno.EPERM:
+        return [{"code": "devices_denied", "detail": str(dev / "nvidiactl")}]
+    if not (dev / "nvidia-uvm").exists():
+        return [{"code": "uvm_missing", "detail": str(dev / "nvidia-uvm")}]
+    return []
+
+
+def loaded_driver(proc: Path) -> str:
+    try:
+        told = (proc / "driver/nvidia/version").read_text(errors="replace")
+    except OSError:
+        return ""
+    found = _LOADED.search(told)
+    return found[1] if found else "of an unknown version"
+
+
+def _opening(path: Path) -> int:
+    """The error of opening a device file, 0 without one. A cgroup that denies it says EPERM, file modes say EACCES."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno or 0
+    return 0

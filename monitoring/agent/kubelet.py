@@ -1,0 +1,94 @@
+"""Who holds which devices of this node, as the kubelet gave them out: also where no process runs on them yet.
+
+The kubelet's PodResources v1 (stable since Kubernetes 1.28), asked over its socket; protobuf read by hand, as far as
+this one answer needs it. What we do not know in it is passed over, as protobuf wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .unary import CallFailed, call
+
+SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+TIMEOUT_SECONDS = 3
+_METHOD = "/v1.PodResourcesLister/List"
+
+# Numbers of fields in kubelet's podresources/v1/api.proto.
+_PODS = 1
+_POD_NAME, _POD_NAMESPACE, _POD_CONTAINERS = 1, 2, 3
+_CONTAINER_NAME, _CONTAINER_DEVICES = 1, 2
+_RESOURCE_NAME, _DEVICE_IDS = 1, 2
+
+
+class Given(NamedTuple):
+    """One device in one container."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    device: str
+
+
+def given_devices(path: Path) -> list[Given]:
+    """Raises CallFailed where there is no whole answer."""
+    return list(read_answer(call(path, _METHOD, b"", TIMEOUT_SECONDS)))
+
+
+def read_answer(answer: bytes) -> Iterator[Given]:
+    for pod in _parts(answer, _PODS):
+        namespace, name = _word(pod, _POD_NAMESPACE), _word(pod, _POD_NAME)
+        for container in _parts(pod, _POD_CONTAINERS):
+            for devices in _parts(container, _CONTAINER_DEVICES):
+                resource = _word(devices, _RESOURCE_NAME)
+                for device in _parts(devices, _DEVICE_IDS):
+                    yield Given(
+                        namespace, name, _word(container, _CONTAINER_NAME), resource, _decoded(device)
+                    )
+
+
+def _parts(message: bytes, wanted: int) -> list[bytes]:
+    return [value for number, value in _fields(message) if number == wanted]
+
+
+def _word(message: bytes, wanted: int) -> str:
+    """The last one counts; a field that is not sent is empty."""
+    return _decoded((_parts(message, wanted) or [b""])[-1])
+
+
+def _decoded(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Those that have a length (texts and messages); numbers are passed over."""
+    at = 0
+    while at < len(message):
+        key, at = _number(message, at)
+        kind = key & 7
+        if kind == 0:
+            _, at = _number(message, at)
+            continue
+        length, at = _number(message, at) if kind == 2 else (_FIXED.get(kind, len(message)), at)
+        if at + length > len(message):
+            raise CallFailed("the answer is not what the kubelet should send")
+        if kind == 2:
+            yield key >> 3, message[at : at + length]
+        at += length
+
+
+_FIXED = {1: 8, 5: 4}
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message) and shift < 64:
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+    raise CallFailed("the answer is not what the kubelet should send")

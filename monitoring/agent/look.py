@@ -1,0 +1,119 @@
+"""One look at everything, as a report. What is broken is said in it and keeps nothing else out of it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from . import causes, inventory, nvml, pods, samples
+from .inventory import Device
+from .kubelet import given_devices
+from .nvml import Unanswered
+from .schema import GpuFacts, GpuSample, Holding, Inventory, Report, Trouble, Xid
+from .unary import CallFailed
+from .xids import XidWatch
+
+INVENTORY_SECONDS = 60
+# A storm of them between two looks must not fill this process.
+MOST_XIDS = 500
+
+
+class Looker:
+    """Holds a session of NVML while there is one, and begins another with the next look when it is over."""
+
+    def __init__(
+        self, *, dev: Path, proc: Path, kubelet: Path, numbers: Iterator[int], on_xid: Callable[[], None]
+    ) -> None:
+        self.inventory: Inventory | None = None
+        self._dev, self._proc, self._kubelet = dev, proc, kubelet
+        self._numbers, self._on_xid = numbers, on_xid
+        self._xids: deque[Xid] = deque(maxlen=MOST_XIDS)
+        self._known: dict[str, GpuFacts] = {}
+        self._session: _Session | None = None
+
+    def look(self) -> Report:
+        taken_at = time.time()
+        gpus, troubles = self._gpus()
+        report: Report = {
+            "sequence": next(self._numbers),
+            "taken_at": taken_at,
+            "troubles": troubles,
+            "gpus": gpus,
+            "xids": [self._xids.popleft() for _ in range(len(self._xids))],
+        }
+        try:
+            report["holdings"] = self._holdings()
+        except CallFailed as failure:
+            troubles.append({"code": "kubelet_silent", "detail": str(failure)})
+        return report
+
+    def close(self) -> None:
+        if self._session:
+            self._session.close()
+            self._session = None
+
+    def _gpus(self) -> tuple[list[GpuSample], list[Trouble]]:
+        try:
+            session = self._session or self._begin()
+            if time.monotonic() >= session.inventory_due:
+                self._take_inventory(session)
+            sampled = [self._sample(session, uuid) for uuid in self._known]
+        except Unanswered as answer:
+            self.close()
+            return [], [causes.why_not(answer, self._dev, self._proc)]
+        return sampled, [*session.troubles, *session.xids.troubles, *causes.missing_devices(self._dev)]
+
+    def _begin(self) -> _Session:
+        nvml.begin()
+        try:
+            self._session = _Session(self._found)
+        except Unanswered:
+            nvml.end()
+            raise
+        self._remember(self._session)
+        return self._session
+
+    def _take_inventory(self, session: _Session) -> None:
+        session.take_inventory()
+        self._remember(session)
+
+    def _remember(self, session: _Session) -> None:
+        self._known |= {gpu["uuid"]: gpu for gpu in session.inventory["gpus"]}
+        self.inventory = {**session.inventory, "gpus": list(self._known.values())}
+
+    def _sample(self, session: _Session, uuid: str) -> GpuSample:
+        device = session.devices.get(uuid)
+        if device is None:
+            return {"uuid": uuid, "state": "gone"}
+        return samples.take(device, partial(pods.owner_of, proc=self._proc))
+
+    def _found(self, xid: Xid) -> None:
+        self._xids.append(xid)
+        self._on_xid()
+
+    def _holdings(self) -> list[Holding]:
+        uuids = {gpu["index"]: uuid for uuid, gpu in self._known.items()}
+        return list(pods.holdings(given_devices(self._kubelet), uuids))
+
+
+class _Session:
+    """From nvmlInit to nvmlShutdown: handles are good for as long. A GPU that fell off the bus keeps its own."""
+
+    def __init__(self, found: Callable[[Xid], None]) -> None:
+        self.devices: dict[str, Device] = {}
+        self.take_inventory()
+        self.xids = XidWatch(list(self.devices.values()), found)
+
+    def take_inventory(self) -> None:
+        self.inventory, devices, self.troubles = inventory.take()
+        if not devices and not self.troubles:
+            self.troubles.append({"code": "no_gpus", "detail": ""})
+        self.devices |= {device.uuid: device for device in devices}
+        self.inventory_due = time.monotonic() + INVENTORY_SECONDS
+
+    def close(self) -> None:
+        self.xids.stop()
+        nvml.end()

@@ -1,0 +1,191 @@
+"""Reports on their way to the portal: kept while it is away, the oldest dropped when they are too many.
+
+A report stays in the spool until the portal has answered that it took it, so one may arrive twice, never half. What
+cannot be told any more is counted, and the count goes with every batch.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import threading
+import time
+import zlib
+from collections import deque
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from .schema import VERSION, Head, Inventory, Report
+
+PATH = "/api/v1/agent/samples/"
+TIMEOUT_SECONDS = 10
+# An hour of 8 busy GPUs packs into less than half of it.
+SPOOL_BYTES = 4 << 20
+BATCH_BYTES = 512 << 10
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 1.0, 60.0
+# What was refused for what it says will be refused again: it must not keep back all others.
+_REFUSED_FOR_GOOD = {400, 413, 422}
+
+
+class Kept(NamedTuple):
+    sequence: int
+    packed: bytes
+
+
+class Spool:
+    def __init__(self, most_bytes: int = SPOOL_BYTES) -> None:
+        self.dropped = 0
+        self.filled = threading.Event()
+        self._most, self._size = most_bytes, 0
+        self._kept: deque[Kept] = deque()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def put(self, report: Report) -> None:
+        kept = Kept(report["sequence"], zlib.compress(json.dumps(report).encode(), 1))
+        with self._lock:
+            self._kept.append(kept)
+            self._size += len(kept.packed)
+            while self._size > self._most:
+                self._size -= len(self._kept.popleft().packed)
+                self.dropped += 1
+        self.filled.set()
+
+    def oldest(self, most: int) -> list[Kept]:
+        with self._lock:
+            return list(islice(self._kept, most))
+
+    def forget(self, up_to_sequence: int) -> None:
+        """By number, not by place: what was just sent may have been dropped meanwhile."""
+        with self._lock:
+            while self._kept and self._kept[0].sequence <= up_to_sequence:
+                self._size -= len(self._kept.popleft().packed)
+
+
+class Answer(NamedTuple):
+    """Status 0: there was none, and `words` say why."""
+
+    status: int
+    words: str = ""
+    retry_after_seconds: float | None = None
+
+
+class Portal:
+    """One connection, kept open; the token is read anew for each request, as it may be changed at any time."""
+
+    def __init__(self, address: str, token_file: Path, ca_file: str | None) -> None:
+        self._to: SplitResult = urlsplit(address)
+        if self._to.scheme not in {"http", "https"} or not self._to.hostname:
+            raise ValueError(f"not the address of a portal: {address}")
+        self._path = self._to.path.rstrip("/") + PATH
+        self._token_file = token_file
+        self._tls = ssl.create_default_context(cafile=ca_file) if self._to.scheme == "https" else None
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, body: bytes) -> Answer:
+        """A kept connection may have been closed by the other side: then once more over a new one."""
+        kept = self._connection is not None
+        try:
+            return self._send(body)
+        except (http.client.HTTPException, OSError, ValueError) as error:  # a token that is no text, too
+            self.close()
+            if kept and isinstance(error, ConnectionError):
+                return self.send(body)
+            return Answer(0, f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _send(self, body: bytes) -> Answer:
+        token = self._token_file.read_text().strip()
+        connection = self._connection = self._connection or self._connect()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        connection.request("POST", self._path, body, headers)
+        with connection.getresponse() as response:
+            words = response.read(2000).decode("utf-8", "replace")
+            after = response.getheader("Retry-After", "")
+            if response.read(1):
+                self.close()  # longer than an answer of ours: whoever sent it, no more of it
+            return Answer(response.status, words, float(after) if after.isdecimal() else None)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = str(self._to.hostname), self._to.port
+        if self._tls:
+            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+
+
+class Pusher:
+    """`push` does one step and says how long to wait for the next: nothing, where more is there already."""
+
+    def __init__(self, spool: Spool, portal: Portal, node: str) -> None:
+        self.inventory: Inventory | None = None
+        self.sent = self.refused = self.failures = 0
+        self.failure = ""
+        self._spool, self._portal, self._node = spool, portal, node
+        self._agent = os.urandom(8).hex()
+        self._wait = FIRST_WAIT_SECONDS
+        self._alone = False
+
+    def push(self) -> float:
+        reports, last = self._next()
+        if not reports:
+            self._alone = False
+            return 0
+        answer = self._portal.send(self._batch(reports))
+        if 200 <= answer.status < 300:
+            self._spool.forget(last)
+            self.sent += len(reports)
+            self._wait, self.failure = FIRST_WAIT_SECONDS, ""
+            return 0
+        self.failures += 1
+        self.failure = f"{answer.status or 'no answer'}: {answer.words[:200]}"
+        if answer.status in _REFUSED_FOR_GOOD:
+            return self._refused(len(reports), last)
+        wait, self._wait = self._wait, min(self._wait * 2, LONGEST_WAIT_SECONDS)
+        if answer.retry_after_seconds is not None:
+            wait = min(answer.retry_after_seconds, 5 * LONGEST_WAIT_SECONDS)
+        # Not all nodes at the same moment, when the portal is back.
+        return wait * (0.75 + os.urandom(1)[0] / 512)
+
+    def _next(self) -> tuple[list[str], int]:
+        reports: list[str] = []
+        size = last = 0
+        for kept in self._spool.oldest(1 if self._alone else 1000):
+            unpacked = zlib.decompress(kept.packed).decode()
+            size += len(unpacked)
+            if reports and size > BATCH_BYTES:
+                break
+            reports.append(unpacked)
+            last = kept.sequence
+        return reports, last
+
+    def _batch(self, reports: list[str]) -> bytes:
+        head: Head = {
+            "version": VERSION,
+            "node": self._node,
+            "agent": self._agent,
+            "sent_at": time.time(),
+            "dropped": self._spool.dropped + self.refused,
+        }
+        if self.inventory is not None:
+            head["inventory"] = self.inventory
+        return f'{json.dumps(head)[:-1]}, "reports": [{",".join(reports)}]}}'.encode()
+
+    def _refused(self, count: int, last: int) -> float:
+        """One report of several may be at fault: each is tried alone before it is given up."""
+        if count > 1:
+            self._alone = True
+        else:
+            self._spool.forget(last)
+            self.refused += 1
+            self._alone = False
+        return FIRST_WAIT_SECONDS

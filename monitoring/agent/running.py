@@ -1,0 +1,189 @@
+"""The threads of the agent. Each may hang or fail without taking the others along.
+
+looks    asks NVML and the kubelet, every few seconds and at once after an Xid
+pushes   brings reports to the portal
+serves   answers Prometheus
+main     watches over the looks: a driver that hangs is a trouble to report, not one to share
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import TCPServer
+from typing import NamedTuple
+
+from . import exposition
+from .exposition import Counted
+from .look import Looker
+from .push import Portal, Pusher, Spool
+from .schema import Report
+
+logger = logging.getLogger("monitoring.agent")
+
+# A look takes well under a second; drivers that answer at all do so by then.
+HANGS_AFTER_SECONDS = 30
+# A storm of Xids makes no storm of looks.
+LEAST_SECONDS = 1
+LEAVING_SECONDS = 0.5
+
+
+class Settings(NamedTuple):
+    node: str
+    interval_seconds: float
+    dev: Path
+    proc: Path
+    kubelet: Path
+    portal: str  # empty: nothing is pushed
+    token_file: Path
+    ca_file: str | None
+    listen: tuple[str, int] | None
+
+
+class Agent:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+        self._numbers = itertools.count(1)
+        self._looker = Looker(
+            dev=settings.dev,
+            proc=settings.proc,
+            kubelet=settings.kubelet,
+            numbers=self._numbers,
+            on_xid=self._wake.set,
+        )
+        self._latest: Report | None = None
+        self._xids: Counter[tuple[str, int]] = Counter()
+        self._looked_at = time.monotonic()
+        self._spool = Spool()
+        self._pusher: Pusher | None = None
+        if settings.portal:
+            portal = Portal(settings.portal, settings.token_file, settings.ca_file)
+            self._pusher = Pusher(self._spool, portal, settings.node)
+        self._server = _server(settings.listen, self.text) if settings.listen else None
+
+    def run(self, ended: Callable[[float], bool]) -> None:
+        """Until `ended`, which waits as long as it is told, says so; then within a second, whatever hangs."""
+        threads = [
+            threading.Thread(target=loop, name=loop.__name__, daemon=True)
+            for loop in (self._looks, self._pushes, self._serves)
+        ]
+        for thread in threads:
+            thread.start()
+        while not ended(self._settings.interval_seconds):
+            self._watch_over()
+        self._stopping.set()
+        self._wake.set()
+        self._spool.filled.set()
+        threads[0].join(LEAVING_SECONDS)
+
+    def text(self) -> str:
+        return exposition.text(self._latest, self._looker.inventory, dict(self._xids), self._own())
+
+    # --- Loops
+
+    def _looks(self) -> None:
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                self._publish(self._looker.look())
+            except Exception as error:
+                logger.exception("A look failed")
+                self._tell("agent_failed", repr(error))
+            self._looked_at = time.monotonic()
+            self._wake.wait(max(LEAST_SECONDS, began + self._settings.interval_seconds - self._looked_at))
+            if self._wake.is_set():
+                self._stopping.wait(began + LEAST_SECONDS - time.monotonic())
+                self._wake.clear()
+        self._looker.close()
+
+    def _pushes(self) -> None:
+        if not self._pusher:
+            return
+        told = ""
+        while not self._stopping.is_set():
+            self._spool.filled.wait()
+            self._spool.filled.clear()
+            while len(self._spool) and not self._stopping.is_set():
+                self._pusher.inventory = self._looker.inventory
+                wait = self._pusher.push()
+                if self._pusher.failure != told:
+                    told = self._pusher.failure
+                    logger.warning("The portal %s", f"does not take reports: {told}" if told else "is back")
+                self._stopping.wait(wait)
+
+    def _serves(self) -> None:
+        if not self._server:
+            return
+        with self._server:
+            while not self._stopping.is_set():
+                self._server.handle_request()
+
+    def _watch_over(self) -> None:
+        late = time.monotonic() - self._looked_at - self._settings.interval_seconds
+        if late > HANGS_AFTER_SECONDS:
+            self._tell("nvml_hangs", f"for {late:.0f} s")
+
+    def _tell(self, code: str, detail: str) -> None:
+        """Instead of a look."""
+        self._publish(
+            {
+                "sequence": next(self._numbers),
+                "taken_at": time.time(),
+                "troubles": [{"code": code, "detail": detail}],
+                "gpus": [],
+                "xids": [],
+            }
+        )
+
+    def _publish(self, report: Report) -> None:
+        before = {trouble["code"] for trouble in self._latest["troubles"]} if self._latest else set()
+        if {trouble["code"] for trouble in report["troubles"]} != before:
+            logger.warning("Troubles now: %s", report["troubles"] or "none")
+        for xid in report["xids"]:
+            self._xids[xid.get("uuid", ""), xid["xid"]] += 1
+        self._latest = report
+        if self._pusher:
+            self._spool.put(report)
+
+    def _own(self) -> Iterator[Counted]:
+        if self._pusher:
+            yield Counted("berth_agent_reports_waiting", "Reports not pushed yet.", len(self._spool))
+            yield Counted("berth_agent_reports_dropped_total", "Reports given up.", self._spool.dropped)
+            yield Counted("berth_agent_reports_refused_total", "Reports refused.", self._pusher.refused)
+            yield Counted("berth_agent_reports_pushed_total", "Reports pushed.", self._pusher.sent)
+            yield Counted("berth_agent_push_failures_total", "Pushes that failed.", self._pusher.failures)
+
+
+def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
+    """One request at a time: Prometheus needs no more, and nobody can fill this process with connections."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5
+
+        def do_GET(self) -> None:
+            if self.path != "/metrics":
+                self.send_error(404)
+                return
+            body = text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Nothing: a scrape is no news."""
+
+    class Server(TCPServer):
+        allow_reuse_address = True
+        timeout = LEAVING_SECONDS  # of waiting for a request
+
+    return Server(listen, Handler)

@@ -1,0 +1,95 @@
+"""The driver's errors (Xids) as they happen: a thread of its own waits for them, and never longer than a moment."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pynvml
+
+from .inventory import Device
+from .nvml import Failed, NotOffered, Over, Unanswered, ask
+from .schema import Trouble, Xid
+
+WAIT_MILLISECONDS = 500
+_NO_INSTANCE = 0xFFFFFFFF
+
+
+class XidWatch:
+    """Of one session of NVML. `found` is called in the watching thread; `stop` returns when NVML is left alone."""
+
+    def __init__(self, devices: Iterable[Device], found: Callable[[Xid], None]) -> None:
+        self.troubles: list[Trouble] = []
+        self._stopping = threading.Event()
+        self._found = found
+        self._uuids = {_address(device.handle): device.uuid for device in devices}
+        self._thread: threading.Thread | None = None
+        if events := self._register(devices):
+            self._thread = threading.Thread(target=self._watch, args=(events,), name="xids", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread:
+            self._thread.join()
+
+    def _register(self, devices: Iterable[Device]) -> Any:
+        """The set of events, or nothing where no GPU tells any."""
+        try:
+            events = ask(pynvml.nvmlEventSetCreate)
+        except (NotOffered, Failed) as why:
+            self.troubles.append({"code": "xids_unwatched", "detail": why.error})
+            return None
+        told = 0
+        for device in devices:
+            try:
+                offered = ask(pynvml.nvmlDeviceGetSupportedEventTypes, device.handle)
+                if wanted := offered & pynvml.nvmlEventTypeXidCriticalError:
+                    ask(pynvml.nvmlDeviceRegisterEvents, device.handle, wanted, events)
+                    told += 1
+            except NotOffered:
+                continue
+            except Failed as failure:
+                self.troubles.append({"code": "xids_unwatched", "detail": f"{device.uuid}: {failure.error}"})
+        if not told:
+            _free(events)
+        return events if told else None
+
+    def _watch(self, events: Any) -> None:
+        while not self._stopping.is_set():
+            try:
+                event = ask(pynvml.nvmlEventSetWait_v2, events, WAIT_MILLISECONDS)
+            except Over:
+                break
+            except (NotOffered, Failed) as why:
+                if why.error != "timeout":  # a lost GPU answers at once, for ever
+                    self._stopping.wait(WAIT_MILLISECONDS / 1000)
+                continue
+            if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
+                self._found(self._told(event))
+        _free(events)
+
+    def _told(self, event: Any) -> Xid:
+        xid: Xid = {"xid": event.eventData, "at": time.time()}
+        # By the handle, not by asking: the GPU that just failed may answer no more.
+        if uuid := self._uuids.get(_address(event.device)):
+            xid["uuid"] = uuid
+        if event.gpuInstanceId != _NO_INSTANCE:
+            xid["gpu_instance"] = event.gpuInstanceId
+        if event.computeInstanceId != _NO_INSTANCE:
+            xid["compute_instance"] = event.computeInstanceId
+        return xid
+
+
+def _address(handle: Any) -> int | None:
+    return ctypes.cast(handle, ctypes.c_void_p).value
+
+
+def _free(events: Any) -> None:
+    try:
+        ask(pynvml.nvmlEventSetFree, events)
+    except Unanswered:
+        return

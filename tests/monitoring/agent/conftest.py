@@ -1,0 +1,66 @@
+"""A node for the agent: device files, processes in their cgroups, and whatever NVML a test plays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from monitoring.agent.look import Looker
+from tests.monitoring.agent.stand_in import StandIn, installed
+
+
+@dataclass
+class Node:
+    dev: Path
+    proc: Path
+    kubelet: Path
+    woken: list[bool] = field(default_factory=list)
+
+    def looker(self) -> Looker:
+        return Looker(
+            dev=self.dev,
+            proc=self.proc,
+            kubelet=self.kubelet,
+            numbers=itertools.count(1),
+            on_xid=lambda: self.woken.append(True),
+        )
+
+    def runs(self, pid: int, cgroup: str) -> None:
+        (self.proc / str(pid)).mkdir()
+        (self.proc / str(pid) / "cgroup").write_text(cgroup)
+
+    def loads_driver(self, version: str = "570.86.15") -> None:
+        (self.proc / "driver/nvidia").mkdir(parents=True)
+        (self.proc / "driver/nvidia/version").write_text(
+            f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {version}  Release Build  (dvs-builder)\n"
+            "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
+        )
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """With the device files that a healthy driver makes, and without a kubelet."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "proc").mkdir()
+    for name in ("nvidiactl", "nvidia-uvm"):
+        (tmp_path / "dev" / name).touch()
+    return Node(tmp_path / "dev", tmp_path / "proc", tmp_path / "kubelet.sock")
+
+
+@pytest.fixture
+def looker(node: Node) -> Iterator[Callable[[StandIn | None], Looker]]:
+    """Makes the agent's eye for a library; ended in order, so that no thread asks a library that is gone."""
+    with ExitStack() as stack:
+
+        def make(library: StandIn | None) -> Looker:
+            stack.enter_context(installed(library))
+            made = node.looker()
+            stack.callback(made.close)
+            return made
+
+        yield make

@@ -1,0 +1,111 @@
+"""A libnvidia-ml.so.1 of ours under the real pynvml: C functions made by ctypes, so that pynvml's own marshalling runs.
+
+It plays `gpus`; any function may be told to answer an error, and then leaves rubbish where its answer would be, as
+the real one may: whoever reads it all the same is found out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ctypes import c_int, c_void_p
+from typing import Any
+
+import pynvml
+
+import tests.monitoring.agent.stand_in_calls  # noqa: F401  (writes the functions down)
+from tests.monitoring.agent.stand_in_parts import FUNCTIONS, Answer, Gpu, Instance, NotOffered, Out, Running
+
+__all__ = ["NAMES", "Gpu", "Instance", "Running", "StandIn", "installed"]
+RUBBISH = 0x5A
+NAMES = tuple(FUNCTIONS)
+
+
+class StandIn:
+    """Looked up by name like a CDLL; what it does not have raises AttributeError, as there."""
+
+    def __init__(self, *gpus: Gpu) -> None:
+        self.gpus = list(gpus)
+        self.errors: dict[str, int] = {}
+        self.lost: set[str] = set()  # uuids
+        self.missing: set[str] = set()  # functions that an older driver does not have
+        self.hanging: Callable[[], object] | None = None
+        self.xids: list[tuple[str, int]] = []
+        self.wait_seconds = 0.002
+        self.began = 0
+        self.called: list[str] = []
+        self.broken: list[BaseException] = []
+        self._made: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in FUNCTIONS or name in self.missing:
+            raise AttributeError(name)
+        if name not in self._made:
+            types, method = FUNCTIONS[name]
+            c_types = [c_void_p if isinstance(kind, Out) else kind for kind in types]
+            self._made[name] = ctypes.CFUNCTYPE(c_int, *c_types)(
+                lambda *arguments: self._answer(name, method, arguments)
+            )
+        return self._made[name]
+
+    def _answer(self, name: str, method: Answer, arguments: tuple[Any, ...]) -> int:
+        """An exception here would be printed by ctypes and read as success."""
+        try:
+            self.called.append(name)
+            if self.hanging:
+                self.hanging()
+            if name.startswith("nvmlDevice") and self._lost(arguments[0]):
+                return pynvml.NVML_ERROR_GPU_IS_LOST
+            if error := self.errors.get(name):
+                # "Insufficient size" is the one error with an answer: pynvml takes so much memory as it is told.
+                if error != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+                    self._fill_with_rubbish(FUNCTIONS[name][0], arguments)
+                return error
+            return method(self, *arguments) or 0
+        except NotOffered:
+            return pynvml.NVML_ERROR_NOT_SUPPORTED
+        except BaseException as error:
+            self.broken.append(error)
+            return pynvml.NVML_ERROR_UNKNOWN
+
+    def _fill_with_rubbish(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        for kind, argument in zip(types, arguments, strict=True):
+            if isinstance(kind, Out) and argument:
+                ctypes.memset(argument, RUBBISH, ctypes.sizeof(kind.type))
+
+    def _lost(self, handle: int | None) -> bool:
+        return any(self.handle(gpu) == handle and gpu.uuid in self.lost for gpu in self.gpus)
+
+    def handle(self, gpu: Gpu) -> int:
+        return 0x1000 * (self.gpus.index(gpu) + 1)
+
+    def at(self, handle: int) -> Gpu:
+        return self.gpus[handle // 0x1000 - 1]
+
+    def instance(self, handle: int) -> Instance | None:
+        place = handle % 0x1000
+        return (self.at(handle).mig or [])[place - 1] if place else None
+
+    def processes(self, handle: int) -> list[Running]:
+        instance = self.instance(handle)
+        return instance.processes if instance else self.at(handle).processes
+
+
+@contextmanager
+def installed(library: StandIn | None) -> Iterator[None]:
+    """As if the dynamic linker had found this one; None: as if it had found none."""
+    before, linker = pynvml.nvmlLib, pynvml.CDLL
+    pynvml._nvmlGetFunctionPointer_cache.clear()
+    pynvml.nvmlLib, pynvml.CDLL = library, _nothing_found
+    try:
+        yield
+    finally:
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+        pynvml.nvmlLib, pynvml.CDLL = before, linker
+    if library:
+        assert not library.broken, library.broken
+
+
+def _nothing_found(name: str) -> None:
+    raise OSError(f"{name}: cannot open shared object file: No such file or directory")

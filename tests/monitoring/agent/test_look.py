@@ -1,0 +1,259 @@
+"""What the agent says of its GPUs, through the real pynvml, with a library of ours below it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+import pytest
+
+from monitoring.agent import look
+from monitoring.agent.look import Looker
+from monitoring.agent.schema import Report
+from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
+
+FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
+POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"
+CONTAINER = "c" * 64
+Make = Callable[[StandIn | None], Looker]
+
+
+def codes(report: Report) -> set[str]:
+    return {trouble["code"] for trouble in report["troubles"]} - {"kubelet_silent"}
+
+
+def test_a_gpu_is_told_whole(looker: Make) -> None:
+    seen = looker(StandIn(Gpu(FIRST)))
+    report = seen.look()
+    assert seen.inventory == {
+        "driver_version": "570.86.15",
+        "cuda_version": "12.8",
+        "gpus": [
+            {
+                "index": 0,
+                "uuid": FIRST,
+                "name": "NVIDIA H100 80GB HBM3",
+                "memory_mib": 81559,
+                "ecc": True,
+                "ecc_after_reset": True,
+                "compute_capability": "9.0",
+                "mig": False,
+                "mig_devices": [],
+                "pci_bus": "00000000:1b:00.0",
+                "power_limit_watts": 700.0,
+            }
+        ],
+    }
+    assert report["gpus"] == [
+        {
+            "uuid": FIRST,
+            "state": "ok",
+            "utilization_percent": 37,
+            "memory_busy_percent": 12,
+            "memory_used_mib": 1234,
+            "power_watts": 415.25,
+            "temperature_celsius": 61,
+            "memory_temperature_celsius": 70,
+            "sm_clock_mhz": 1980,
+            "memory_clock_mhz": 2619,
+            "pcie_generation": 5,
+            "pcie_width": 16,
+            "pcie_replays": 4,
+            "pcie_sent_bytes": 1 << 41,
+            "nvlink_sent_kib": 1 << 40,
+            "nvlink_received_kib": 1 << 40,
+            "slowed_by": ["power_cap"],
+            "ecc_uncorrected_since_boot": 0,
+            "ecc_uncorrected_ever": 2,
+            "ecc_corrected_since_boot": 3,
+            "ecc_corrected_ever": 17,
+            "rows_remapped_corrected": 1,
+            "rows_remapped_uncorrected": 0,
+            "row_remap_pending": False,
+            "row_remap_failed": False,
+            "processes": [],
+        }
+    ]
+    assert codes(report) == set()
+    assert report["sequence"] == 1
+
+
+def test_what_a_gpu_does_not_offer_is_absent_and_no_failure(looker: Make) -> None:
+    plain = Gpu(
+        FIRST, utilization=None, power_milliwatts=None, ecc=None, rows=None, nvlink_kib=None, pcie_bytes=None
+    )
+    seen = looker(StandIn(plain))
+    [sample] = seen.look()["gpus"]
+    absent = ("utilization_percent", "power_watts", "row_remap_failed", "nvlink_sent_kib", "pcie_sent_bytes")
+    assert not set(absent) & set(sample)
+    assert not any("ecc" in field for field in sample)
+    assert "failed" not in sample
+    assert sample["state"] == "ok"
+    assert seen.inventory
+    assert "ecc" not in seen.inventory["gpus"][0]
+
+
+def test_an_older_driver_is_asked_in_its_own_words(looker: Make) -> None:
+    old = StandIn(Gpu(FIRST, processes=[Running(7)]))
+    old.missing = {
+        "nvmlDeviceGetMemoryInfo_v2",
+        "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        "nvmlDeviceGetGraphicsRunningProcesses_v3",
+        "nvmlDeviceGetFieldValues",
+    }
+    [sample] = looker(old).look()["gpus"]
+    assert sample["memory_used_mib"] == 1234 + 600  # it cannot tell apart what it keeps for itself
+    assert sample["temperature_celsius"] == 61
+    assert sample["slowed_by"] == ["power_cap"]
+    assert [process["pid"] for process in sample["processes"]] == [7]
+    assert "nvlink_sent_kib" not in sample
+    assert "failed" not in sample
+
+
+def test_a_process_is_attributed_to_its_pod(looker: Make, node: Node) -> None:
+    cgroup = POD.replace("-", "_")
+    node.runs(7, f"0::/kubepods.slice/kubepods-pod{cgroup}.slice/cri-containerd-{CONTAINER}.scope\n")
+    node.runs(8, "0::/user.slice/user-1000.slice/session-2.scope\n")
+    busy = [Running(7, 512, 80), Running(8, None, 250), Running(9, 64, 5, is_graphics=True)]
+    [sample] = looker(StandIn(Gpu(FIRST, processes=busy))).look()["gpus"]
+    assert sample["processes"] == [
+        {
+            "pid": 7,
+            "kind": "compute",
+            "memory_mib": 512,
+            "sm_percent": 80,
+            "pod_uid": POD,
+            "container_id": CONTAINER,
+        },
+        {"pid": 8, "kind": "compute"},  # of no pod; its memory is not known, and 250 % is no answer
+        {"pid": 9, "kind": "graphics", "memory_mib": 64, "sm_percent": 5},
+    ]
+
+
+def test_mig_devices_have_memory_and_processes_and_no_utilisation(looker: Make) -> None:
+    instance = Instance("MIG-33333333-3333-4333-8333-333333333333", processes=[Running(7, 20)])
+    seen = looker(StandIn(Gpu(FIRST, mig=[instance])))
+    [sample] = seen.look()["gpus"]
+    assert sample["mig"] == [
+        {
+            "uuid": instance.uuid,
+            "memory_used_mib": 40,
+            "processes": [{"pid": 7, "kind": "compute", "memory_mib": 20}],
+        }
+    ]
+    assert not {"utilization_percent", "processes"} & set(sample)
+    assert seen.inventory
+    [gpu] = seen.inventory["gpus"]
+    assert gpu["mig"]
+    assert gpu["mig_devices"] == [
+        {
+            "uuid": instance.uuid,
+            "name": "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+            "memory_mib": 9856,
+            "gpu_instance": 1,
+            "compute_instance": 0,
+        }
+    ]
+
+
+def test_a_reading_that_fails_is_named_and_hides_no_other(looker: Make) -> None:
+    library = StandIn(Gpu(FIRST))
+    library.errors["nvmlDeviceGetPowerUsage"] = pynvml.NVML_ERROR_UNKNOWN
+    [sample] = looker(library).look()["gpus"]
+    assert sample["failed"] == {"power": "unknown"}
+    assert "power_watts" not in sample
+    assert sample["utilization_percent"] == 37
+    assert sample["state"] == "ok"
+
+
+def test_a_name_that_is_no_text_is_no_name(looker: Make) -> None:
+    seen = looker(StandIn(Gpu(FIRST, name=b"\xff\xfe")))
+    assert seen.look()["gpus"][0]["state"] == "ok"
+    assert seen.inventory
+    assert "name" not in seen.inventory["gpus"][0]
+
+
+def test_a_lost_gpu_keeps_its_name_and_the_others_their_figures(
+    looker: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "INVENTORY_SECONDS", 0)
+    library = StandIn(Gpu(FIRST), Gpu(SECOND))
+    seen = looker(library)
+    seen.look()
+    library.lost.add(FIRST)
+    report = seen.look()
+    assert [(gpu["uuid"], gpu["state"]) for gpu in report["gpus"]] == [(FIRST, "lost"), (SECOND, "ok")]
+    assert not {"utilization_percent", "memory_used_mib"} & set(report["gpus"][0])
+    assert {"code": "gpu_unreadable", "detail": "GPU 0: gpu_is_lost"} in report["troubles"]
+
+
+def test_a_gpu_that_is_missing_after_nvml_began_anew_is_gone(looker: Make) -> None:
+    library = StandIn(Gpu(FIRST), Gpu(SECOND))
+    seen = looker(library)
+    seen.look()
+    seen.close()
+    library.gpus.pop(0)
+    report = seen.look()
+    assert report["gpus"][0] == {"uuid": FIRST, "state": "gone"}
+    assert report["gpus"][1]["state"] == "ok"
+    assert seen.inventory
+    assert [gpu["uuid"] for gpu in seen.inventory["gpus"]] == [FIRST, SECOND]
+
+
+def test_nvml_that_ends_is_told_and_begun_anew(looker: Make) -> None:
+    library = StandIn(Gpu(FIRST))
+    seen = looker(library)
+    seen.look()
+    library.errors["nvmlDeviceGetUtilizationRates"] = pynvml.NVML_ERROR_UNINITIALIZED
+    report = seen.look()
+    assert (report["gpus"], codes(report)) == ([], {"nvml_failed"})
+    assert library.began == 0  # the old session is ended, not leaked
+    library.errors.clear()
+    assert seen.look()["gpus"][0]["utilization_percent"] == 37
+    assert library.began == 1
+
+
+def test_an_xid_is_told_once_with_its_gpu_and_at_once(looker: Make, node: Node) -> None:
+    library = StandIn(Gpu(FIRST), Gpu(SECOND))
+    seen = looker(library)
+    seen.look()
+    library.lost.add(SECOND)  # it can be asked for its name no more
+    before = time.time()
+    library.xids += [(SECOND, 79), ("GPU-unknown", 119)]
+    until(lambda: len(node.woken) == 2)
+    first, second = seen.look()["xids"]
+    assert (first["xid"], first["uuid"]) == (79, SECOND)
+    assert before <= first["at"] <= time.time()
+    assert not {"gpu_instance", "compute_instance"} & set(first)
+    assert (second["xid"], second.get("uuid")) == (119, None)
+    assert seen.look()["xids"] == []
+
+
+def test_xids_of_a_session_that_ended_are_told_all_the_same(looker: Make, node: Node) -> None:
+    library = StandIn(Gpu(FIRST))
+    seen = looker(library)
+    seen.look()
+    library.xids.append((FIRST, 119))
+    until(lambda: bool(node.woken))
+    library.errors["nvmlDeviceGetUtilizationRates"] = pynvml.NVML_ERROR_UNINITIALIZED
+    assert [xid["xid"] for xid in seen.look()["xids"]] == [119]
+
+
+def test_waiting_for_xids_does_not_spin_when_waiting_fails(looker: Make) -> None:
+    library = StandIn(Gpu(FIRST))
+    library.errors["nvmlEventSetWait_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    looker(library).look()
+    time.sleep(0.1)
+    assert library.called.count("nvmlEventSetWait_v2") <= 2
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)

@@ -1,0 +1,307 @@
+"""Reports reach a real HTTP server, whatever it does: none is lost before it must be, none keeps back the others."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitoring.agent import push
+from monitoring.agent.push import Portal, Pusher, Spool
+from monitoring.agent.schema import Report
+
+Batches = list[dict[str, Any]]
+
+
+def report(sequence: int, padding: str = "") -> Report:
+    return {
+        "sequence": sequence,
+        "taken_at": 1.5,
+        "troubles": [{"code": "no_gpus", "detail": padding}] if padding else [],
+        "gpus": [],
+        "xids": [],
+    }
+
+
+class Receiver:
+    """The portal's side: keeps what it takes, answers what it is told to."""
+
+    def __init__(self) -> None:
+        self.taken: Batches = []
+        self.seen: list[tuple[str, str]] = []
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.refuses: Callable[[dict[str, Any]], int] = lambda _: 0
+        self.connections = 0
+        self.hangs_up_after_each = False
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                outer.connections += 1
+                super().setup()
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                batch = json.loads(body)
+                outer.seen.append((self.path, self.headers["Authorization"]))
+                status, headers = outer.answers.pop(0) if outer.answers else (outer.refuses(batch), {})
+                if not status:
+                    outer.taken.append(batch)
+                self.send_response(status or 204)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                self.close_connection = outer.hangs_up_after_each
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def sequences(self) -> list[int]:
+        return [told["sequence"] for batch in self.taken for told in batch["reports"]]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("first\n")
+    return path
+
+
+@pytest.fixture
+def spool() -> Spool:
+    return Spool()
+
+
+@pytest.fixture
+def pusher(receiver: Receiver, token: Path, spool: Spool) -> Iterator[Pusher]:
+    portal = Portal(receiver.address, token, None)
+    yield Pusher(spool, portal, "gpu-1")
+    portal.close()
+
+
+def test_a_batch_says_who_speaks_and_comes_once(pusher: Pusher, spool: Spool, receiver: Receiver) -> None:
+    pusher.inventory = {"driver_version": "570.86.15", "gpus": []}
+    spool.put(report(1))
+    spool.put(report(2))
+    assert pusher.push() == 0
+    assert pusher.push() == 0  # nothing is left
+    [batch] = receiver.taken
+    assert (batch["version"], batch["node"], batch["dropped"]) == (1, "gpu-1", 0)
+    assert batch["reports"] == [report(1), report(2)]
+    assert batch["inventory"] == {"driver_version": "570.86.15", "gpus": []}
+    assert batch["agent"]
+    assert batch["sent_at"] > 0
+    assert receiver.seen == [("/api/v1/agent/samples/", "Bearer first")]
+
+
+def test_a_changed_token_counts_from_the_next_push(
+    pusher: Pusher, spool: Spool, receiver: Receiver, token: Path
+) -> None:
+    receiver.answers = [(401, {})]
+    spool.put(report(1))
+    assert pusher.push() > 0
+    token.write_text("second\n")
+    pusher.push()
+    assert [authorization for _, authorization in receiver.seen] == ["Bearer first", "Bearer second"]
+    assert receiver.sequences() == [1]
+
+
+@pytest.mark.parametrize("wrong", [b"", b"two\nlines", b"\xff\xfe"])
+def test_a_token_that_cannot_be_sent_is_a_failure_like_others(
+    pusher: Pusher, spool: Spool, receiver: Receiver, token: Path, wrong: bytes
+) -> None:
+    token.write_bytes(wrong) if wrong else token.unlink()
+    spool.put(report(1))
+    assert pusher.push() > 0
+    token.write_text("good")
+    pusher.push()
+    assert receiver.sequences() == [1]
+
+
+def test_one_connection_serves_many_pushes(pusher: Pusher, spool: Spool, receiver: Receiver) -> None:
+    for number in range(5):
+        spool.put(report(number))
+        assert pusher.push() == 0
+    assert receiver.connections == 1
+
+
+def test_a_connection_that_was_closed_meanwhile_is_no_failure(
+    pusher: Pusher, spool: Spool, receiver: Receiver
+) -> None:
+    receiver.hangs_up_after_each = True
+    for number in range(5):
+        spool.put(report(number))
+        assert pusher.push() == 0
+    assert receiver.sequences() == [0, 1, 2, 3, 4]
+    assert pusher.failures == 0
+
+
+def test_a_portal_that_is_away_for_an_hour_gets_all_of_it_in_order(
+    pusher: Pusher, spool: Spool, receiver: Receiver
+) -> None:
+    gpu: Any = {f"figure_{number}": number * 1.5 for number in range(30)}
+    receiver.answers = [(503, {})] * 3
+    waits = []
+    for number in range(720):
+        gpus: Any = [gpu | {"uuid": f"GPU-{place}"} for place in range(8)]
+        spool.put({**report(number), "gpus": gpus})
+        if number % 240 == 0:
+            waits.append(pusher.push())
+    assert waits[0] < waits[1] < waits[2]
+    threads = threading.active_count()
+    while len(spool):
+        assert pusher.push() == 0
+    assert receiver.sequences() == list(range(720))
+    assert spool.dropped == 0
+    assert 1 < len(receiver.taken) < 30
+    assert threading.active_count() == threads
+
+
+def test_waits_grow_to_a_minute_and_start_anew(pusher: Pusher, spool: Spool, receiver: Receiver) -> None:
+    receiver.answers = [(500, {})] * 12
+    spool.put(report(1))
+    waits = [pusher.push() for _ in range(12)]
+    assert 0.5 <= waits[0] <= 1.5
+    assert all(45 <= wait <= 75 for wait in waits[7:])
+    assert pusher.push() == 0
+    receiver.answers = [(500, {})]
+    spool.put(report(2))
+    assert pusher.push() <= 1.5
+
+
+def test_a_portal_may_ask_for_time(pusher: Pusher, spool: Spool, receiver: Receiver) -> None:
+    receiver.answers = [
+        (429, {"Retry-After": "20"}),
+        (503, {"Retry-After": "99999"}),
+        (503, {"Retry-After": "soon"}),
+    ]
+    spool.put(report(1))
+    assert 15 <= pusher.push() <= 25
+    assert pusher.push() <= 375
+    assert pusher.push() <= 10
+    assert len(spool) == 1
+
+
+def test_what_the_portal_cannot_read_keeps_back_no_other(
+    pusher: Pusher, spool: Spool, receiver: Receiver
+) -> None:
+    receiver.refuses = lambda batch: 422 if any(one["sequence"] == 3 for one in batch["reports"]) else 0
+    for number in range(6):
+        spool.put(report(number))
+    for _ in range(20):
+        pusher.push()
+    assert receiver.sequences() == [0, 1, 2, 4, 5]
+    assert pusher.refused == 1
+    spool.put(report(6))
+    pusher.push()
+    assert receiver.taken[-1]["dropped"] == 1
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 404, 500, 502])
+def test_reports_are_kept_where_the_portal_is_at_fault(
+    pusher: Pusher, spool: Spool, receiver: Receiver, status: int
+) -> None:
+    receiver.answers = [(status, {})]
+    spool.put(report(1))
+    assert pusher.push() > 0
+    assert pusher.failure.startswith(str(status))
+    pusher.push()
+    assert (receiver.sequences(), pusher.failure) == ([1], "")
+
+
+def test_nobody_at_that_address(token: Path, spool: Spool, receiver: Receiver) -> None:
+    pusher = Pusher(spool, Portal("http://127.0.0.1:1", token, None), "gpu-1")
+    spool.put(report(1))
+    assert pusher.push() > 0
+    assert "refused" in pusher.failure
+    assert len(spool) == 1
+
+
+def test_a_portal_that_speaks_no_http_or_too_much(token: Path, spool: Spool) -> None:
+    import socketserver
+
+    class Babbler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.wfile.write(
+                b"SSH-2.0-OpenSSH_9.2\r\n" if not babbled else b"HTTP/1.1 500 no\r\n\r\n" + b"x" * 10**6
+            )
+            babbled.append(True)
+
+    babbled: list[bool] = []
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Babbler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        pusher = Pusher(spool, Portal(f"http://127.0.0.1:{server.server_address[1]}", token, None), "gpu-1")
+        spool.put(report(1))
+        failures = []
+        for _ in range(2):
+            assert pusher.push() > 0
+            failures.append(pusher.failure)
+        server.shutdown()
+        thread.join()
+    assert failures[0].startswith("no answer: BadStatusLine")
+    assert failures[1].startswith("500")
+    assert len(failures[1]) < 300
+
+
+def test_the_oldest_go_first_and_are_counted() -> None:
+    small = Spool(most_bytes=2000)
+    for number in range(200):
+        small.put(report(number))
+    kept = [one.sequence for one in small.oldest(1000)]
+    assert kept == list(range(200 - len(kept), 200))
+    assert 0 < len(kept) < 100
+    assert small.dropped == 200 - len(kept)
+
+
+def test_what_was_dropped_while_it_was_on_its_way_is_not_forgotten_twice(
+    token: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Spool(most_bytes=2000)
+    portal = Portal(receiver.address, token, None)
+    pusher = Pusher(small, portal, "gpu-1")
+    small.put(report(0))
+    sending = portal.send
+
+    def slow(body: bytes) -> push.Answer:
+        for number in range(1, 200):
+            small.put(report(number))
+        return sending(body)
+
+    monkeypatch.setattr(portal, "send", slow)
+    pusher.push()
+    monkeypatch.setattr(portal, "send", sending)
+    left = [one.sequence for one in small.oldest(1000)]
+    assert left[-1] == 199
+    pusher.push()
+    assert receiver.sequences() == [0, *left]
+    portal.close()
+
+
+@pytest.mark.parametrize("address", ["portal.example", "ftp://portal.example", "https://", ""])
+def test_an_address_that_is_none_is_refused_at_once(address: str, token: Path) -> None:
+    with pytest.raises(ValueError, match="address"):
+        Portal(address, token, None)

@@ -1,0 +1,161 @@
+"""The threads together: what one of them meets does not stop the others."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitoring.agent import inventory, running
+from monitoring.agent.running import Agent, Settings
+from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.stand_in import Gpu, StandIn, installed
+from tests.monitoring.agent.test_look import until
+from tests.monitoring.agent.test_push import Receiver, receiver
+
+__all__ = ["receiver"]
+FIRST = "GPU-11111111-1111-4111-8111-111111111111"
+
+
+@pytest.fixture
+def start(node: Node, receiver: Receiver, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    (tmp_path / "token").write_text("secret")
+
+    @contextmanager
+    def started(library: StandIn | None, **changes: Any) -> Iterator[int]:
+        """An agent that looks ten times a second; its metrics' port."""
+        settings = Settings(
+            node="gpu-1",
+            interval_seconds=0.1,
+            dev=node.dev,
+            proc=node.proc,
+            kubelet=node.kubelet,
+            portal=receiver.address,
+            token_file=tmp_path / "token",
+            ca_file=None,
+            listen=("127.0.0.1", 0),
+        )._replace(**changes)
+        over = threading.Event()
+        with installed(library):
+            agent = Agent(settings)
+            thread = threading.Thread(target=agent.run, args=(over.wait,))
+            thread.start()
+            try:
+                assert agent._server
+                yield agent._server.server_address[1]
+            finally:
+                over.set()
+                if library:
+                    library.hanging = None
+                thread.join(20)
+                assert not thread.is_alive()
+                until(lambda: not {"_looks", "_pushes", "_serves", "xids"} & set(thread_names()))
+
+    yield started
+
+
+def thread_names() -> list[str]:
+    return [thread.name for thread in threading.enumerate()]
+
+
+def codes(receiver: Receiver) -> set[str]:
+    return {
+        trouble["code"]
+        for batch in receiver.taken[-1:]
+        for report in batch["reports"][-1:]
+        for trouble in report["troubles"]
+    }
+
+
+def metrics(port: int, path: str = "/metrics") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    told = response.status, response.read().decode()
+    connection.close()
+    return told
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "LEAST_SECONDS", 0.01)
+
+
+def test_it_looks_pushes_and_serves(start: Any, receiver: Receiver) -> None:
+    library = StandIn(Gpu(FIRST))
+    with start(library) as port:
+        until(lambda: len(receiver.sequences()) >= 3)
+        library.xids.append((FIRST, 79))
+        until(lambda: 'berth_gpu_xids_total{uuid="' in metrics(port)[1])
+        assert metrics(port, "/other")[0] == 404
+    batch = receiver.taken[-1]
+    assert batch["inventory"]["gpus"][0]["uuid"] == FIRST
+    assert batch["reports"][0]["gpus"][0]["utilization_percent"] == 37
+    assert receiver.sequences() == sorted(set(receiver.sequences()))
+
+
+def test_without_nvml_it_stays_up_and_says_why(start: Any, receiver: Receiver) -> None:
+    with start(None) as port:
+        until(lambda: len(receiver.sequences()) >= 2)
+        assert 'berth_agent_trouble{code="library_missing"}' in metrics(port)[1]
+    assert codes(receiver) == {"library_missing", "kubelet_silent"}
+
+
+def test_a_driver_that_hangs_is_reported_by_those_who_do_not(
+    start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.2)
+    library = StandIn(Gpu(FIRST))
+    released = threading.Event()
+    with start(library) as port:
+        until(receiver.sequences)
+        library.hanging = released.wait
+        until(lambda: "nvml_hangs" in codes(receiver))
+        assert metrics(port)[0] == 200
+        library.hanging = None
+        released.set()
+        until(lambda: "nvml_hangs" not in codes(receiver))
+
+
+def test_a_fault_of_our_own_is_reported_and_the_next_look_is_made(
+    start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(StandIn(Gpu(FIRST))):
+        until(receiver.sequences)
+        with monkeypatch.context() as broken:
+            broken.setattr("monitoring.agent.samples.take", lambda *_: inventory.nothing_of_the_kind)  # type: ignore[attr-defined]
+            until(lambda: "agent_failed" in codes(receiver))
+        until(lambda: "agent_failed" not in codes(receiver))
+
+
+def test_a_storm_of_xids_makes_no_storm_of_looks(
+    start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "LEAST_SECONDS", 0.25)
+    library = StandIn(Gpu(FIRST))
+    with start(library, interval_seconds=60):
+        until(receiver.sequences)
+        began = time.monotonic()
+        library.xids += [(FIRST, 13)] * 300
+        until(lambda: not library.xids)
+        until(
+            lambda: sum(len(report["xids"]) for batch in receiver.taken for report in batch["reports"]) == 300
+        )
+        looks = len(receiver.sequences())
+        assert looks <= 2 + (time.monotonic() - began) / 0.25
+
+
+def test_a_client_that_says_nothing_holds_up_nothing_but_metrics(start: Any, receiver: Receiver) -> None:
+    import socket
+
+    with start(StandIn(Gpu(FIRST))) as port, socket.create_connection(("127.0.0.1", port)) as silent:
+        seen = len(receiver.sequences())
+        until(lambda: len(receiver.sequences()) >= seen + 3)
+        with suppress(OSError):
+            silent.shutdown(socket.SHUT_RDWR)
