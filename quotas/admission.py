@@ -5,13 +5,14 @@ a time run per cluster (pools of a cluster may share nodes). Every other change 
 by a guarded update that one of several callers wins.
 
 Order of locks: the cluster's (`lock`), tenants' limits, then rows of claims and their holders. A use case that changes
-a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass.
-What comes before and after, and how rows are locked, is told in `accounts/locks.py`.
+a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass; one
+that makes both new does not. What comes before and after, and how rows are locked, is told in `accounts/locks.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
@@ -96,15 +97,37 @@ def lock(*cluster_ids: UUID) -> None:
     """
     with connection.cursor() as cursor:
         for cluster_id in sorted(cluster_ids):
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"quotas.admit {cluster_id}"]
-            )
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [_name(cluster_id)])
+
+
+def admit(pool_id: UUID) -> int:
+    """One pass over a pool's queue: start whom there is room for, note for the others why they wait.
+
+    While it waits for the lock it has not begun, and is the one pass that those who ask meanwhile want.
+    """
+    cluster_id = Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id)
+    with _locked_beyond_transactions(cluster_id):
+        passes.begins(pool_id)
+        return _pass(pool_id)
+
+
+@contextmanager
+def _locked_beyond_transactions(cluster_id: UUID) -> Iterator[None]:
+    """The same lock, also between the transactions of the one who has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [_name(cluster_id)])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [_name(cluster_id)])
+
+
+def _name(cluster_id: UUID) -> str:
+    return f"quotas.admit {cluster_id}"
 
 
 @transaction.atomic
-def admit(pool_id: UUID) -> int:
-    """One pass over a pool's queue: start whom there is room for, note for the others why they wait."""
-    lock(Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id))
+def _pass(pool_id: UUID) -> int:
     pool = Pool.objects.get(pk=pool_id)  # under the lock: it may just have been taken out of use
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
     _lock_limits({claim.tenant_id for claim in claims.values()})

@@ -10,9 +10,8 @@ def enqueue_pass(pool_id: UUID) -> None:
 
 
 def admission_pass(pool_id: str) -> None:
-    from quotas import admission, foretelling, passes
+    from quotas import admission, foretelling
 
-    passes.begins(UUID(pool_id))
     admission.admit(UUID(pool_id))
     foretelling.foretell(UUID(pool_id))
 

@@ -61,7 +61,6 @@ def ask(count: int) -> float:
     def one(of: tuple[Tenant, User]) -> None:
         tenant, user = of
         with transaction.atomic():
-            admission.lock(pool.cluster_id)
             admission.request(
                 tenant=tenant,
                 user=user,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from quotas import admission, passes, tasks
 from quotas.models import Claim, Pool, TenantLimit
 from tests.quotas.stage import Stage, states
 from tests.quotas.test_at_once import at_once
+from tests.workspaces.test_order_of_locks import on_its_own, waits_for_me
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +58,19 @@ def test_many_requests_want_one_pass_until_it_begins(stage: Stage, enqueued: lis
 
 def test_many_at_once_want_one_pass(stage: Stage, enqueued: list[str]) -> None:
     at_once(lambda _: stage.request())
+    assert enqueued == ["a100"]
+
+
+def test_who_asks_while_a_pass_waits_for_its_turn_wants_that_one(stage: Stage, enqueued: list[str]) -> None:
+    stage.request()
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic():
+            admission.lock(stage.cast.cluster.pk)
+            passing = threads.submit(on_its_own, stage.admit)
+            while not waits_for_me():
+                assert not passing.done()
+            threads.submit(on_its_own, stage.request).result(30)
+        assert passing.result(30) == 2
     assert enqueued == ["a100"]
 
 
