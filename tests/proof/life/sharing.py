@@ -132,8 +132,7 @@ CLOCK_ENDS = {"requested", "restarting", "restart_by_admin", "given_back"}
 def clocks(ready_at: datetime, story: Sequence[Event]) -> list[datetime]:
     """When the clock of what is ready may have begun: now, or when it was ready first."""
     since = max((event.number for event in story if event.code in CLOCK_ENDS), default=0)
-    first = next(event.at for event in story if event.code == "ready" and event.number > since)
-    return [ready_at, first]
+    return [ready_at, *[event.at for event in story if event.code == "ready" and event.number > since][:1]]
 
 
 def last_end(began: datetime, given: Sequence[Share]) -> datetime:
