@@ -11,6 +11,7 @@ that makes both new does not. What comes before and after, and how rows are lock
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -34,7 +35,7 @@ from quotas import passes, pool_state
 from quotas.accounting import ledger
 from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
-from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, Waits, decide
+from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, decide
 from quotas.sharing import Portion
 from quotas.signals import claim_admitted, claim_reclaimed, claim_released, claim_spared, claim_waits
 
@@ -135,8 +136,7 @@ def _pass(pool_id: UUID) -> int:
     # Holders' rows are locked in one order, or a pass and whoever marks many of them would deadlock.
     deeds = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
     started = [deed() for _holder, deed in deeds]
-    for waits in decisions.waits:
-        _note_reason(claims[waits.claim], waits)
+    _note_reasons(claims, decisions)
     if any(started):
         passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
     return sum(started)
@@ -303,13 +303,26 @@ def _spare(run: Claim) -> bool:
     return False
 
 
-def _note_reason(claim: Claim, waits: Waits) -> None:
-    reason = waits.reason
-    if (claim.reason_code, claim.reason_data) == (reason.code, reason.data):
-        return
-    claim.reason_code, claim.reason_data = reason.code, dict(reason.data)
-    if _update_waiting(claim, "reason_code", "reason_data"):
-        claim_waits.send(sender=Claim, claim=claim)
+def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
+    """Those who are told the same in one step: the first pass over a long queue tells everybody."""
+    changed = {
+        waits.claim: waits.reason
+        for waits in decisions.waits
+        if (claims[waits.claim].reason_code, claims[waits.claim].reason_data)
+        != (waits.reason.code, waits.reason.data)
+    }
+    still_waiting = locked(Claim.objects.filter(pk__in=changed, state=State.WAITING))
+    same: defaultdict[str, list[Claim]] = defaultdict(list)
+    for pk in still_waiting.values_list("pk", flat=True):
+        claim, reason = claims[pk], changed[pk]
+        claim.reason_code, claim.reason_data = reason.code, dict(reason.data)
+        same[repr(reason)].append(claim)
+    for told in same.values():
+        Claim.objects.filter(pk__in=[claim.pk for claim in told]).update(
+            reason_code=told[0].reason_code, reason_data=told[0].reason_data
+        )
+        for claim in told:
+            claim_waits.send(sender=Claim, claim=claim)
 
 
 def _update_waiting(claim: Claim, *fields: str) -> bool:

@@ -36,11 +36,12 @@ TOLD = ("position", "units_ahead", "estimated_from", "estimated_to", "told_from"
 def foretell(pool_id: UUID) -> None:
     """Of a pool, unless that was done a moment ago: the watcher's next tick wants a pass, and so asks again."""
     pool, now = Pool.objects.get(pk=pool_id), timezone.now()
-    waiting = list(Claim.objects.filter(pool=pool, state=State.WAITING))
+    queue = Claim.objects.filter(pool=pool, state=State.WAITING)
     idle = Q(forecast_at=None) | ~about("forecast_at", now, AT_MOST_EVERY)
-    if not waiting or not Pool.objects.filter(idle, pk=pool_id).update(forecast_at=now):
+    if not queue.exists() or not Pool.objects.filter(idle, pk=pool_id).update(forecast_at=now):
         return
     stretch = _learn(pool)
+    waiting = list(queue)
     state = pool_state.read(pool, waiting)
     found = forecast(state, lengths_of(pool, now), stretch, enough_plays(state))
     _write(pool, _changed(waiting, state, found))
