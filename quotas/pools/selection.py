@@ -97,7 +97,8 @@ def product_names(pool: Pool) -> tuple[str, ...]:
     if pool.sharing in SLICED:
         return (f"{product}-SHARED",)
     if pool.sharing == Sharing.MIG:
-        return tuple(f"{product}-MIG-{pool.mig_profile}{shared}" for shared in ("", "-SHARED"))
+        profile = pool.mig_profile.replace("+", ".")  # no label has a plus: 1g.10gb.me
+        return tuple(f"{product}-MIG-{profile}{shared}" for shared in ("", "-SHARED"))
     return (product,)
 
 

@@ -91,6 +91,7 @@ def test_ecc_is_what_an_admin_said_of_the_node() -> None:
         ({"sharing": "time-slicing", "resource_name": "nvidia.com/gpu.shared"}, A100, True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-1g.10gb", True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-3g.40gb", False),
+        ({"sharing": "mig", "mig_profile": "1g.10gb+me"}, f"{A100}-MIG-1g.10gb.me", True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, A100, False),
         ({"sharing": "mig", "resource_name": "nvidia.com/mig-1g.10gb"}, A100, True),  # strategy mixed
         ({"match_product": f"{A100}-SHARED", "sharing": "mps"}, f"{A100}-SHARED", True),
