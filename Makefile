@@ -152,5 +152,6 @@ lock: $(RUNTIME)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/runtime.in -o requirements/runtime.txt
 	$(COMPILE) requirements/test.in -o requirements/test.txt
+	$(COMPILE) requirements/agent.in -o requirements/agent.txt
 	$(COMPILE) requirements/workspace.in -o requirements/workspace.txt
 	$(NPM) install --package-lock-only --ignore-scripts --silent

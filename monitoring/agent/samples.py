@@ -199,17 +199,9 @@ def _running(handle: Handle, kind: str) -> Any:
 def _busy(handle: Handle) -> dict[int, int]:
     """The newest share of each process. Drivers are known to fill in nonsense above 100, which is no answer."""
     since = int((time.time() - WINDOW_SECONDS) * 1_000_000)
-    newest = sorted(_utilization_samples(handle, since), key=lambda sample: sample.timeStamp)
+    told = ask(pynvml.nvmlDeviceGetProcessUtilization, handle, since)
+    newest = sorted(told, key=lambda sample: sample.timeStamp)
     return {sample.pid: sample.smUtil for sample in newest if sample.smUtil <= 100}
-
-
-def _utilization_samples(handle: Handle, since_microseconds: int) -> Any:
-    try:
-        return ask(pynvml.nvmlDeviceGetProcessUtilization, handle, since_microseconds)
-    except Failed as failure:
-        if failure.error == "success":  # pynvml raises "no error" where there is nothing to tell
-            return []
-        raise
 
 
 def _quietly(call: Callable[[], Any], otherwise: Any) -> Any:

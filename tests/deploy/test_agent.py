@@ -1,0 +1,89 @@
+"""The node agent as it is deployed: no more powers than it needs, no more code than it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+import yaml
+
+from monitoring.agent import __main__, causes, kubelet
+from portal.up.plan import REPOSITORY
+
+DOCKERFILE = REPOSITORY / "deploy/images/agent/Dockerfile"
+PAGE = (REPOSITORY / "docs/operator/agent.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def daemon_set() -> Any:
+    namespace, found = yaml.safe_load_all((REPOSITORY / "deploy/kubernetes/agent.yaml").read_text())
+    assert found["metadata"]["namespace"] == namespace["metadata"]["name"] != "berth"
+    return found
+
+
+def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any) -> None:
+    pod = daemon_set["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["automountServiceAccountToken"] is False
+    assert (pod["hostPID"], pod.get("hostNetwork"), pod.get("hostIPC")) == (True, None, None)
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
+    [volume], [mount] = pod["volumes"], container["volumeMounts"]
+    assert volume["hostPath"]["path"] == mount["mountPath"] == str(kubelet.SOCKET.parent)
+    assert mount["readOnly"]
+    assert container["resources"]["limits"]["memory"] == "128Mi"
+    assert not {"nvidia.com/gpu"} & set(container["resources"]["limits"])
+
+
+def test_every_setting_of_the_manifest_and_the_page_is_one_the_agent_reads(daemon_set: Any) -> None:
+    read = set(re.findall(r"BERTH_AGENT_[A-Z_]+", str(__main__.__doc__)))
+    [container] = daemon_set["spec"]["template"]["spec"]["containers"]
+    told = {one["name"] for one in container["env"] if one["name"].startswith("BERTH_")}
+    assert told <= read
+    assert set(re.findall(r"BERTH_AGENT_[A-Z_]+", PAGE)) == read
+
+
+def test_its_page_names_every_trouble() -> None:
+    codes = set(re.findall(r"^\| `(\w+)`", str(causes.__doc__), re.MULTILINE))
+    table = PAGE.partition("## What is wrong")[2].partition("\n## ")[0]
+    first_column = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {code for cell in first_column for code in re.findall(r"`(\w+)`", cell)} == codes
+
+
+def test_the_image_holds_what_the_agent_runs(tmp_path: Path) -> None:
+    """The Dockerfile's own COPY lines, and pynvml, are enough to begin with."""
+    for source, to in re.findall(r"^COPY (\S+) (\S+)$", DOCKERFILE.read_text(), re.MULTILINE):
+        if (REPOSITORY / source).is_dir():
+            shutil.copytree(REPOSITORY / source, tmp_path / to)
+        else:
+            (tmp_path / to).mkdir(parents=True)
+            shutil.copy(REPOSITORY / source, tmp_path / to)
+    shutil.copy(pynvml.__file__, tmp_path)
+    told = subprocess.run(
+        [sys.executable, "-S", "-m", "monitoring.agent", "--once"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(told.stdout)["report"]["troubles"]
+
+
+def test_its_packages_are_pynvml_alone_as_the_portal_pins_it() -> None:
+    pinned = re.compile(r"^(\S+)==(\S+) ", re.MULTILINE)
+    [(name, version)] = pinned.findall((REPOSITORY / "requirements/agent.txt").read_text())
+    assert name == "nvidia-ml-py"
+    assert (name, version) in pinned.findall((REPOSITORY / "requirements/runtime.txt").read_text())
