@@ -91,6 +91,9 @@ def _enqueue_for(claims: QuerySet[Claim]) -> None:
 def _enqueue_once(pool_id: UUID) -> None:
     now = timezone.now()
     unmarked = Q(pass_queued_at__isnull=True) | ~about("pass_queued_at", now, LOST_AFTER)
+    pool = Pool.objects.filter(unmarked, pk=pool_id)
+    if not pool.exists():  # as mostly, and many who ask at once do not wait for each other
+        return
     with transaction.atomic():
-        if Pool.objects.filter(unmarked, pk=pool_id).update(pass_queued_at=now):
+        if pool.update(pass_queued_at=now):
             tasks.enqueue_pass(pool_id)

@@ -93,8 +93,8 @@ def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booke
 def may_hold(claim: Claim) -> TenantQuota:
     """What its tenant and its person may hold, with nothing held. Two queries."""
     pool, tenant = claim.pool, claim.tenant_id
-    quota = Quota.objects.filter(pool=pool, tenant=tenant).first()
-    limit = TenantLimit.objects.filter(tenant=tenant).first()
+    quota = Quota.objects.filter(pool=pool, tenant=tenant).order_by("pk").first()
+    limit = TenantLimit.objects.filter(tenant=tenant).order_by("pk").first()
     person = (
         PersonUse(most_gpus=limit.person_gpus, most_workspaces=limit.person_workspaces) if limit else None
     )
