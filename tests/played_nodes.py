@@ -40,7 +40,7 @@ class PlayedNodes:
             holds = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": _now(".%fZ")}
             self._kube.create(LEASES, {"metadata": {"name": name}, "spec": holds})
         for name in self._bodies:
-            self._kube.until(f"/api/v1/nodes/{name}", lambda node: "taints" not in node["spec"])
+            self._kube.until(f"/api/v1/nodes/{name}", is_open)
         self._playing.start()
 
     def leave(self) -> None:
@@ -83,6 +83,10 @@ def announced(kubeconfig: Path, folder: Path, nodes: str) -> Iterator[PlayedNode
     played.join()
     yield played
     played.leave()
+
+
+def is_open(node: Obj) -> bool:
+    return all(taint["key"] != "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints", []))
 
 
 def runs(pod: Obj) -> Obj:
