@@ -6,6 +6,7 @@ and faults, and not always in the same order.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-from tests.e2e.stack import PASSWORD, Client, Stack, until
+from clusters.errors import ClusterError
+from tests.e2e.stack import PASSWORD, Client, Stack, T, until
 from tests.kube import Kube
 from tests.proof import invariants
 from tests.proof.life.faults import Faults
@@ -174,9 +176,9 @@ class Day:
 
     def calm_down(self) -> None:
         """Faults end; everything comes to where it was to come, or says what is in its way."""
-        self.world.stack.end_faults()
+        patiently(self.world.stack.end_faults)
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
-        self.admin.open_all()
+        patiently(self.admin.open_all)
         until_none("all is at rest", self.moving)
         until_none("nobody waits who could start", self.could_start)
         until_none("all is at rest", self.moving)
@@ -219,7 +221,7 @@ class Day:
     def lasting_faults(self) -> list[str]:
         """By the invariants, and not gone in a while: a watch that lists anew late marks many who are at rest."""
         deadline = time.monotonic() + CALM_SECONDS
-        while wrong := invariants.check(self.world.stack):
+        while wrong := patiently(lambda: invariants.check(self.world.stack)):
             if time.monotonic() > deadline:
                 return wrong
             time.sleep(0.5)
@@ -270,6 +272,18 @@ def described(row: Workspace) -> str:
         f"{row.id}: {row.phase} {row.message_code}, wanted {row.desired}, ending {row.ending or 'not'}, "
         f"marked since {row.dirty_since}"
     )
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Again when no answer came: a busy machine lets a connection wait for longer than any of them does."""
+    deadline = time.monotonic() + CALM_SECONDS
+    while True:
+        try:
+            return ask()
+        except (OSError, http.client.HTTPException, ClusterError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
 
 
 def until_none(what: str, look: Callable[[], list[str]]) -> None:

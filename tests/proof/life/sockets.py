@@ -14,6 +14,7 @@ from tests.proof.life.records import Heard
 
 GONE_FOR_GOOD = 4404
 BACK_AFTER_SECONDS = 0.3
+CLOSED_SECONDS = 120  # a server that does not answer a goodbye is waited for, by each for ten seconds
 
 
 class Sockets:
@@ -29,9 +30,9 @@ class Sockets:
         self._thread.start()
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result(CLOSED_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(CLOSED_SECONDS)
 
     async def _cancel(self) -> None:
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
