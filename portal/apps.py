@@ -1,3 +1,5 @@
+import gc
+
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin
 
@@ -26,6 +28,7 @@ class PortalConfig(AppConfig):
         task_broker.began.connect(spending.on_worker_began)
         task_broker.began.connect(tasks.on_worker_began)
         post_spawn.connect(lambda **_: pulse.beat_beside("worker"), weak=False)
+        post_spawn.connect(lambda **_: gc.freeze(), weak=False)  # as in `asgi.py`
 
 
 class PortalAdminConfig(admin.AdminConfig):

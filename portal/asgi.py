@@ -1,5 +1,6 @@
 """The web process: HTTP by Django, websockets by Channels behind an Origin check, workspaces by a door of their own."""
 
+import gc
 import os
 
 from channels.auth import AuthMiddlewareStack
@@ -9,6 +10,7 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 http_application = get_asgi_application()  # loads the apps: what follows imports models
 
+from portal import urls  # noqa: E402, F401 - all pages, before the first is asked for
 from portal.body_limit import LimitedBody  # noqa: E402
 from portal.lifespan import Beating  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
@@ -25,3 +27,6 @@ application = Beating(
         )
     )
 )
+# What is loaded by now stays. Else a full collection would walk through all of it, in the middle of an answer.
+gc.collect()
+gc.freeze()
