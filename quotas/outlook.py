@@ -74,9 +74,9 @@ class Looks:
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes: dict[UUID, PoolNodes] = {}
 
-    def look_at(self, these: Iterable[Asked], beside: Asked | None = None) -> None:
-        """Read at once what it takes to know of each of these whether it starts now, and all about one `beside`."""
-        certainly, these = [beside] if beside else [], list(these)
+    def look_at(self, these: Iterable[Asked], beside: Iterable[Asked] = ()) -> None:
+        """Read at once what it takes to know of each of these whether it starts now, and all about those `beside`."""
+        certainly, these = list(beside), list(these)
         self._see(asked.pool for asked in (*certainly, *these))
         self._read([*certainly, *(asked for asked in these if self._has_room(asked))])
 
@@ -139,10 +139,11 @@ class Looks:
             return
         self._see(unknown)
         waiting = Claim.objects.filter(pool__in=unknown, state=State.WAITING)
-        queues: dict[Pool, list[Claim]] = {pool: [] for pool in unknown}
+        queues: dict[Pool, list[Any]] = {pool: [] for pool in unknown}
         by_id = {pool.id: queue for pool, queue in queues.items()}
-        for claim in waiting.exclude(pk=self._without) if self._without else waiting:
-            by_id[claim.pool_id].append(claim)
+        rows = waiting.exclude(pk=self._without) if self._without else waiting
+        for row in rows.values_list(*pool_state.WAITING, named=True):
+            by_id[row.pool_id].append(row)
         for pool, asked in unknown.items():
             queues[pool].append(asked.claim())
         for pk, state in pool_state.read_all(queues, self._nodes).items():

@@ -22,13 +22,13 @@ from quotas.usage import held_by_people, held_over_all_pools, held_units, used_l
 START_MARGIN = timedelta(minutes=15)
 
 
-def read(pool: Pool, claims: Iterable[Claim]) -> PoolState:
+def read(pool: Pool, claims: Iterable[Any]) -> PoolState:
     """The state of a pool in which these claims wait. As many queries, however many claims, tenants and nodes."""
     return read_all({pool: claims})[pool.id]
 
 
 def read_all(
-    queues: Mapping[Pool, Iterable[Claim]], seen: Mapping[UUID, PoolNodes] | None = None
+    queues: Mapping[Pool, Iterable[Any]], seen: Mapping[UUID, PoolNodes] | None = None
 ) -> dict[UUID, PoolState]:
     """The same of several pools, with as many queries as for one. `seen`: their nodes, if they were read already."""
     now = timezone.now()
@@ -59,7 +59,15 @@ def read_all(
     }
 
 
-def as_waiting(claim: Claim) -> Waiting:
+# What `as_waiting` reads of a claim: rows of these do as well, and are read in half the time.
+WAITING = (
+    "id", "pool_id", "tenant_id", "user_id", "holder_kind", "units", "cpu_millicores", "memory_mib", "cards",
+    "card_memory_mib", "card_cores", "priority", "place", "not_before", "reason_code", "reason_data",
+    "max_runtime_minutes", "returns_first",
+)  # fmt: skip
+
+
+def as_waiting(claim: Any) -> Waiting:
     return Waiting(
         claim=claim.id,
         tenant=claim.tenant_id,

@@ -52,7 +52,7 @@ def estimate(
     """What the queue would say to this size; and if it does not start now, what would. Writes nothing."""
     looks, asked = Looks(), size.asked_by(tenant, user, minutes)
     others = _others(tenant, user, size, minutes)
-    looks.look_at((other for _alternative, other in others), beside=asked)
+    looks.look_at((other for _alternative, other in others), beside=[asked])
     outlook = looks.outlook(asked, with_times=True)
     return outlook, [] if outlook["starts_now"] else _starting_now(looks, others)
 

@@ -229,7 +229,7 @@ def found(tenant: Tenant, asked: SizeAsked) -> list[Found]:
             except Invalid:
                 continue
     looks, asks = Looks(), [size.asked_by(tenant) for size in sizes]
-    looks.look_at(asks)
+    looks.look_at((), beside=asks)
     every = [Found(size, looks.outlook(one)) for size, one in zip(sizes, asks, strict=True)]
     usable = [one for one in every if one.outlook["admissible"] or not _has_no_share(one.outlook)]
     return sorted(usable, key=_order)

@@ -221,8 +221,9 @@ def takes(claim: Any, *, counts: bool = True) -> Room:
 
 
 def cards_needed(claim: Any) -> tuple[Card, ...]:
-    one = Card(claim.card_memory_mib or 0, claim.card_cores or 0)
-    return (one,) * int(claim.cards)
+    if not claim.cards:
+        return ()
+    return (Card(claim.card_memory_mib or 0, claim.card_cores or 0),) * int(claim.cards)
 
 
 def _run(claim: Any, pool: Pool) -> Run:
