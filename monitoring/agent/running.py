@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import sys
 import threading
 import time
 from collections import Counter
@@ -185,5 +186,8 @@ def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
     class Server(TCPServer):
         allow_reuse_address = True
         timeout = LEAVING_SECONDS  # of waiting for a request
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            logger.info("A scrape broke off: %s", sys.exception())
 
     return Server(listen, Handler)

@@ -99,7 +99,10 @@ def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
     """Many frames that each come just in time are no answer in time."""
     parts = bytearray()
     while len(parts) < count:
-        connection.settimeout(max(until - time.monotonic(), 0.001))
+        left = until - time.monotonic()
+        if left <= 0:
+            raise CallFailed("no answer in time")
+        connection.settimeout(left)
         part = connection.recv(min(count - len(parts), 1 << 16))
         if not part:
             raise CallFailed("the connection ended within the answer")

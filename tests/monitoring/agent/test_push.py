@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +308,51 @@ def test_what_was_dropped_while_it_was_on_its_way_is_not_forgotten_twice(
 def test_an_address_that_is_none_is_refused_at_once(address: str, token: Path) -> None:
     with pytest.raises(ValueError, match="address"):
         Portal(address, token, None)
+
+
+# --- TLS
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signed itself, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    (folder / f"{name}.pem").write_bytes(made.public_bytes(encoding))
+    (folder / f"{name}.key").write_bytes(
+        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain)
+    )
+    return folder / f"{name}.pem", folder / f"{name}.key"
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_token_is_told_to_nobody_whose_certificate_is_not_known(
+    is_known: bool, spool: Spool, receiver: Receiver, token: Path, tmp_path: Path
+) -> None:
+    ours, key = certificate(tmp_path, "portal")
+    other, _ = certificate(tmp_path, "somebody")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(ours, key)
+    receiver.server.socket = context.wrap_socket(
+        receiver.server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    portal = Portal(receiver.address.replace("http:", "https:"), token, str(ours if is_known else other))
+    pusher = Pusher(spool, portal, "gpu-1")
+    spool.put(report(1))
+    assert (pusher.push() == 0) is is_known
+    assert bool(receiver.seen) is is_known
+    assert is_known or "CERTIFICATE_VERIFY_FAILED" in pusher.failure
+    portal.close()
