@@ -36,7 +36,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.pod_ended = True
     workspace.container_restarts = 0
     workspace.started_at = workspace.ready_at = None
-    if code == "requested":
+    if code != "restart_requested":  # it waits, which takes of nobody's time
         stop_clock(workspace)
     tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
     advance(workspace, Step.ADMISSION)

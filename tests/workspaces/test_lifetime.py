@@ -62,7 +62,6 @@ def test_the_clock_starts_when_it_is_ready_and_a_start_begins_it_anew(play: Play
     row = play.until_phase("ready")
     assert row.ready_at is not None
     assert row.stops_at is not None
-    assert row.ready_at is not None
     assert row.stops_at == row.ready_at + timedelta(minutes=60)
     lifecycle.stop(play.cast.alice, row)
     assert play.row.stops_at is None

@@ -163,6 +163,16 @@ def test_a_restart_over_the_time_gives_them_back(asked: Asked) -> None:
     assert (asked.play.claim().returns_first, asked.play.told("waits_again")) == (True, 1)
 
 
+def test_one_that_is_interrupted_over_the_time_waits_without_a_clock(asked: Asked) -> None:
+    before = asked.ask()
+    Workspace.objects.filter(pk=asked.row.pk).update(stops_at=timezone.now() + timedelta(hours=1))
+    asked.play.api.end_pod(asked.play.pod(), "Evicted")
+    asked.play.until(lambda row: row.ending == Ending.INTERRUPTED)
+    asked.time_has_come()
+    row = asked.play.until(lambda row: row.run != before.pk)
+    assert (asked.play.claim().returns_first, row.phase, row.stops_at) == (True, Phase.WAITING, None)
+
+
 def test_who_stops_it_meanwhile_does_not_wait_in_front(asked: Asked) -> None:
     asked.ask()
     asked.time_has_come()

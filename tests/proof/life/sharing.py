@@ -126,7 +126,7 @@ def too_long(found: Records) -> Iterator[str]:
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 # Lines of the story with which a clock ends. An interrupted run goes on under its clock.
-CLOCK_ENDS = {"requested", "restarting", "restart_by_admin", "given_back"}
+CLOCK_ENDS = {"requested", "restarting", "restart_by_admin", "given_back", "waits_again"}
 
 
 def clocks(ready_at: datetime, story: Sequence[Event]) -> list[datetime]:
