@@ -17,7 +17,7 @@ from devcluster.resources import (
     Kind,
     Obj,
 )
-from devcluster.rules import nodeports, podsecurity
+from devcluster.rules import nodeports, podsecurity, runtimeclasses
 from devcluster.rules.quota import Totals, check_quota
 from devcluster.scheduling import priorities
 from devcluster.store import Store
@@ -103,6 +103,7 @@ def _pod_defaults(store: Store, pod: Obj) -> None:
             tolerations.append(
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             )
+    runtimeclasses.admit(store, pod)
     priorities.admit(store, pod)
 
 

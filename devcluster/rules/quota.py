@@ -92,10 +92,15 @@ class Totals:
 
 
 def used(totals: Totals, quota: Obj) -> dict[str, str]:
-    """The `used` of a quota's status, for the keys that it limits."""
-    hard = quota["spec"].get("hard", {})
+    """The `used` of a quota's status, for the keys that it limits and Kubernetes counts."""
+    hard = {key: most for key, most in quota["spec"].get("hard", {}).items() if _is_counted(key)}
     total = totals.of(quota["metadata"]["namespace"])
     return {key: show(total[key], hard[key] if total[key] else "") for key in hard}
+
+
+def _is_counted(key: str) -> bool:
+    """Of what a plugin announces its requests alone; limits on the rest are for others to keep."""
+    return "/" not in key or key.startswith(("requests.", "count/")) or ".storageclass.storage.k8s.io/" in key
 
 
 def check_quota(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:

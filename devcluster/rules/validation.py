@@ -25,7 +25,7 @@ from devcluster.names import (
 )
 from devcluster.quantity import milli
 from devcluster.resources import Kind, Obj
-from devcluster.rules import jobvalidation, volumepaths, volumerules
+from devcluster.rules import amounts, jobvalidation, placement, runtimeclasses, volumepaths, volumerules
 from devcluster.selectors import match_labels
 
 POD_SPEC_IS_FIXED = (
@@ -117,6 +117,7 @@ def pod_spec(spec: Obj, at: str, limits_are_requests: bool = False) -> Iterator[
         yield not_supported(
             f"{at}.restartPolicy", spec.get("restartPolicy"), ["Always", "OnFailure", "Never"]
         )
+    yield from placement.validate(spec, at)
 
 
 def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> Iterator[Cause]:
@@ -132,7 +133,7 @@ def _container(container: Obj, at: str, volumes: list[str], names: set[str]) -> 
         yield required(f"{at}.image")
     yield from _ports_and_env(container, at)
     yield from _mounts(container, at, volumes)
-    yield from _resources(container.get("resources", {}), f"{at}.resources")
+    yield from amounts.of_container(container.get("resources", {}), f"{at}.resources")
 
 
 def _ports_and_env(container: Obj, at: str) -> Iterator[Cause]:
@@ -160,22 +161,6 @@ def _mounts(container: Obj, at: str, volumes: list[str]) -> Iterator[Cause]:
             yield invalid_value(f"{at}.volumeMounts[{n}].mountPath", path, "must be unique")
         paths.add(path)
         yield from volumepaths.inside(mount.get("subPath", ""), f"{at}.volumeMounts.subPath")
-
-
-def _resources(resources: Obj, at: str) -> Iterator[Cause]:
-    limits, requests = resources.get("limits", {}), resources.get("requests", {})
-    for part, values in (("limits", limits), ("requests", requests)):
-        for name, value in values.items():
-            if "/" in name and milli(value) % 1000:
-                yield invalid_value(f"{at}.{part}[{name}]", value, "must be an integer")
-    for name, value in requests.items():
-        if "/" in name and name not in limits:
-            yield required(f"{at}.limits", "Limit must be set for non overcommitable resources")
-        elif name in limits and milli(value) > milli(limits[name]):
-            detail = f"must be less than or equal to {name} limit of {limits[name]}"
-            yield invalid_value(f"{at}.requests", value, detail)
-        elif "/" in name and milli(value) != milli(limits[name]):
-            yield invalid_value(f"{at}.requests", value, f"must be equal to {name} limit of {limits[name]}")
 
 
 def _pod_change(new: Obj, old: Obj) -> Iterator[Cause]:
@@ -303,6 +288,8 @@ _CHECKS: dict[str, Callable[[Obj], Iterator[Cause]]] = {
     "Service": _service,
     "PersistentVolume": volumerules.volume,
     "PersistentVolumeClaim": volumerules.claim,
+    "ResourceQuota": amounts.of_quota,
+    "RuntimeClass": runtimeclasses.validate,
     "VolumeSnapshot": volumerules.snapshot,
     "VolumeSnapshotClass": volumerules.snapshot_class,
     "VolumeSnapshotContent": volumerules.snapshot_content,

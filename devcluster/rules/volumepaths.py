@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator
 
-from devcluster.errors import Cause, invalid_value
+from devcluster.errors import Cause, invalid_value, not_supported, required
 from devcluster.names import LABEL, NOT_A_LABEL
 from devcluster.resources import Obj
+
+_NODE_PATHS = (
+    *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate"),
+    *("File", "FileOrCreate", "Socket"),
+)
 
 
 def volume(source: Obj, at: str) -> Iterator[Cause]:
     """A volume's own name, and the paths of what is written into it."""
     if not LABEL.fullmatch(source.get("name", "")):
         yield invalid_value(f"{at}.name", source.get("name", ""), NOT_A_LABEL)
-    if host := source.get("hostPath"):
-        yield from _no_way_up(host.get("path", ""), f"{at}.hostPath.path")
+    if (host := source.get("hostPath")) is not None:
+        yield from of_node(host, f"{at}.hostPath")
     for kind in ("secret", "configMap"):
         yield from _items(source.get(kind) or {}, f"{at}.{kind}")
     yield from _downward(source.get("downwardAPI") or {}, f"{at}.downwardAPI")
@@ -23,6 +28,14 @@ def volume(source: Obj, at: str) -> Iterator[Cause]:
         yield from _downward(part.get("downwardAPI") or {}, f"{below}.downwardAPI")
         if token := part.get("serviceAccountToken"):
             yield from inside(token.get("path", ""), f"{at}.projected.path")
+
+
+def of_node(host: Obj, at: str) -> Iterator[Cause]:
+    if not host.get("path"):
+        yield required(f"{at}.path")
+    yield from _no_way_up(host.get("path", ""), f"{at}.path")
+    if (kind := host.get("type") or "") not in _NODE_PATHS:
+        yield not_supported(f"{at}.type", kind, _NODE_PATHS)
 
 
 def _items(source: Obj, at: str) -> Iterator[Cause]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from devcluster.errors import Cause, forbidden_field, invalid_value, not_supported, required
 from devcluster.quantity import milli
 from devcluster.resources import Obj
+from devcluster.rules import volumepaths
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SOURCES = (
@@ -111,5 +112,8 @@ def _source(spec: Obj) -> Iterator[Cause]:
     for member in ("driver", "volumeHandle"):
         if "csi" in given and not spec["csi"].get(member):
             yield required(f"spec.csi.{member}")
-    if "hostPath" in given and ".." in str(spec["hostPath"].get("path", "")).split("/"):
-        yield invalid_value("spec.hostPath.path", spec["hostPath"]["path"], "must not contain '..'")
+    if "hostPath" in given:
+        yield from volumepaths.of_node(spec["hostPath"], "spec.hostPath")
+        if spec["hostPath"].get("path") == "/" and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+            why = "may not be 'recycle' for a hostPath mount of '/'"
+            yield forbidden_field("spec.persistentVolumeReclaimPolicy", why)

@@ -1,0 +1,46 @@
+"""What a RuntimeClass does to the pods that name it, and which classes make sense."""
+
+from collections.abc import Iterator
+
+from devcluster.errors import Cause, forbidden, invalid_value, required
+from devcluster.names import LABEL, NOT_A_LABEL
+from devcluster.resources import KINDS, POD, Obj
+from devcluster.store import Store
+
+_KIND = next(kind for kind in KINDS if kind.kind == "RuntimeClass")
+
+
+def validate(obj: Obj) -> Iterator[Cause]:
+    handler = obj.get("handler", "")
+    if not handler:
+        yield required("handler")
+    elif "." in handler:
+        yield invalid_value("handler", handler, "must not contain dots")
+    elif not LABEL.fullmatch(handler):
+        yield invalid_value("handler", handler, NOT_A_LABEL)
+
+
+def admit(store: Store, pod: Obj) -> None:
+    """The pod goes only where the class says, and asks for what its runtime itself takes."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    if not (wanted := spec.get("runtimeClassName")):
+        if spec.get("overhead"):
+            why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise forbidden(POD, name, why)
+        return
+    if (found := store.get(_KIND, "", wanted)) is None:
+        raise forbidden(POD, name, f'pod rejected: RuntimeClass "{wanted}" not found')
+    overhead = (found.get("overhead") or {}).get("podFixed") or {}
+    if spec.get("overhead", overhead) != overhead:
+        why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        raise forbidden(POD, name, why)
+    if overhead:
+        spec["overhead"] = dict(overhead)
+    scheduling = found.get("scheduling") or {}
+    for label, value in (scheduling.get("nodeSelector") or {}).items():
+        own = spec.setdefault("nodeSelector", {}).setdefault(label, value)
+        if own != value:
+            told = f"runtimeClass.scheduling.nodeSelector[{label}] = {value}; pod.spec.nodeSelector[{label}] = {own}"
+            raise forbidden(POD, name, f"conflict: {told}")
+    tolerations = spec.setdefault("tolerations", [])
+    tolerations += [more for more in scheduling.get("tolerations") or [] if more not in tolerations]
