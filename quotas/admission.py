@@ -171,6 +171,7 @@ def renew(claim: Claim) -> Claim:
             reclaim_at=ended.reclaim_at,
             reclaim_code=ended.reclaim_code,
             reclaim_for=ended.reclaim_for,
+            budget_ends_at=ended.budget_ends_at,
         )
         claim_released.send(sender=Claim, claim=ended, successor=successor)
         claim_admitted.send(sender=Claim, claim=successor)

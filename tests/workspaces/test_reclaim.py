@@ -137,14 +137,16 @@ def test_one_whose_time_has_come_is_not_spared_any_more(asked: Asked) -> None:
 
 
 def test_a_restart_keeps_the_units_and_what_was_said_about_them(asked: Asked) -> None:
-    before = asked.ask()
+    before, by_budget = asked.ask(), timezone.now() + timedelta(hours=1)
+    Claim.objects.filter(pk=before.pk).update(budget_ends_at=by_budget)
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
     asked.play.until(lambda row: row.run != before.pk)
     after = asked.play.claim()
-    assert (after.state, after.reclaim_at, after.reclaim_code) == (
+    assert (after.state, after.reclaim_at, after.reclaim_code, after.budget_ends_at) == (
         "admitted",
         before.reclaim_at,
         "owner_waits",
+        by_budget,
     )
 
 
