@@ -8,7 +8,7 @@ asked where nobody else's end would do, or an owner could wait for ever. Who was
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import combinations
@@ -52,7 +52,7 @@ class Loan:
 class Lent:
     """What tenants hold beyond their own, and which of their runs may be asked for it."""
 
-    def __init__(self, state: PoolState, nodes: Nodes) -> None:
+    def __init__(self, state: PoolState, nodes: Nodes, stand_by: Container[UUID]) -> None:
         self.nodes = nodes
         self.grace_ends = state.now + state.grace
         self.over = {
@@ -77,7 +77,8 @@ class Lent:
                 self._lines_of[tenant].append(line)
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
         # On which node those wait for whom somebody was asked; until their turn nobody else counts on it.
-        waiting = {claim.claim for claim in state.waiting} | {booking.booking for booking in state.bookings}
+        waiting = {claim.claim for claim in state.waiting if claim.claim not in stand_by}
+        waiting |= {booking.booking for booking in state.bookings}
         self._waits_on = {
             loan.run.reclaim_for: line
             for line in nodes.lines

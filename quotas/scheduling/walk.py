@@ -51,7 +51,7 @@ class Walk:
         self.order = ordered(state, self.own | self.promised, booked, self.standing_by)
         self.nodes = Nodes(state.nodes, end_of, state.now)
         self.shares = Shares(state, end_of)
-        self.lent = Lent(state, self.nodes)
+        self.lent = Lent(state, self.nodes, self.standing_by)
         self.places = Places(state, self.nodes, self.lent)
         self.admitted: dict[UUID, Admitted] = {}
         self.reserved: dict[UUID, Reserved] = {}

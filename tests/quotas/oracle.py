@@ -53,9 +53,11 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         claim = claims[admitted.claim]
         until = min(after(now, claim.lasts), admitted.must_end_at or END)
         taken += [(at, asks(claim, at, names), now, until) for at in (admitted.node, *own(claim, left))]
-    for booking, need, start, until in booked(state, decisions):
-        taken += sooner(state, decisions, booking)
+    for back, asked, need, start, until in booked(state, decisions):
+        taken += back
         there = [(most[name][0], name) for name in names if not broken(name, need, start, until)]
+        late = max(start, now + state.grace)
+        there = there or [(0, name) for name in asked if not broken(name, need, late, until)]
         taken.append((min(there)[1] if there else first(need, None, [], start)[0], need, start, until))
     for claim in (claims[waits.claim] for waits in decisions.waits):
         if stands_by(state, claim, most):
@@ -72,9 +74,7 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         name, start = first(need, claim.lasts, moments, END - SOON)
         found[claim.claim] = start
         until = after(start, claim.lasts)
-        if (
-            start == END
-        ):  # kept from the first moment at which it might do, should what has no known end be gone
+        if start == END:  # kept from when it might do, should what has no known end be gone
             start = next((t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t))), now)
         taken += [(at, asks(claim, at, names), start, until) for at in (name, *mine)]
     return found
@@ -132,14 +132,16 @@ def sooner(state: PoolState, decisions: Decisions, beneficiary: UUID) -> Iterato
                 yield node.name, back, end, run.ends_at or END
 
 
-def booked(state: PoolState, decisions: Decisions) -> Iterator[tuple[UUID, Amounts, datetime, datetime]]:
+def booked(state: PoolState, decisions: Decisions) -> Iterator[Any]:
+    """Each place: what comes back for it and those after it, and on which nodes."""
     used = [run.booking for node in state.nodes for run in node.runs]
     used += [admitted.booking for admitted in decisions.admitted]
     for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
-        start = max(booking.starts_at, state.now)
-        for _place in range(booking.places - used.count(booking.booking)):
+        start, back = max(booking.starts_at, state.now), [*sooner(state, decisions, booking.booking)]
+        asked = sorted({node for node, *_ in back})
+        for place in range(booking.places - used.count(booking.booking)):
             if any(node.without_ours.units >= booking.units_each for node in state.nodes):
-                yield booking.booking, (booking.units_each, 0, 0, 1), start, booking.ends_at
+                yield [] if place else back, asked, (booking.units_each, 0, 0, 1), start, booking.ends_at
 
 
 def stands_by(state: PoolState, claim: Waiting, most: dict[Any, Amounts]) -> bool:

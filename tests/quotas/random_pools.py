@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 from uuid import UUID
 
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotas.scheduling import (
@@ -27,6 +31,23 @@ TENANTS = [UUID(int=number) for number in (1, 2, 3)]
 WHOLE = Room(4, 16, 16, 8)
 MINUTES = st.sampled_from((5, 12, 30, 60, 120))
 KEPT = Reason("kept")
+
+
+def of_any(
+    *drawn: st.SearchStrategy[Any], few: int = 25, many: int = 400
+) -> Callable[[Callable[..., None]], Callable[[int], None]]:
+    """A test of what holds of a few at random; of many where there is time for it."""
+
+    def of(holds: Callable[..., None]) -> Callable[[int], None]:
+        slow = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+        @pytest.mark.parametrize("examples", [few, pytest.param(many, marks=slow)])
+        def test(examples: int) -> None:
+            settings(max_examples=examples, deadline=None)(given(*drawn)(holds))()
+
+        return test
+
+    return of
 
 
 @st.composite

@@ -351,3 +351,15 @@ def test_what_no_card_ever_has_is_told_as_such() -> None:
     state = replace(pool([card_node(Card(24_000, 100, 10))], asks(0)), units_per_gpu=100)
     told = decide(replace(state, waiting=(replace(state.waiting[0], need=need),))).waits[0].reason
     assert told.code == "no_node_has_cards"
+
+
+def test_who_was_asked_for_one_that_may_not_start_any_more_is_asked_for_the_next_at_once() -> None:
+    """And is not spared, only to be asked again by the next pass."""
+    owner, above = asks(3), asks(4, tenant=THIRD)
+    asked = runs(3, None, SECOND, reclaim_at=NOW + 4 * MINUTE, reclaim_for=above.claim)
+    third = TenantQuota(0, 2, nominal_units=2)
+    decisions = decide(
+        pool([node(asked)], owner, above, demo=borrows(0, 4), second=borrows(3, 0), third=third)
+    )
+    assert [(one.run, one.beneficiary) for one in decisions.reclaims] == [(asked.claim, owner.claim)]
+    assert not decisions.spared

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotas.scheduling import (
@@ -22,11 +21,11 @@ from quotas.scheduling import (
 )
 from quotas.scheduling.order import in_order
 from quotas.scheduling.standing import standing_by
+from tests.quotas.random_pools import of_any
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TENANTS = [UUID(int=n) for n in (1, 2, 3)]
 KEPT = Reason("kept")
-many = settings(max_examples=60, deadline=None)
 
 
 @st.composite
@@ -121,8 +120,7 @@ def within(quota: TenantQuota, claim: Waiting) -> bool:
     )
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: PoolState) -> None:
     decisions = decide(state)
     decided = [a.claim for a in decisions.admitted] + [w.claim for w in decisions.waits]
@@ -134,16 +132,14 @@ def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: Pool
     ]
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_no_node_gives_more_than_it_has(state: PoolState) -> None:
     decisions = decide(state)
     used = {node for _claim, node in admitted_claims(state, decisions).values()}
     assert all(left_on(state, decisions)[name].holds(Room()) for name in used)
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_no_tenant_gets_more_than_its_quota_and_limits(state: PoolState) -> None:
     decisions = decide(state)
     for claim, _node in admitted_claims(state, decisions).values():
@@ -154,8 +150,7 @@ def test_no_tenant_gets_more_than_its_quota_and_limits(state: PoolState) -> None
             assert limit is None or getattr(after.used, name) <= limit
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(state: PoolState) -> None:
     decisions = decide(state)
     started = admitted_claims(state, decisions)
@@ -168,8 +163,7 @@ def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(sta
                 assert backs_off or unfit or never(earlier, state.tenants[tenant], 1)
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_nobody_overtakes_one_that_waits_for_room(state: PoolState) -> None:
     decisions = decide(state)
     started = admitted_claims(state, decisions)
@@ -180,8 +174,7 @@ def test_nobody_overtakes_one_that_waits_for_room(state: PoolState) -> None:
             assert not any(later.claim in started for later in order[place + 1 :])
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None:
     """Work is conserved: the head of the queue is not left standing beside free room."""
     decisions = decide(state)
@@ -195,8 +188,7 @@ def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None
         assert not (fits and may) or waits.reason.code in {"behind_others", "behind_own_tenant"}
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
     decisions = decide(state)
     codes = {claim.claim: "" for claim in state.waiting} | {w.claim: w.reason.code for w in decisions.waits}
@@ -209,8 +201,7 @@ def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
             assert any(c.tenant == claim.tenant and codes[c.claim].endswith("_full") for c in before)
 
 
-@many
-@given(states())
+@of_any(states(), few=60)
 def test_a_second_look_changes_nothing(state: PoolState) -> None:
     decisions = decide(state)
     left = left_on(state, decisions)
