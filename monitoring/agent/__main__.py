@@ -18,11 +18,11 @@ import argparse
 import itertools
 import json
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import Mapping
-from os import environ
 from pathlib import Path
 
 from . import kubelet
@@ -56,7 +56,7 @@ def main() -> None:
     once = parser.parse_args().once
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        settings = settings_from(environ)
+        settings = settings_from(os.environ)
         if once:
             look_once(settings)
             return
@@ -66,6 +66,9 @@ def main() -> None:
     # Waited for, not handled: a handler could come where this thread holds a lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     agent.run(lambda seconds: signal.sigtimedwait(ENDS, seconds) is not None)
+    # A thread may still hang in the driver: Python's own tidying up would go on beside it.
+    logging.shutdown()
+    os._exit(0)
 
 
 def look_once(settings: Settings) -> None:

@@ -14,7 +14,7 @@ from .inventory import Device
 from .nvml import Failed, NotOffered, Over, Unanswered, ask
 from .schema import Trouble, Xid
 
-WAIT_MILLISECONDS = 500
+WAIT_MILLISECONDS = 250
 _NO_INSTANCE = 0xFFFFFFFF
 
 
