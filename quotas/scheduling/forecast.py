@@ -33,12 +33,12 @@ OUTSIDE = 0.1  # of the starts on either side of the range
 LEARNED_OUTSIDE = 0.08
 LEARNS = 0.1
 MOST_STRETCH = 32.0
-# No range is narrower than this, and a part of the wait: nobody's end is proven to the second.
-NARROWEST = timedelta(minutes=2)
+# No range is narrower than this, and a part of the wait: nobody's end is proven to the minute. It makes the others
+# narrower: a start that was told for three minutes from then and came in five says nothing of one that is a day away.
+NARROWEST = timedelta(minutes=20)
 NARROWEST_PART = 0.1
-# A range this wide, or this part of the wait, still helps to plan a day.
-USEFUL = timedelta(minutes=30)
-USEFUL_PART = 0.75
+# One that starts so soon is told as likely: such ranges are narrow, and hold at least as often as the others.
+SOON = timedelta(hours=2)
 
 
 class Confidence(StrEnum):
@@ -144,11 +144,10 @@ def enough_plays(state: PoolState) -> int:
 
 
 def confidence(told: Range | None, now: datetime) -> Confidence:
-    """How sure a range is, by its own width: one that says nearly nothing is told as such."""
+    """How sure a range is, by how soon all of it is over: later, others come in between."""
     if told is None or told.latest is None:
         return Confidence.UNKNOWN
-    width, wait = told.latest - told.earliest, max(told.latest - now, timedelta())
-    return Confidence.LIKELY if width <= max(USEFUL, USEFUL_PART * wait) else Confidence.ROUGH
+    return Confidence.LIKELY if told.latest - now <= SOON else Confidence.ROUGH
 
 
 def moved(told: Range | None, now_told: Range | None, now: datetime) -> bool:

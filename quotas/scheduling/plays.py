@@ -1,7 +1,8 @@
 """One possible future of a pool: who starts when, if each run ends when it is said to. Pure, and quick.
 
 It follows the rules of the queue as a pass does, in the order of the queue as it is now, and nobody new comes. Room
-is counted in units, CPU and memory of whole nodes. A forecast plays many such futures (`forecast.py`).
+is counted in units, CPU and memory of whole nodes. Who starts at this moment was the pass's to decide, by finer rules:
+here nobody does before something happens. A forecast plays many such futures (`forecast.py`).
 """
 
 from __future__ import annotations
@@ -243,7 +244,6 @@ class _Future:
         heapify(self.events)
         for one, node in enumerate(self.ground.places):
             self._keep(one, node)
-        self._offer_all(0.0)
 
     def next(self) -> None:
         now, _number, node, takes, accounts, known = heappop(self.events)

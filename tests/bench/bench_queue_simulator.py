@@ -9,7 +9,7 @@ from tests.bench.simulator.deadline import deadline
 from tests.bench.simulator.everyday import everyday
 from tests.bench.simulator.figures import replay
 from tests.bench.simulator.policies import POLICIES
-from tests.bench.simulator.tables import by_tenant, compared, told
+from tests.bench.simulator.tables import by_tenant, compared, told, told_within
 
 SEED = 1
 
@@ -23,3 +23,4 @@ def tables() -> Iterator[Table]:
         yield compared(trace, replayed)
         yield by_tenant(trace, replayed)
         yield told(trace, replayed["Berth"])
+        yield told_within(trace, replayed["Berth"])

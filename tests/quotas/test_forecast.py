@@ -95,13 +95,13 @@ def test_the_longer_the_other_has_been_running_the_sooner() -> None:
 
 def test_no_run_outlasts_its_known_end() -> None:
     waits = asks(4)
-    assert late(told(pool([node("a", run(4, ends=20))], waits), waits)) < 25
+    assert late(told(pool([node("a", run(4, ends=20))], waits), waits)) < 35
 
 
 def test_a_run_that_was_asked_back_ends_by_then() -> None:
     waits = asks(4)
     asked_back = run(4, reclaim_at=NOW + minutes(10))
-    assert late(told(pool([node("a", asked_back)], waits), waits)) < 15
+    assert late(told(pool([node("a", asked_back)], waits), waits)) < 25
 
 
 def test_the_first_of_many_runs_ends_sooner_than_any_one_of_them() -> None:
@@ -120,22 +120,27 @@ def test_who_stands_behind_another_waits_for_that_one_too() -> None:
 def test_the_known_lifetime_of_those_before_counts() -> None:
     first, second = asks(4, lasts=30), asks(4)
     state = pool([node("a", run(4, ends=10))], first, second)
-    assert early(told(state, second)) >= 35 and late(told(state, second)) <= 50
+    assert early(told(state, second)) >= 30 and late(told(state, second)) <= 55
 
 
 def test_a_short_one_goes_before_a_large_one_that_it_does_not_delay() -> None:
     large, short, long = asks(4), asks(1, lasts=60), asks(1)
-    state = pool([node("a", run(3, ends=240))], large, short, long)
+    state = pool([node("a", run(3, ends=240), run(1, ends=5))], large, short, long)
     found = forecast(state, STEADY)
-    assert found[short.claim].earliest == NOW
+    assert late(found[short.claim]) <= 20
     assert found[long.claim].earliest > NOW + minutes(200)
+
+
+def test_nobody_is_told_that_it_starts_now_in_room_where_the_pass_has_just_not_let_it() -> None:
+    waits = asks(1)
+    assert early(told(pool([node("a", run(3, ends=60))], waits), waits)) > 30
 
 
 def test_who_waits_for_the_tenants_quota_starts_when_the_tenant_ends_something() -> None:
     full = TenantQuota(used_units=2, limit_units=2)
     first, second = asks(2), asks(1)
     state = pool([node("a", run(2, ends=30)), node("b")], first, second, demo=full)
-    assert 25 <= early(told(state, first)) <= 35
+    assert 20 <= early(told(state, first)) <= 30
     assert early(told(state, second)) > 100  # not beside the first, whatever is free
 
 
@@ -143,23 +148,24 @@ def test_a_limit_of_the_person_holds_back_nobody_else() -> None:
     people = {"alice": PersonUse(gpus=Fraction(2), most_gpus=2)}
     quota = TenantQuota(used_units=2, limit_units=100, people=people)
     hers, his = asks(1, user="alice"), asks(1, user="bob")
-    running = run(2, ends=60)
-    state = pool([node("a", running), node("b")], hers, his, demo=quota)
-    assert told(state, his).earliest == NOW
+    state = pool(
+        [node("a", run(2, ends=60)), node("b", run(4, ends=5, tenant=SECOND))], hers, his, demo=quota
+    )
+    assert late(told(state, his)) <= 20
 
 
 def test_a_booking_of_others_is_kept_free() -> None:
     booked = Booked(UUID(int=3), SECOND, NOW + minutes(60), NOW + minutes(600), places=1, units_each=4)
     short, long = asks(4, lasts=30), asks(4)
-    state = pool([node("a")], short, long, bookings=(booked,))
+    state = pool([node("a", run(4, ends=5))], short, long, bookings=(booked,))
     found = forecast(state, STEADY)
-    assert found[short.claim].earliest == NOW
+    assert late(found[short.claim]) <= 20
     assert found[long.claim].earliest >= NOW + minutes(550)
 
 
 def test_back_off_is_waited_for() -> None:
-    waits = asks(1, not_before=NOW + minutes(5))
-    assert early(told(pool([node("a")], waits), waits)) >= 3
+    waits = asks(1, not_before=NOW + minutes(60))
+    assert early(told(pool([node("a")], waits), waits)) >= 50
 
 
 def test_a_spent_budget_has_a_date_and_no_end() -> None:
@@ -204,21 +210,21 @@ def test_a_limit_holds_back_nobody_who_asks_for_nothing_of_it() -> None:
     """A job is no workspace."""
     full = replace(OPEN, used=Limits(0, 0, 3), limits=Limits(workspaces=2))
     job = asks(4, is_workspace=False)
-    assert late(told(pool([node("a")], job, demo=full), job)) < 10
+    assert late(told(pool([node("a", run(4, ends=5))], job, demo=full), job)) <= 20
 
 
 def test_any_number_of_people_may_be_at_their_limit() -> None:
     everybody = {UUID(int=number): PersonUse(gpus=Fraction(4), most_gpus=4) for number in range(1500)}
     of_them = [asks(1, user=user) for user in everybody]
     last = asks(1)
-    state = pool([node("a")], *of_them, last, demo=replace(OPEN, people=everybody))
-    assert late(told(state, last, plays=1)) < 10
+    state = pool([node("a", run(4, ends=5))], *of_them, last, demo=replace(OPEN, people=everybody))
+    assert late(told(state, last, plays=1)) <= 20
 
 
 def test_nobody_is_told_that_the_past_is_when_it_starts() -> None:
     waits = asks(4)
     range_ = told(pool([node("a", run(4, ends=-60))], waits), waits)
-    assert range_.earliest >= NOW and late(range_) < 10
+    assert range_.earliest >= NOW and late(range_) <= 20
 
 
 # --- What was told, and what came of it
@@ -251,8 +257,9 @@ def test_a_range_is_told_anew_when_a_person_would_notice() -> None:
     assert moved(TOLD, TOLD, NOW + minutes(121))  # it is over
 
 
-def test_how_sure_it_is_is_told_by_its_width() -> None:
+def test_how_sure_it_is_is_told_by_how_soon_it_is() -> None:
     assert confidence(Range(NOW, NOW + minutes(25)), NOW) == Confidence.LIKELY
-    assert confidence(Range(NOW + minutes(300), NOW + minutes(500)), NOW) == Confidence.LIKELY
+    assert confidence(Range(NOW + minutes(90), NOW + minutes(120)), NOW) == Confidence.LIKELY
     assert confidence(Range(NOW + minutes(10), NOW + minutes(500)), NOW) == Confidence.ROUGH
+    assert confidence(Range(NOW + minutes(300), NOW + minutes(330)), NOW) == Confidence.ROUGH
     assert confidence(None, NOW) == Confidence.UNKNOWN

@@ -23,7 +23,14 @@ class Replayed:
 
     trace: Trace
     simulations: Sequence[Simulation]
-    told: Sequence[Told]
+    tellers: Sequence[Teller]
+
+    @property
+    def told(self) -> list[Told]:
+        return [told for teller in self.tellers for told in teller.told]
+
+    def told_within(self, hours: int) -> list[Told]:
+        return [told for teller in self.tellers for told in teller.told_within[hours]]
 
     @property
     def works(self) -> list[Work]:
@@ -31,11 +38,9 @@ class Replayed:
 
 
 def replay(trace: Trace, policy: Policy, *, foretells: bool = False) -> Replayed:
-    tellers = [Teller() if foretells else None for _pool in trace.pools]
-    simulations = [
-        Simulation(pool, policy, teller).run() for pool, teller in zip(trace.pools, tellers, strict=True)
-    ]
-    return Replayed(trace, simulations, [told for teller in tellers if teller for told in teller.told])
+    simulations = [Simulation(pool, policy, Teller() if foretells else None).run() for pool in trace.pools]
+    tellers = [simulation.teller for simulation in simulations if simulation.teller]
+    return Replayed(trace, simulations, tellers)
 
 
 def mean_hours(works: Iterable[Work]) -> float:

@@ -1,11 +1,11 @@
-"""What those who wait are told when they begin to wait, and what came of it."""
+"""What those who wait are told when they begin to wait and as their start comes nearer, and what came of it."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,8 @@ from quotas.scheduling.lengths import Lengths, Past
 REMEMBERED = 1000
 # Of those who wait so many are told, one of three: forecasts take most of the time.
 ONE_OF = 3
+# As a start comes nearer: what was told when it was first told for so many hours from then at the latest.
+WITHIN_HOURS = (1, 4, 12, 24)
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,12 @@ class Teller:
 
     def __init__(self) -> None:
         self.told: list[Told] = []
+        self.told_within: defaultdict[int, list[Told]] = defaultdict(list)
         self.stretch = AS_PLAYED
         self._ended: deque[Past] = deque(maxlen=REMEMBERED)
         self._known: set[UUID] = set()
         self._first: dict[UUID, tuple[datetime, Range | None]] = {}
+        self._within: defaultdict[UUID, dict[int, tuple[datetime, Range]]] = defaultdict(dict)
 
     def tell(self, look: Callable[[], PoolState], asked_minutes: Callable[[UUID], int | None]) -> None:
         """Whoever begins to wait: what is told first is what counts."""
@@ -55,8 +59,17 @@ class Teller:
         found = forecast(state, self._lengths(state, asked_minutes), self.stretch, enough_plays(state))
         for claim in chosen:
             self._first[claim] = state.now, found.get(claim)
+        for claim, range_ in found.items():
+            self._comes_near(claim, range_, state.now)
+
+    def _comes_near(self, claim: UUID, range_: Range, now: datetime) -> None:
+        for hours in WITHIN_HOURS:
+            if range_.latest and range_.latest - now <= timedelta(hours=hours):
+                self._within[claim].setdefault(hours, (now, range_))
 
     def started(self, claim: UUID, now: datetime) -> None:
+        for hours, (at, near) in self._within.pop(claim, {}).items():
+            self.told_within[hours].append(Told(at, near, confidence(near, at), now))
         if claim not in self._first:
             return
         at, range_ = self._first.pop(claim)

@@ -10,7 +10,7 @@ from tests.bench import Table
 from tests.bench.simulator import figures
 from tests.bench.simulator.engine import Work
 from tests.bench.simulator.figures import Replayed
-from tests.bench.simulator.foretold import Told
+from tests.bench.simulator.foretold import WITHIN_HOURS, Told
 from tests.bench.simulator.trace import HOUR, Trace
 
 Side = Mapping[str, Replayed]
@@ -20,6 +20,7 @@ SIZES: Mapping[str, Callable[[float], bool]] = {
     "2 to 4 GPUs": lambda gpus: 2 <= gpus <= 4,
     "8 GPUs": lambda gpus: gpus == 8,
 }
+HONESTY = ("told", "without a range", "inside", "before, after", "median width", "as part of the wait")
 FIGURES: Mapping[str, Callable[[Replayed], str]] = {
     "GPUs in use": lambda one: percent(figures.utilisation(one)),
     "wait: mean, p95": lambda one: waits(one.works),
@@ -58,11 +59,15 @@ def told(trace: Trace, replayed: Replayed) -> Table:
         "all": None, "likely": Confidence.LIKELY, "rough": Confidence.ROUGH
     }  # fmt: skip
     rows = [(name, *_honesty(replayed.told, sure)) for name, sure in kinds.items()]
-    head = ("told", "without a range", "inside", "before, after", "median width", "as part of the wait")
-    return Table((f"{trace.name}: the range told at first", *head), rows)
+    return Table((f"{trace.name}: the range told at first", *HONESTY), rows)
 
 
-def _honesty(of: Iterable[Told], sure: Confidence | None) -> tuple[str, ...]:
+def told_within(trace: Trace, replayed: Replayed) -> Table:
+    rows = [(f"{hours} h", *_honesty(replayed.told_within(hours))) for hours in WITHIN_HOURS]
+    return Table((f"{trace.name}: first told that it starts at the latest in", *HONESTY), rows)
+
+
+def _honesty(of: Iterable[Told], sure: Confidence | None = None) -> tuple[str, ...]:
     found = figures.honesty(of, sure)
     if found is None:
         return ("0", "", "", "", "", "")
