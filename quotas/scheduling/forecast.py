@@ -37,7 +37,7 @@ MOST_STRETCH = 32.0
 # narrower: a start that was told for three minutes from then and came in five says nothing of one that is a day away.
 NARROWEST = timedelta(minutes=20)
 NARROWEST_PART = 0.1
-# One that starts so soon is told as likely: such ranges are narrow, and hold at least as often as the others.
+# One that starts so soon is told as likely: such ranges are narrow, and hold as often as the others.
 SOON = timedelta(hours=2)
 
 

@@ -18,7 +18,7 @@ REMEMBERED = 1000
 # Of those who wait so many are told, one of three: forecasts take most of the time.
 ONE_OF = 3
 # As a start comes nearer: what was told when it was first told for so many hours from then at the latest.
-WITHIN_HOURS = (1, 4, 12, 24)
+WITHIN_HOURS = (1, 2, 4, 12, 24)
 
 
 @dataclass(frozen=True)
