@@ -35,20 +35,23 @@ nodes:
   memory: 2Ti
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 16, compute: "8.0"}
 """
-# A trigger waits for a lock where a gate stands for what is written: `key` is the lock that the test holds.
+# A trigger waits for a lock where a gate stands for what is written: `key` is the lock that the test holds. Its name
+# is a workspace's or a booking's, its code that of an event, or a claim's state, or the name of another table.
 GATES = """
 CREATE TABLE proof_gate (name text, code text, key integer);
 CREATE FUNCTION proof_wait() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE new_row jsonb := to_jsonb(NEW);
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(4711, gate.key) FROM proof_gate gate
-    JOIN workspaces_workspace w ON w.name = gate.name
-    WHERE w.id = coalesce(new_row->>'workspace_id', new_row->>'holder_id')::uuid
-      AND gate.code = coalesce(new_row->>'code', new_row->>'state');
+    LEFT JOIN workspaces_workspace w ON w.name = gate.name
+    WHERE (w.id = coalesce(new_row->>'workspace_id', new_row->>'holder_id')::uuid
+           OR gate.name = new_row->>'title')
+      AND gate.code = coalesce(new_row->>'code', new_row->>'state', TG_TABLE_NAME);
   RETURN NULL;
 END $$;
 CREATE TRIGGER proof_gate AFTER INSERT ON workspaces_event FOR EACH ROW EXECUTE FUNCTION proof_wait();
 CREATE TRIGGER proof_gate AFTER UPDATE ON quotas_claim FOR EACH ROW EXECUTE FUNCTION proof_wait();
+CREATE TRIGGER proof_gate AFTER UPDATE ON quotas_booking FOR EACH ROW EXECUTE FUNCTION proof_wait();
 """
 GROUND = """
 UPDATE quotas_quota SET nominal_gpus = 64;

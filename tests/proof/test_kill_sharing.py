@@ -1,4 +1,4 @@
-"""Where GPUs are lent and asked back, whoever decides or tells it is killed: just before each step, and just after.
+"""Where GPUs are lent, asked back, booked and paid for, whoever decides or tells it is killed: just before, just after.
 
 One node of two GPUs, of which each of two tenants owns one and may borrow the other's.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
 
-from tests.e2e.stack import Client, until
+from tests.e2e.stack import PASSWORD, Client, until
 from tests.proof import invariants
 from tests.proof.killing import WITHIN_SECONDS, Ground, ground, insist
+from tests.proof.life.office import Office
 from tests.proof.moments import PARTS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -29,6 +31,8 @@ nodes:
 """
 ROWS = """
 UPDATE quotas_quota SET nominal_gpus = 1, borrowing_limit_gpus = 1;
+INSERT INTO quotas_budget (tenant_id, gpu_hours, grace_minutes)
+  SELECT id, 1000, 0 FROM accounts_tenant WHERE slug = 'demo';
 """
 GRACE_MINUTES = "0.07"
 BEFORE, AFTER = "before it is committed", "after it is committed"
@@ -58,11 +62,15 @@ class Lent:
 
     ground: Ground
     clients: dict[str, Client]
+    office: Office
     keys: Iterator[int] = field(default_factory=partial(count, 1))
 
     def launch(self, tenant: str, name: str) -> None:
         body = {"tenant": tenant, "name": name, "image": "jupyter", "flavor": "a100-1"}
         insist(self.clients[tenant], "POST", "workspaces/", body)
+
+    def act(self, tenant: str, name: str, verb: str) -> None:
+        insist(self.clients[tenant], "POST", f"workspaces/{self.row(name)['id']}/{verb}/")
 
     def delete(self, tenant: str, name: str) -> None:
         insist(self.clients[tenant], "DELETE", f"workspaces/{self.row(name)['id']}/?delete_disk=true")
@@ -136,7 +144,9 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
     folder = tmp_path_factory.mktemp("kill-sharing")
     with ground(folder, nodes=NODES, rows=ROWS, BERTH_RECLAIM_GRACE_MINUTES=GRACE_MINUTES) as berth:
         carol = berth.stack.client(berth.stack.token("carol", "read", "workspaces"))
-        lent = Lent(berth, {"demo": berth.api, "second": carol})
+        admin = berth.stack.client(berth.stack.token("admin", "read", "workspaces"))
+        office = Office(berth.stack.address, "admin", PASSWORD)
+        lent = Lent(berth, {"demo": berth.api, "second": carol, "admin": admin}, office)
         for name in ("own", "borrowed"):
             lent.launch("demo", name)
             lent.comes_to("ready", name)
@@ -164,3 +174,50 @@ def test_gpus_are_asked_back_once_and_the_borrower_goes_on_afterwards(when: str,
     lent.comes_to("ready", "own", "borrowed")
     invariants.hold(lent.ground.stack, WITHIN_SECONDS)
     assert lent.count("own", "given_back", 0) == 0
+
+
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+def test_runs_of_a_spent_budget_stop_and_their_time_stands_in_the_ledger_once(when: str, lent: Lent) -> None:
+    before = lent.last_event()
+    # The ledger has the time of a run in the transaction that tells of its stop.
+    stages = ("ends_by_budget", "stopped_by_budget_spent", "stopped")
+    moments = [told("own", code) for code in stages]
+    lent.kill_at(when, moments, partial(set_hours, lent, "0"))
+
+    lent.comes_to("stopped", "own", "borrowed")
+    invariants.hold(lent.ground.stack, WITHIN_SECONDS)
+    assert lent.count("own", "stopped_by_budget_spent", before) == 1
+
+    set_hours(lent, "1000")
+    for name in ("own", "borrowed"):
+        lent.act("demo", name, "start")
+        lent.comes_to("ready", name)
+
+
+def set_hours(lent: Lent, hours: str) -> None:
+    budget = lent.ground.one("SELECT id FROM quotas_budget")
+    assert budget is not None
+    assert lent.office.change(f"quotas/budget/{budget['id']}", gpu_hours=hours, grace_minutes="0")
+
+
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+def test_a_booking_is_cancelled_once_and_whoever_waited_for_it_starts(when: str, lent: Lent) -> None:
+    lent.act("demo", "borrowed", "stop")
+    lent.comes_to("stopped", "borrowed")
+    now, title = datetime.now(UTC), f"a class {next(lent.keys)}"
+    booking = {"tenant": "second", "pool": "a100", "title": title, "places": 1, "gpus_each": 1}
+    booking |= {"from": now.isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
+    made = insist(lent.clients["admin"], "POST", "bookings/", booking)
+    lent.act("demo", "borrowed", "start")
+    lent.comes_to("waiting", "borrowed")
+
+    def is_cancelled(berth: Ground, title: str, _last: int) -> Any:
+        return berth.one("SELECT 1 FROM quotas_booking WHERE title = %s AND cancelled_at IS NOT NULL", title)
+
+    moment = Moment(title, "quotas_booking", "web", is_cancelled)
+    lent.kill_at(when, [moment], lambda: insist(lent.clients["admin"], "DELETE", f"bookings/{made['id']}/"))
+
+    lent.comes_to("ready", "own", "borrowed")
+    invariants.hold(lent.ground.stack, WITHIN_SECONDS)
+    audit = "SELECT count(*) AS found FROM accounts_auditentry WHERE action = %s AND target_id = %s"
+    assert lent.ground.one(audit, "booking.cancel", made["id"]) == {"found": 1}
