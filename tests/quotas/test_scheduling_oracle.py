@@ -25,13 +25,15 @@ from quotas.scheduling import (
     TenantQuota,
     Waiting,
     decide,
+    plan,
 )
 from quotas.scheduling.order import in_order
 from quotas.scheduling.standing import standing_by
 from tests.quotas.oracle import END, after, could_have_started, starts
-from tests.quotas.random_pools import NOW, TENANTS, of_any, pools
+from tests.quotas.random_pools import MINUTES, NOW, TENANTS, of_any, pools
 
 SOON = NOW + timedelta(minutes=10)
+HOUR = timedelta(hours=1)
 
 
 @of_any(pools(bookings=0), many=2000)
@@ -175,6 +177,47 @@ def test_a_large_one_starts_after_finitely_many_ends_whatever_small_ones_come(
     assert large not in state.waiting
 
 
+@of_any(pools(bookings=0, asked=False), st.lists(st.tuples(st.integers(1, 2), MINUTES), max_size=30))
+def test_what_the_first_was_told_never_moves_later_and_is_kept_whatever_comes_behind_it(
+    state: PoolState, small: list[tuple[int, int]]
+) -> None:
+    """As long as every run ends when it is to; whenever one does, a small one comes that would fit at once."""
+    nodes = [
+        replace(node, runs=tuple(replace(run, ends_at=run.ends_at or NOW + 3 * HOUR) for run in node.runs))
+        for node in state.nodes
+    ]
+    first = Waiting(UUID(int=1), TENANTS[0], Room(3, 8, 8, 1), 9, 0, lasts=HOUR)
+    others = [replace(claim, lasts=claim.lasts or HOUR) for claim in state.waiting]
+    free = dict.fromkeys(TENANTS, TenantQuota(0, None))
+    state = PoolState(1, tuple(nodes), (first, *others), free, NOW)
+    coming = [
+        Waiting(UUID(int=3000 + at), TENANTS[1], Room(units, 1, 1, 1), 0, 100 + at, lasts=timedelta(minutes=lasts))
+        for at, (units, lasts) in enumerate(small)
+    ]  # fmt: skip
+    told = plan(state)[first.claim]
+    assert told is not None
+    while first in state.waiting:
+        start = plan(state)[first.claim]
+        assert start is not None and state.now <= start <= told
+        told = start
+        state = applied(state, decide(state))
+        if first in state.waiting:
+            state = at_next_end(state)
+            state = replace(state, waiting=(*state.waiting, *coming[:1]))
+            coming = coming[1:]
+
+
+def at_next_end(state: PoolState) -> PoolState:
+    now = min(run.ends_at for node in state.nodes for run in node.runs if run.ends_at)
+    nodes = []
+    for node in state.nodes:
+        free = node.free
+        for run in node.runs:
+            free = free.with_back(run.takes, node.without_ours) if run.ends_at == now else free
+        nodes.append(replace(node, free=free, runs=tuple(run for run in node.runs if run.ends_at != now)))
+    return replace(state, nodes=tuple(nodes), now=now)
+
+
 def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> Iterator[tuple[Run, ...]]:
     """The borrowed runs of a node without which the need fits once those have ended that do so by themselves."""
     gone = [run for run in node.runs if run.ends_at is not None and run.ends_at <= SOON]
@@ -208,11 +251,19 @@ def applied(state: PoolState, decisions: Decisions) -> PoolState:
         for admitted in decisions.admitted:
             claim = claims[admitted.claim]
             if admitted.node == node.name:
-                ends = [None if claim.lasts is None else NOW + claim.lasts, admitted.must_end_at]
+                ends = [None if claim.lasts is None else state.now + claim.lasts, admitted.must_end_at]
                 end = min((end for end in ends if end is not None), default=None)
                 free -= claim.need
                 there.append(
-                    Run(claim.claim, claim.tenant, claim.user, claim.need, NOW, end, booking=admitted.booking)
+                    Run(
+                        claim.claim,
+                        claim.tenant,
+                        claim.user,
+                        claim.need,
+                        state.now,
+                        end,
+                        booking=admitted.booking,
+                    )
                 )
                 there[-1] = replace(there[-1], is_workspace=claim.is_workspace, priority=claim.priority)
         nodes.append(replace(node, free=free, runs=tuple(there)))
@@ -232,7 +283,7 @@ def asked(run: Run, told: dict[UUID, UUID], decisions: Decisions, state: PoolSta
     if run.claim in decisions.spared:
         return replace(run, reclaim_at=None, reclaim_for=None)
     if run.claim in told:
-        return replace(run, reclaim_at=run.reclaim_at or NOW + state.grace, reclaim_for=told[run.claim])
+        return replace(run, reclaim_at=run.reclaim_at or state.now + state.grace, reclaim_for=told[run.claim])
     return run
 
 
