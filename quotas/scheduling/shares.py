@@ -74,8 +74,10 @@ class Share:
         for time, amounts in self._events:
             if time >= until:
                 break
-            left = [have + amount for have, amount in zip(left, amounts, strict=True)]
-            found |= self._broken(left, asked)
+            for at in self.limited:
+                left[at] += amounts[at]
+                if asked[at] and asked[at] > left[at]:
+                    found.add(at)
         return found
 
     def earliest(self, asked: Amounts, lasts: timedelta | None, not_before: datetime) -> datetime:
