@@ -164,14 +164,20 @@ def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(sta
 
 
 @of_any(states(), few=60)
-def test_nobody_overtakes_one_that_waits_for_room(state: PoolState) -> None:
+def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_could_be(
+    state: PoolState,
+) -> None:
     decisions = decide(state)
-    started = admitted_claims(state, decisions)
+    node_of = {admitted.claim: admitted.node for admitted in decisions.admitted}
     reason = {waits.claim: waits.reason.code for waits in decisions.waits}
     order = in_order(state, standing_by(state))
     for place, claim in enumerate(order):
         if reason.get(claim.claim, "").startswith(("no_free_", "fragmented")):
-            assert not any(later.claim in started for later in order[place + 1 :])
+            left = {node.name: node.without_ours for node in state.nodes}
+            for later in order[place + 1 :]:
+                if later.claim in node_of:
+                    left[node_of[later.claim]] -= later.need
+            assert any(room.holds(claim.need) for room in left.values())
 
 
 @of_any(states(), few=60)
