@@ -92,12 +92,17 @@ def test_every_answer_is_read_as_protobuf_wrote_it(pods: list[tuple[str, str, li
 
 @settings(max_examples=100, deadline=None)
 @given(rubbish=st.binary(max_size=60))
-@example(rubbish=b"\x0b\x08\x01\x0c")  # a group, which protobuf has given up
 @example(rubbish=b"\x80" * 20)
 @example(rubbish=b"\x0a\x7fshort")
 def test_rubbish_is_read_or_refused(rubbish: bytes) -> None:
     with suppress(CallFailed):
         list(read_answer(rubbish))
+
+
+@pytest.mark.parametrize("kind", [3, 4, 6, 7])
+def test_what_protobuf_does_not_have_any_more_or_never_had_is_refused(kind: int) -> None:
+    with pytest.raises(CallFailed):
+        list(read_answer(bytes([8 | kind, 0x0A, 0])))
 
 
 # --- Another side that does not keep to HTTP/2
