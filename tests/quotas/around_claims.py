@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -59,10 +61,9 @@ class Told:
 
 def clear() -> None:
     """As it was before the first example."""
-    for model in (LedgerEntry, Claim, Booking, PodUsage, OrmQ, AuditEntry):
+    for model in (LedgerEntry, Claim, Booking, PodUsage, OrmQ, AuditEntry, TenantLimit):
         model.objects.all().delete()
     Pool.objects.update(is_open=True, pass_queued_at=None)
-    TenantLimit.objects.update(cpu_millicores=None, workspaces=None, person_gpus=None)
     for node in Node.objects.all():
         node.ready, node.allocatable = True, node.allocatable | {GPU: 4}
         node.save()
@@ -110,3 +111,20 @@ def kill_one_but(backends: list[int]) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(KILL, [backends])
         return cursor.fetchone() is not None
+
+
+class KilledError(Exception):
+    """The process that did it died."""
+
+
+def until_killed(operation: Callable[..., Any]) -> Callable[..., Any]:
+    def killable(**arguments: Any) -> Any:
+        try:
+            return operation(**arguments)
+        except (OperationalError, InterfaceError) as error:
+            connection.close()
+            if not re.search("terminat|closed|connection", str(error)):
+                raise
+            raise KilledError from error
+
+    return killable

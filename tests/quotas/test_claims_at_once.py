@@ -8,7 +8,6 @@ has, an oracle says by brute force.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,7 +17,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 from hypothesis import strategies as st
@@ -34,6 +33,7 @@ from quotas.pools import opening
 from quotas.tasks import admission_pass
 from tests.crew import Crew, crew, play_examples
 from tests.quotas.around_claims import (
+    KilledError,
     Told,
     backend,
     clear,
@@ -41,8 +41,9 @@ from tests.quotas.around_claims import (
     kill_one_but,
     nothing_was_admitted_while_closed,
     take_task,
+    until_killed,
 )
-from tests.quotas.claim_operations import MOST, OPERATIONS, REQUEST, Operation
+from tests.quotas.claim_operations import MOST, OPERATIONS, RELEASE, REQUEST, Operation
 from tests.quotas.holding import Most, allowed_now, at_every_admission_since, could_start, held_now
 from tests.quotas.stage import GPU, Stage
 
@@ -51,10 +52,6 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 HOLDERS = UUID("00000000-0000-4000-8000-000000000000")
 
 MINUTE = timedelta(minutes=1)
-
-
-class KilledError(Exception):
-    """The process that did it died."""
 
 
 MAY_COME_LATE = ("renew", "send_back", "goes_down")
@@ -90,10 +87,12 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         finally:
             self.told.stop()
 
-    @initialize(workspaces=MOST, batch=st.lists(REQUEST, min_size=4, max_size=THREADS))
-    def begin(self, workspaces: int | None, batch: list[Operation]) -> None:
-        TenantLimit.objects.update(workspaces=workspaces)
-        self.at_once(batch, calm=True)
+    @initialize(limited=st.booleans(), workspaces=MOST, batch=st.lists(REQUEST, min_size=4, max_size=THREADS))
+    def begin(self, limited: bool, workspaces: int | None, batch: list[Operation]) -> None:
+        """Nothing but the clusters' locks parts the passes for tenants without a limit."""
+        if limited:
+            TenantLimit.objects.create(tenant=self.stage.cast.demo, workspaces=workspaces)
+        self.passes_at_once(batch, calm=True)
 
     @rule(batch=st.lists(OPERATIONS, min_size=4, max_size=THREADS), calm=st.booleans())
     def at_once(self, batch: list[Operation], calm: bool) -> None:
@@ -113,6 +112,12 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         if calm:
             self.becomes_quiet()
 
+    @rule(batch=st.lists(st.one_of(REQUEST, RELEASE), min_size=3, max_size=THREADS), calm=st.booleans())
+    def passes_at_once(self, batch: list[Operation], calm: bool) -> None:
+        """Pools that share nodes, on which there is room again, have each a worker of their own."""
+        self.at_once(batch, calm=False)
+        self.at_once([("work", {})] * len(self.pools), calm=calm)
+
     def allow(self, most: Most, batch: list[Operation]) -> None:
         """Of changes that come in one batch each may be the last one for a moment."""
         for name, arguments in batch:
@@ -123,18 +128,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
                     transaction.set_rollback(True)
 
     def one(self, name: str) -> Callable[..., Any]:
-        method: Callable[..., Any] = getattr(self, name)
-
-        def until_killed(**arguments: Any) -> Any:
-            try:
-                return method(**arguments)
-            except (OperationalError, InterfaceError) as error:
-                connection.close()
-                if not re.search("terminat|closed|connection", str(error)):
-                    raise
-                raise KilledError from error
-
-        return until_killed
+        return until_killed(getattr(self, name))
 
     # --- operations, each in a thread of its own
 
@@ -143,7 +137,6 @@ class ClaimsAtOnce(RuleBasedStateMachine):
     ) -> UUID:
         actor, tenant = self.people[who]
         with transaction.atomic():
-            admission.lock(self.pools[pool].cluster_id)
             claim = self.stage.request(
                 gpus,
                 by=actor,
@@ -256,7 +249,9 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         if claim.node:
             pod = PodUsage(cluster=claim.pool.cluster, uid=str(claim.pk), node=claim.node, run=claim.pk)
             pod.requests = {"cpu": 1000, GPU: claim.units}
-            PodUsage.objects.bulk_create([pod], ignore_conflicts=True)
+            with transaction.atomic():
+                PodUsage.objects.bulk_create([pod], ignore_conflicts=True)
+                passes.on_capacity_changed(claim.pool.cluster)  # as the watch tells of any pod
 
     def pods_are_gone(self) -> None:
         """Those of runs that have ended."""
@@ -373,8 +368,6 @@ def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
     for pool in (stage.pool, stage.another_pool("b-shares-nodes"), stage.another_pool("c-far", cluster=far)):
         for tenant in (stage.cast.demo, stage.cast.second):
             stage.quota(5, tenant=tenant, pool=pool)
-    # Nothing but the clusters' locks parts the passes for second.
-    TenantLimit.objects.create(tenant=stage.cast.demo)
 
     with crew(THREADS) as threads:
 
@@ -395,12 +388,12 @@ def test_claims_at_once(at_once: Callable[..., Counter[str]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_claims_at_once_for_long(
     at_once: Callable[..., Counter[str]], found: Callable[[str, str], None]
 ) -> None:
-    ran = at_once(examples=25, steps=20)
+    ran = at_once(examples=25, steps=15)
     found(
         "claims: any operations in six threads at once",
         f"{ran['examples']} examples, {ran['operations']} operations: nothing exceeded, nobody waits in vain",
