@@ -101,11 +101,19 @@ def not_borrowed(found: Records) -> Iterator[str]:
             if not event.code.startswith("asked_back"):
                 continue
             claim = known[event.run or ""]
-            used = sum(c.units for c in by_tenant[claim.tenant, claim.pool] if is_held(c, event.at))
+            until = pass_end(event.at, found.claims)
+            beside = by_tenant[claim.tenant, claim.pool]
+            used = sum(c.units for c in beside if is_held(c, event.at) or event.at < begun(c) < until)
             own = given_of(found.shares, claim.tenant, records.own_units_of(claim.pool))
             least = min((share.most for share in maybe_in_force(event.at, own)), default=0)
             if used <= least:
                 yield f"double: claim {claim.id} was asked back, and {claim.tenant} had {used} of its own {least}"
+
+
+def pass_end(at: datetime, claims: Iterable[Claim]) -> datetime:
+    """Who is let in by the pass that asks for GPUs back counts as well; no claim is released during a pass."""
+    released = (c.released_at for c in claims if c.released_at is not None and c.released_at > at)
+    return min([*released, at + LONGEST_PASS])
 
 
 # --- at rest

@@ -29,7 +29,7 @@ from tests.proof.life.records import (
     units_of,
 )
 from tests.proof.life.rows import errors_in
-from tests.proof.life.sharing import too_long
+from tests.proof.life.sharing import not_borrowed, too_long
 
 MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
 CODES = (
@@ -350,6 +350,19 @@ def test_borrowed_gpus_that_are_asked_back_in_time_are_no_fault() -> None:
     borrows = [share(units_of("a100"), 2), share(own_units_of("a100"), 0)]
     day = replace(asked_back_at(1.5, 9)(claim(reclaim_at=at(8))(good_day())), shares=borrows)
     assert reckon(replace(day, heard=[])) == []
+
+
+@pytest.mark.parametrize(("released", "is_wrong"), [(3, False), (1.6, True)])
+def test_who_is_let_in_by_the_pass_that_asks_back_counts_as_well(released: float, is_wrong: bool) -> None:
+    """Its tenant has one of its own, and another runs a moment later."""
+    first = good_day().claims[0]
+    others = [
+        replace(first, id="r2", holder="v", admitted_at=at(1.7)),
+        replace(first, id="r3", holder="x", tenant="second", released_at=at(released)),
+    ]
+    day = asked_back_at(1.5, 9)(claim(reclaim_at=at(8))(good_day()))
+    wrong = not_borrowed(replace(day, claims=[*day.claims, *others]))
+    assert bool(list(wrong)) == is_wrong
 
 
 @pytest.mark.parametrize("stops_at", [None, at(99)])
