@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -247,17 +250,16 @@ def test_nobody_at_that_address(token: Path, spool: Spool, receiver: Receiver) -
 
 
 def test_a_portal_that_speaks_no_http_or_too_much(token: Path, spool: Spool) -> None:
-    import socketserver
+    words = iter([b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 500 no\r\n\r\n" + b"x" * 10**6])
 
     class Babbler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self.request.recv(65536)
-            self.wfile.write(
-                b"SSH-2.0-OpenSSH_9.2\r\n" if not babbled else b"HTTP/1.1 500 no\r\n\r\n" + b"x" * 10**6
-            )
-            babbled.append(True)
+            with suppress(ConnectionError):  # whoever listened has heard enough
+                self.wfile.write(next(words))
+                self.request.shutdown(socket.SHUT_WR)
+                while self.request.recv(65536):
+                    pass
 
-    babbled: list[bool] = []
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Babbler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
