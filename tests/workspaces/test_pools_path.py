@@ -41,7 +41,7 @@ TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect":
         ({"match_compute_capability": "8.6", "match_gpu_memory_mib": 49_141}, {"hopper"}),
         ({"match_ecc": False, "match_compute_capability": "8.6"}, {"ampere"}),
     ],
-    ids=str,
+    ids=["a product", "a MIG profile", "a capability", "memory", "all its memory", "no ECC"],
 )  # fmt: skip
 def test_pods_run_where_a_pool_counts_on_them(house: House, asked: dict[str, Any], nodes: set[str]) -> None:
     pool = house.pool("chosen", tolerations=[TOLERATION], **asked)
