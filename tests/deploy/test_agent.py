@@ -47,6 +47,15 @@ def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any
     assert not {"nvidia.com/gpu"} & set(container["resources"]["limits"])
 
 
+def test_it_leaves_a_node_whose_driver_is_about_to_change(daemon_set: Any) -> None:
+    affinity = daemon_set["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    for term in terms:
+        [paused] = [one for one in term["matchExpressions"] if one["operator"] == "NotIn"]
+        assert paused["key"] == "nvidia.com/gpu.deploy.client"
+        assert set(paused["values"]) == {"paused-for-driver-upgrade", "paused-for-mig-change"}
+
+
 def test_every_setting_of_the_manifest_and_the_page_is_one_the_agent_reads(daemon_set: Any) -> None:
     read = set(re.findall(r"BERTH_AGENT_[A-Z_]+", str(__main__.__doc__)))
     [container] = daemon_set["spec"]["template"]["spec"]["containers"]
