@@ -1,4 +1,4 @@
-"""`python -m monitoring.agent`: settings from the environment; `--once` prints one report and ends.
+"""`python -m monitoring.agent`: settings from the environment; `--once` prints one look and ends.
 
 | variable | what it says |
 | --- | --- |
@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import logging
 import os
@@ -52,7 +51,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m monitoring.agent", description=__doc__.splitlines()[0])
-    parser.add_argument("--once", action="store_true", help="print one report as JSON, and end")
+    parser.add_argument("--once", action="store_true", help="print one look as JSON, and end")
     once = parser.parse_args().once
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -76,11 +75,10 @@ def look_once(settings: Settings) -> None:
         dev=settings.dev,
         proc=settings.proc,
         kubelet=settings.kubelet,
-        numbers=itertools.count(1),
         on_xid=lambda: None,
     )
-    report = looker.look()
-    json.dump({"inventory": looker.inventory, "report": report}, sys.stdout, indent=2)
+    seen = looker.look()
+    json.dump({"inventory": looker.inventory, "look": seen}, sys.stdout, indent=2)
     print()
     looker.close()
 

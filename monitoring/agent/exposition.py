@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from .schema import GpuSample, Inventory, Report
+from .schema import GpuSample, Inventory, Look
 
 MIB = 1 << 20
 Labels = Mapping[str, str]
@@ -108,7 +108,7 @@ class Counted(NamedTuple):
 
 
 def text(
-    report: Report | None,
+    report: Look | None,
     inventory: Inventory | None,
     xids: Mapping[tuple[str, int], int],
     own: Iterable[Counted],
@@ -133,7 +133,7 @@ def text(
     return "".join(f"{line}\n" for line in lines)
 
 
-def _of_report(report: Report) -> Iterator[str]:
+def _of_report(report: Look) -> Iterator[str]:
     gpus = report["gpus"]
     yield from _lines(_UP, [({"uuid": gpu["uuid"]}, gpu["state"] == "ok") for gpu in gpus])
     for metric in _OF_A_GPU:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from . import causes, inventory, nvml, pods, samples
 from .inventory import Device
 from .kubelet import given_devices
 from .nvml import Unanswered
-from .schema import GpuFacts, GpuSample, Holding, Inventory, Report, Trouble, Xid
+from .schema import GpuFacts, GpuSample, Holding, Inventory, Look, Trouble, Xid
 from .unary import CallFailed
 from .xids import XidWatch
 
@@ -24,31 +25,31 @@ MOST_XIDS = 500
 class Looker:
     """Holds a session of NVML while there is one, and begins another with the next look when it is over."""
 
-    def __init__(
-        self, *, dev: Path, proc: Path, kubelet: Path, numbers: Iterator[int], on_xid: Callable[[], None]
-    ) -> None:
+    def __init__(self, *, dev: Path, proc: Path, kubelet: Path, on_xid: Callable[[], None]) -> None:
         self.inventory: Inventory | None = None
         self._dev, self._proc, self._kubelet = dev, proc, kubelet
-        self._numbers, self._on_xid = numbers, on_xid
+        self._on_xid = on_xid
         self._xids: deque[Xid] = deque(maxlen=MOST_XIDS)
         self._known: dict[str, GpuFacts] = {}
         self._session: _Session | None = None
 
-    def look(self) -> Report:
-        taken_at = time.time()
+    def look(self) -> Look:
         gpus, troubles = self._gpus()
-        report: Report = {
-            "sequence": next(self._numbers),
-            "taken_at": taken_at,
-            "troubles": troubles,
-            "gpus": gpus,
-            "xids": [self._xids.popleft() for _ in range(len(self._xids))],
-        }
+        # Only now: the driver may have kept it waiting.
+        seen: Look = {"taken_at": time.time(), "troubles": troubles, "gpus": gpus, "xids": self.new_xids()}
         try:
-            report["holdings"] = self._holdings()
+            seen["holdings"] = self._holdings()
         except CallFailed as failure:
             troubles.append({"code": "kubelet_silent", "detail": str(failure)})
-        return report
+        return seen
+
+    def new_xids(self) -> list[Xid]:
+        """Each is told once, to whichever thread asks first."""
+        told = []
+        with suppress(IndexError):
+            while True:
+                told.append(self._xids.popleft())
+        return told
 
     def close(self) -> None:
         if self._session:

@@ -24,7 +24,7 @@ from . import exposition
 from .exposition import Counted
 from .look import Looker
 from .push import Portal, Pusher, Spool
-from .schema import Report
+from .schema import Look
 
 logger = logging.getLogger("monitoring.agent")
 
@@ -52,15 +52,15 @@ class Agent:
         self._settings = settings
         self._stopping = threading.Event()
         self._wake = threading.Event()
-        self._numbers = itertools.count(1)
         self._looker = Looker(
             dev=settings.dev,
             proc=settings.proc,
             kubelet=settings.kubelet,
-            numbers=self._numbers,
             on_xid=self._wake.set,
         )
-        self._latest: Report | None = None
+        self._publishing = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._latest: Look | None = None
         self._xids: Counter[tuple[str, int]] = Counter()
         self._looked_at = time.monotonic()
         self._spool = Spool()
@@ -133,26 +133,27 @@ class Agent:
             self._tell("nvml_hangs", f"for {late:.0f} s")
 
     def _tell(self, code: str, detail: str) -> None:
-        """Instead of a look."""
+        """Instead of a look, which may be under way: what collected meanwhile is told here."""
         self._publish(
             {
-                "sequence": next(self._numbers),
                 "taken_at": time.time(),
                 "troubles": [{"code": code, "detail": detail}],
                 "gpus": [],
-                "xids": [],
+                "xids": self._looker.new_xids(),
             }
         )
 
-    def _publish(self, report: Report) -> None:
-        before = {trouble["code"] for trouble in self._latest["troubles"]} if self._latest else set()
-        if {trouble["code"] for trouble in report["troubles"]} != before:
-            logger.warning("Troubles now: %s", report["troubles"] or "none")
-        for xid in report["xids"]:
-            self._xids[xid.get("uuid", ""), xid["xid"]] += 1
-        self._latest = report
-        if self._pusher:
-            self._spool.put(report)
+    def _publish(self, seen: Look) -> None:
+        """From several threads: numbered and put as one, as the spool forgets what was pushed by number."""
+        with self._publishing:
+            before = {trouble["code"] for trouble in self._latest["troubles"]} if self._latest else set()
+            if {trouble["code"] for trouble in seen["troubles"]} != before:
+                logger.warning("Troubles now: %s", seen["troubles"] or "none")
+            for xid in seen["xids"]:
+                self._xids[xid.get("uuid", ""), xid["xid"]] += 1
+            self._latest = seen
+            if self._pusher:
+                self._spool.put({**seen, "sequence": next(self._numbers)})
 
     def _own(self) -> Iterator[Counted]:
         if self._pusher:

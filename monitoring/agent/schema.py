@@ -126,15 +126,18 @@ class Xid(TypedDict):
     compute_instance: NotRequired[int]
 
 
-class Report(TypedDict):
+class Look(TypedDict):
     """`gpus` is empty where NVML does not answer; `holdings` is absent where the kubelet does not."""
 
-    sequence: int
     taken_at: float
     troubles: list[Trouble]
     gpus: list[GpuSample]
     holdings: NotRequired[list[Holding]]
     xids: list[Xid]
+
+
+class Report(Look):
+    sequence: int
 
 
 class Head(TypedDict):

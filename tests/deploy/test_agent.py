@@ -88,7 +88,7 @@ def test_the_image_holds_what_the_agent_runs(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert json.loads(told.stdout)["report"]["troubles"]
+    assert json.loads(told.stdout)["look"]["troubles"]
 
 
 def test_its_packages_are_pynvml_alone_as_the_portal_pins_it() -> None:

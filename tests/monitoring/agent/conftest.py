@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ class Node:
             dev=self.dev,
             proc=self.proc,
             kubelet=self.kubelet,
-            numbers=itertools.count(1),
             on_xid=lambda: self.woken.append(True),
         )
 

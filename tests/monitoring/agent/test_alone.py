@@ -28,7 +28,7 @@ def test_it_imports_the_standard_library_and_pynvml_and_nothing_else() -> None:
     assert names - set(sys.stdlib_module_names) == {"pynvml", "monitoring", "__main__"}
 
 
-def test_it_tells_one_report_and_ends(tmp_path: Path) -> None:
+def test_it_tells_one_look_and_ends(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "monitoring.agent", "--once"],
         cwd=REPOSITORY,
@@ -37,7 +37,7 @@ def test_it_tells_one_report_and_ends(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert json.loads(told.stdout)["report"]["sequence"] == 1
+    assert json.loads(told.stdout)["look"]["troubles"]
 
 
 def test_it_ends_when_it_is_told_to() -> None:

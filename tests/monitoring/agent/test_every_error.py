@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from monitoring.agent import look
 from monitoring.agent.look import Looker
-from monitoring.agent.schema import Report
+from monitoring.agent.schema import Look
 from tests.monitoring.agent.stand_in import NAMES, Gpu, Instance, Running, StandIn, installed
 
 ERRORS = sorted(
@@ -33,14 +32,12 @@ def library() -> StandIn:
     )
 
 
-def looks(errors: dict[str, int], folder: Path, count: int = 2) -> list[tuple[Report, Any]]:
+def looks(errors: dict[str, int], folder: Path, count: int = 2) -> list[tuple[Look, Any]]:
     """The first look begins with the errors; before the last they come upon a session that was sound."""
     played = library()
     with installed(played), pytest.MonkeyPatch.context() as patch:
         patch.setattr(look, "INVENTORY_SECONDS", 0)
-        looker = Looker(
-            dev=folder, proc=folder, kubelet=folder / "none", numbers=itertools.count(), on_xid=lambda: None
-        )
+        looker = Looker(dev=folder, proc=folder, kubelet=folder / "none", on_xid=lambda: None)
         try:
             seen = []
             for number in range(count):

@@ -121,6 +121,34 @@ def test_a_driver_that_hangs_is_reported_by_those_who_do_not(
         library.hanging = None
         released.set()
         until(lambda: "nvml_hangs" not in codes(receiver))
+    assert receiver.sequences() == sorted(set(receiver.sequences()))
+
+
+def test_xids_that_came_before_the_driver_hung_are_told_while_it_does(
+    start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.2)
+    library = StandIn(Gpu(FIRST))
+    released = threading.Event()
+
+    def hang_in_a_look() -> None:
+        if threading.current_thread().name == "_looks":
+            released.wait()
+
+    with start(library) as port:
+        until(receiver.sequences)
+        library.hanging = hang_in_a_look
+        until(lambda: "nvml_hangs" in codes(receiver))
+        library.xids.append((FIRST, 79))
+        until(lambda: 'xid="79"} 1' in metrics(port)[1])
+        until(
+            lambda: [
+                xid["xid"] for batch in receiver.taken for one in batch["reports"] for xid in one["xids"]
+            ]
+        )
+        assert "nvml_hangs" in codes(receiver)
+        library.hanging = None
+        released.set()
 
 
 def test_a_fault_of_our_own_is_reported_and_the_next_look_is_made(
