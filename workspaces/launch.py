@@ -18,7 +18,7 @@ from accounts import audit
 from accounts.access import Actor, tenant_by_slug
 from accounts.errors import Conflict, Invalid, Refusal, TooMany
 from accounts.locks import locked
-from accounts.models import Tenant, User
+from accounts.models import Membership, Tenant, User
 from quotas import admission
 from quotas.models import Claim
 
@@ -178,6 +178,9 @@ def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchS
     try:
         with transaction.atomic():
             list(locked(User.objects.filter(pk=actor.user.pk)))  # one launch of a person at a time
+            # Who takes them out of the tenant waits for this one, and finds it; or was first.
+            list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
+            require_launch(actor, tenant)
             refuse_too_many_waiting(actor)
             storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
             workspace = Workspace.objects.create(

@@ -29,6 +29,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
     with allowed(actor, workspace, "start"):
         require_own(actor, workspace)
     with audited_change(actor, workspace, "start") as row:
+        require_own(actor, workspace)  # who was taken out of the tenant meanwhile
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False

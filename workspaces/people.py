@@ -73,8 +73,10 @@ def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None
         if stop:
             # Before the tenant; and before their workspaces, which are locked when it is told that they are out.
             admission.lock(*Cluster.objects.values_list("pk", flat=True))
-        running = seat_of(tenant, members.member(tenant, username)).running if stop else []
+        person = members.member(tenant, username).user
         members.remove(actor, tenant, username)
+        # After it: a launch of theirs that was on its way is there by now.
+        running = _there(tenant).filter(owner=person, desired=Desired.RUNNING).order_by("pk") if stop else ()
         for workspace in running:
             lifecycle.stop(actor, workspace)
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts import audit, signals, ssh_keys
 from accounts.access import Actor
+from accounts.errors import Refusal
 from accounts.locks import locked
 from accounts.models import SSHKey, Tenant, User
 from accounts.notices import inbox
@@ -28,9 +29,11 @@ from quotas.models import Pool
 from tests.accounts.people import KEY, browser
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from workspaces import people, tasks
+from tests.workspaces.test_launch import spec
+from workspaces import lifecycle, people, tasks
+from workspaces.launch import launch
 from workspaces.live import changing
-from workspaces.models import Desired
+from workspaces.models import Desired, Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -93,6 +96,30 @@ def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
     taking_out.result()
     workspace.refresh_from_db()
     assert (workspace.node, workspace.desired) == ("gpu-2", Desired.STOPPED)
+
+
+def test_what_somebody_launches_while_they_are_taken_out_is_stopped_too(cast: Cast, beside: Beside) -> None:
+    with transaction.atomic():
+        workspace = launch(cast.bob, spec())
+        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+    taking_out.result()
+    workspace.refresh_from_db()
+    assert workspace.desired == Desired.STOPPED
+
+
+@pytest.mark.parametrize("begins", ["launch", "start"])
+def test_who_was_taken_out_just_before_begins_nothing(cast: Cast, beside: Beside, begins: str) -> None:
+    own = make_workspace(cast, cast.bob, Phase.STOPPED)
+    with transaction.atomic():
+        people.take_out(cast.alice, cast.demo, "bob", stop=True)
+        beginning = beside(
+            lambda: (
+                launch(cast.bob, spec(name="exp-2")) if begins == "launch" else lifecycle.start(cast.bob, own)
+            )
+        )
+    with pytest.raises(Refusal):
+        beginning.result()
+    assert not Workspace.objects.filter(desired=Desired.RUNNING).exists()
 
 
 def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cast, beside: Beside) -> None:
