@@ -45,7 +45,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         portal=told("PORTAL"),
         token_file=Path(told("TOKEN_FILE", "/var/run/berth/token")),
         ca_file=told("CA_FILE") or None,
-        listen=(host, int(port)) if port else None,
+        listen=(host.strip("[]"), int(port)) if port else None,
     )
 
 

@@ -105,7 +105,11 @@ class Portal:
             self._connection = None
 
     def _send(self, body: bytes) -> Answer:
-        token = self._token_file.read_text().strip()
+        token = self._token_file.read_text(errors="replace").strip()
+        if not (token and token.isascii() and token.isprintable()):
+            raise ValueError(
+                "the file of the token does not hold one line of plain text"
+            )  # http would quote it
         connection = self._connection = self._connection or self._connect()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         connection.request("POST", self._path, body, headers)
@@ -152,7 +156,7 @@ class Pusher:
             return self._refused(len(reports), last)
         wait, self._wait = self._wait, min(self._wait * 2, LONGEST_WAIT_SECONDS)
         if answer.retry_after_seconds is not None:
-            wait = min(answer.retry_after_seconds, 5 * LONGEST_WAIT_SECONDS)
+            wait = min(max(answer.retry_after_seconds, FIRST_WAIT_SECONDS), 5 * LONGEST_WAIT_SECONDS)
         # Not all nodes at the same moment, when the portal is back.
         return wait * (0.75 + os.urandom(1)[0] / 512)
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+import socket
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import TCPServer
@@ -33,6 +35,8 @@ HANGS_AFTER_SECONDS = 30
 # A storm of Xids makes no storm of looks.
 LEAST_SECONDS = 1
 LEAVING_SECONDS = 0.5
+# Of one connection to the metrics, however slowly its client speaks or reads.
+SCRAPE_SECONDS = 10
 
 
 class Settings(NamedTuple):
@@ -170,6 +174,20 @@ def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 
+        def setup(self) -> None:
+            super().setup()
+            self._end = threading.Timer(SCRAPE_SECONDS, self._hang_up)
+            self._end.daemon = True
+            self._end.start()
+
+        def finish(self) -> None:
+            self._end.cancel()
+            super().finish()
+
+        def _hang_up(self) -> None:
+            with suppress(OSError):  # it has just ended
+                self.connection.shutdown(socket.SHUT_RDWR)
+
         def do_GET(self) -> None:
             if self.path != "/metrics":
                 self.send_error(404)
@@ -185,6 +203,7 @@ def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
             """Nothing: a scrape is no news."""
 
     class Server(TCPServer):
+        address_family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
         allow_reuse_address = True
         timeout = LEAVING_SECONDS  # of waiting for a request
 

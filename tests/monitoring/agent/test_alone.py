@@ -78,4 +78,6 @@ def test_settings_come_from_the_environment() -> None:
     )
     assert (settings.node, settings.listen, settings.interval_seconds) == ("gpu-1", ("10.0.0.7", 9465), 1.0)
     assert settings_from({"BERTH_AGENT_LISTEN": ""}).listen is None
+    for address in ("fd00::7:9465", "[fd00::7]:9465"):  # as $(POD_IP):9465 gives it, and as it should be
+        assert settings_from({"BERTH_AGENT_LISTEN": address}).listen == ("fd00::7", 9465)
     assert settings_from({}).dev == Path("/dev")

@@ -138,13 +138,15 @@ def test_a_changed_token_counts_from_the_next_push(
     assert receiver.sequences() == [1]
 
 
-@pytest.mark.parametrize("wrong", [b"", b"two\nlines", b"\xff\xfe"])
+@pytest.mark.parametrize("wrong", [b"", b"\n", b"two\nlines", b"zw\xc3\xb6lf", b"\xff\xfe"])
 def test_a_token_that_cannot_be_sent_is_a_failure_like_others(
     pusher: Pusher, spool: Spool, receiver: Receiver, token: Path, wrong: bytes
 ) -> None:
     token.write_bytes(wrong) if wrong else token.unlink()
     spool.put(report(1))
     assert pusher.push() > 0
+    assert "token" in pusher.failure
+    assert not any(part in pusher.failure for part in ("two", "lines", "lf"))
     token.write_text("good")
     pusher.push()
     assert receiver.sequences() == [1]
@@ -206,11 +208,13 @@ def test_a_portal_may_ask_for_time(pusher: Pusher, spool: Spool, receiver: Recei
         (429, {"Retry-After": "20"}),
         (503, {"Retry-After": "99999"}),
         (503, {"Retry-After": "soon"}),
+        (503, {"Retry-After": "0"}),
     ]
     spool.put(report(1))
     assert 15 <= pusher.push() <= 25
     assert pusher.push() <= 375
     assert pusher.push() <= 10
+    assert pusher.push() >= 0.7
     assert len(spool) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -73,8 +74,8 @@ def codes(receiver: Receiver) -> set[str]:
     }
 
 
-def metrics(port: int, path: str = "/metrics") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+def metrics(port: int, path: str = "/metrics", host: str = "127.0.0.1") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(host, port, timeout=20)
     connection.request("GET", path)
     response = connection.getresponse()
     told = response.status, response.read().decode()
@@ -85,6 +86,7 @@ def metrics(port: int, path: str = "/metrics") -> tuple[int, str]:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(running, "LEAVING_SECONDS", 0.05)
 
 
 def test_it_looks_pushes_and_serves(start: Any, receiver: Receiver) -> None:
@@ -180,10 +182,43 @@ def test_a_storm_of_xids_makes_no_storm_of_looks(
 
 
 def test_a_client_that_says_nothing_holds_up_nothing_but_metrics(start: Any, receiver: Receiver) -> None:
-    import socket
-
     with start(StandIn(Gpu(FIRST))) as port, socket.create_connection(("127.0.0.1", port)) as silent:
         seen = len(receiver.sequences())
         until(lambda: len(receiver.sequences()) >= seen + 3)
         with suppress(OSError):
             silent.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_client_that_speaks_for_ever_holds_up_metrics_for_a_while(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "SCRAPE_SECONDS", 0.1)
+    over = threading.Event()
+    with start(StandIn(Gpu(FIRST))) as port, socket.create_connection(("127.0.0.1", port)) as slow:
+
+        def drip() -> None:
+            with suppress(OSError):
+                while not over.wait(0.02):
+                    slow.sendall(b"G")
+
+        def answered() -> bool:
+            with suppress(OSError, http.client.HTTPException):  # a slow machine is cut off, too
+                return metrics(port)[0] == 200
+            return False
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            until(answered)
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_prometheus_may_ask_over_ipv6(start: Any) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with start(None, listen=("::1", 0)) as port:
+        assert metrics(port, host="::1")[0] == 200
