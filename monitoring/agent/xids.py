@@ -22,7 +22,8 @@ class XidWatch:
     """Of one session of NVML. `found` is called in the watching thread; `stop` returns when NVML is left alone."""
 
     def __init__(self, devices: Iterable[Device], found: Callable[[Xid], None]) -> None:
-        self.troubles: list[Trouble] = []
+        self._unregistered: list[Trouble] = []
+        self._waits_fail: list[Trouble] = []
         self._stopping = threading.Event()
         self._found = found
         self._uuids = {_address(device.handle): device.uuid for device in devices}
@@ -30,6 +31,10 @@ class XidWatch:
         if events := self._register(devices):
             self._thread = threading.Thread(target=self._watch, args=(events,), name="xids", daemon=True)
             self._thread.start()
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        return self._unregistered + self._waits_fail
 
     def stop(self) -> None:
         self._stopping.set()
@@ -41,7 +46,7 @@ class XidWatch:
         try:
             events = ask(pynvml.nvmlEventSetCreate)
         except (NotOffered, Failed) as why:
-            self.troubles.append({"code": "xids_unwatched", "detail": why.error})
+            self._unregistered.append({"code": "xids_unwatched", "detail": why.error})
             return None
         told = 0
         for device in devices:
@@ -53,7 +58,9 @@ class XidWatch:
             except NotOffered:
                 continue
             except Failed as failure:
-                self.troubles.append({"code": "xids_unwatched", "detail": f"{device.uuid}: {failure.error}"})
+                self._unregistered.append(
+                    {"code": "xids_unwatched", "detail": f"{device.uuid}: {failure.error}"}
+                )
         if not told:
             _free(events)
         return events if told else None
@@ -65,9 +72,13 @@ class XidWatch:
             except Over:
                 break
             except (NotOffered, Failed) as why:
-                if why.error != "timeout":  # a lost GPU answers at once, for ever
+                if why.error == "timeout":
+                    self._waits_fail = []
+                else:  # a lost GPU answers at once, for ever
+                    self._waits_fail = [{"code": "xids_unwatched", "detail": why.error}]
                     self._stopping.wait(WAIT_MILLISECONDS / 1000)
                 continue
+            self._waits_fail = []
             if event.eventType == pynvml.nvmlEventTypeXidCriticalError:
                 self._found(self._told(event))
         _free(events)

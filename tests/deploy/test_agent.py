@@ -23,10 +23,27 @@ PAGE = (REPOSITORY / "docs/operator/agent.md").read_text()
 
 
 @pytest.fixture(scope="module")
-def daemon_set() -> Any:
-    namespace, found = yaml.safe_load_all((REPOSITORY / "deploy/kubernetes/agent.yaml").read_text())
+def manifest() -> list[Any]:
+    return list(yaml.safe_load_all((REPOSITORY / "deploy/kubernetes/agent.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def daemon_set(manifest: list[Any]) -> Any:
+    namespace, found, _ = manifest
     assert found["metadata"]["namespace"] == namespace["metadata"]["name"] != "berth"
     return found
+
+
+def test_its_metrics_are_for_one_namespace_alone(manifest: list[Any], daemon_set: Any) -> None:
+    policy, template = manifest[2], daemon_set["spec"]["template"]
+    assert policy["metadata"]["namespace"] == daemon_set["metadata"]["namespace"]
+    assert policy["spec"]["podSelector"]["matchLabels"] == template["metadata"]["labels"]
+    [rule] = policy["spec"]["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [template["spec"]["containers"][0]["ports"][0]["name"]]
+    assert rule["from"] == [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    ]
+    assert "`kubernetes.io/metadata.name`" in PAGE
 
 
 def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any) -> None:
