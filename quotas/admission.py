@@ -92,7 +92,7 @@ def request(
 
 
 def lock(*cluster_ids: UUID) -> None:
-    """One at a time per cluster, until the transaction ends: passes, and whoever changes a claim and its holder.
+    """One at a time per cluster, until the transaction ends: whoever changes a claim and its holder. No pass runs.
 
     Who needs several in one transaction asks for all of them at once.
     """
@@ -104,12 +104,19 @@ def lock(*cluster_ids: UUID) -> None:
 def admit(pool_id: UUID) -> int:
     """One pass over a pool's queue: start whom there is room for, note for the others why they wait.
 
-    While it waits for the lock it has not begun, and is the one pass that those who ask meanwhile want.
+    While it waits for the lock it has not begun, and is the one pass that those who ask meanwhile want. Never inside a
+    transaction, before whose end the lock is given back.
     """
-    cluster_id = Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id)
-    with _locked_beyond_transactions(cluster_id):
-        passes.begins(pool_id)
-        return _pass(pool_id)
+    while True:
+        cluster_id = _cluster_of(pool_id)
+        with _locked_beyond_transactions(cluster_id):
+            if _cluster_of(pool_id) == cluster_id:  # it may have been moved meanwhile
+                passes.begins(pool_id)
+                return _pass(pool_id)
+
+
+def _cluster_of(pool_id: UUID) -> UUID:
+    return Pool.objects.values_list("cluster_id", flat=True).get(pk=pool_id)
 
 
 @contextmanager

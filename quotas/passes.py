@@ -54,7 +54,7 @@ def want_everywhere() -> None:
 
 
 def begins(pool_id: UUID) -> None:
-    """A pass is about to read: whatever changes from now on wants another."""
+    """A pass, under its cluster's lock, is about to read: whatever changes from now on wants another."""
     Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)
 
 

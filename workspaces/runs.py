@@ -140,8 +140,15 @@ def on_ends_by_budget(*, claim: Claim, **_: object) -> None:
 
 def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
     with changing(claim.holder_id) as workspace:
-        if workspace.run == claim.pk and workspace.ending in GOES_ON:
+        if workspace.run == claim.pk and (not workspace.ending or keeps_units(workspace)):
             tell(workspace, code, level=level, **data)
+
+
+def keeps_units(workspace: Workspace) -> bool:
+    """Of a run that ends: the next one takes its units over, and what is said of its claim holds for that too."""
+    return workspace.ending == Ending.INTERRUPTED or (
+        workspace.ending == Ending.RESTART and workspace.next_size is None
+    )
 
 
 def on_released(*, claim: Claim, **_: object) -> None:
@@ -175,8 +182,6 @@ def withdraw(workspace: Workspace) -> bool:
     return True
 
 
-# What is said of its claim holds for the next run, which takes its units over.
-GOES_ON = ("", Ending.INTERRUPTED, Ending.RESTART)
 PHASE_WHILE = {
     Ending.STOP: Phase.STOPPING,
     Ending.RESTART: Phase.STOPPING,

@@ -104,9 +104,8 @@ def finish(workspace: Workspace) -> None:
         with changing(workspace.pk) as row:
             if why(row) != why(workspace):
                 return  # something else is wanted since this look began, and it was not done yet
+            wanted, keeps_units = row.desired, runs.keeps_units(row)
             ending, row.ending = Ending(row.ending), ""
-            wanted = row.desired
-            keeps_units = ending == Ending.INTERRUPTED or (ending == Ending.RESTART and row.next_size is None)
             gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
         if wanted == Desired.DELETED:
             _release(claim, ending)

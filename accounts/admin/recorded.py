@@ -16,8 +16,8 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db import DataError, transaction
-from django.db.models import Model, ProtectedError, Q, QuerySet
+from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models import Model, Q, QuerySet
 from django.forms import BaseForm, ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -171,6 +171,7 @@ class RecordedPage(Page[M]):
     def delete_model(self, request: HttpRequest, obj: M) -> None:
         self.record(request, obj, "delete", {})
         super().delete_model(request, obj)
+        connection.check_constraints()  # now, not when all is committed: somebody may just have begun to use it
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
         for obj in queryset:
@@ -196,7 +197,7 @@ class RecordedPage(Page[M]):
             return super().delete_view(request, object_id, extra_context)
         except Refusal as refusal:
             return self.refused(request, refusal)
-        except ProtectedError:
+        except IntegrityError:
             text = _("It was not deleted: somebody began to use it just now.")
             self.message_user(request, text, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())

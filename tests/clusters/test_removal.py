@@ -23,8 +23,8 @@ def cluster() -> Cluster:
 
 
 @contextmanager
-def whenever_deleting(write: Callable[[], Any]) -> Iterator[None]:
-    """On a connection of its own, just before the cluster's own row is deleted."""
+def whenever_deleting(table: str, write: Callable[[], Any]) -> Iterator[None]:
+    """On a connection of its own, just before the row itself is deleted."""
 
     def on_its_own() -> None:
         try:
@@ -33,7 +33,7 @@ def whenever_deleting(write: Callable[[], Any]) -> Iterator[None]:
             connections.close_all()
 
     def run(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
-        if sql.startswith('DELETE FROM "clusters_cluster"'):
+        if sql.startswith(f'DELETE FROM "{table}"'):
             with ThreadPoolExecutor(1) as threads:
                 threads.submit(on_its_own).result()
         return execute(sql, *others)
@@ -48,17 +48,18 @@ def test_what_its_watch_wrote_meanwhile_is_deleted_too(cluster: Cluster) -> None
         Watcher.objects.get_or_create(cluster_id=cluster_id, kind="Node", defaults=now)
 
     cluster_id = cluster.pk
-    with whenever_deleting(seen), transaction.atomic():  # as a page of the admin
+    with whenever_deleting("clusters_cluster", seen), transaction.atomic():  # as a page of the admin
         cluster.delete()
     assert not Cluster.objects.exists() and not Watcher.objects.exists()
 
 
 def test_one_that_is_never_let_go_stays_as_it_was_and_says_so(cluster: Cluster) -> None:
     cluster_id = cluster.pk
-    with (
-        whenever_deleting(lambda: Node.objects.create(cluster_id=cluster_id, name=f"n-{timezone.now()}")),
-        pytest.raises(IntegrityError),
-    ):
+
+    def seen() -> None:
+        Node.objects.create(cluster_id=cluster_id, name=f"n-{timezone.now()}")
+
+    with whenever_deleting("clusters_cluster", seen), pytest.raises(IntegrityError):
         cluster.delete()
     assert Cluster.objects.get() == cluster
 

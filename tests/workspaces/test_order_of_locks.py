@@ -232,6 +232,18 @@ def test_two_admins_change_each_others_page(cast: Cast, beside: Beside) -> None:
     assert (person.first_name, person.is_staff) == ("New", False)
 
 
+def test_a_pass_waits_for_the_cluster_to_which_its_pool_was_moved(cast: Cast, beside: Beside) -> None:
+    there = Cluster.objects.create(slug="there", name="There")
+    with admission._locked_beyond_transactions(there.pk):
+        with transaction.atomic():
+            admission.lock(cast.cluster.pk)
+            passing = beside(lambda: admission.admit(cast.pool.pk))
+            Pool.objects.update(cluster=there)
+        while not waits_for_me():
+            assert not passing.done()
+    assert passing.result() == 0
+
+
 def test_rows_are_locked_in_one_place() -> None:
     """`accounts/locks.py` tells how. A plain FOR UPDATE keeps out whoever writes what points to the row."""
     command = ["git", "grep", "--untracked", "-l", "select_for_update", "--", "*.py", ":!tests"]

@@ -157,6 +157,13 @@ def test_one_that_restarts_at_that_moment_is_told_all_the_same(asked: Asked) -> 
     assert asked.play.told("asked_back_owner_waits") == 1
 
 
+def test_one_that_restarts_with_another_size_gives_them_up_and_is_not_told(asked: Asked) -> None:
+    lifecycle.restart(asked.play.cast.alice, asked.play.row)
+    Workspace.objects.update(next_size={"units": 2})
+    asked.ask()
+    assert asked.play.told("asked_back_owner_waits") == 0
+
+
 def test_a_restart_over_the_time_gives_them_back(asked: Asked) -> None:
     before = asked.ask()
     lifecycle.restart(asked.play.cast.alice, asked.play.row)
