@@ -91,7 +91,12 @@ def check(errors: dict[str, int], folder: Path, sound: dict[str, Any]) -> None:
         assert report["gpus"] or report["troubles"]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    # A loaded machine may take its time to make up an example.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(errors=st.dictionaries(st.sampled_from(NAMES), st.sampled_from([*ERRORS, UNKNOWN_TO_US]), max_size=8))
 def test_any_errors_together(errors: dict[str, int], tmp_path: Path, sound: dict[str, Any]) -> None:
     check(errors, tmp_path, sound)
