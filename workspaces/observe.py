@@ -24,6 +24,8 @@ from .models import STEPS, Step
 Object = Mapping[str, Any]
 
 AT_ONCE = {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"}
+# The kubelet has not read a Secret or ConfigMap yet, as happens on a busy node: it soon will.
+NOT_READ_YET = "failed to sync"
 IMAGE_TROUBLES = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
 CRASH_TROUBLES = {"CrashLoopBackOff", "CreateContainerError", "RunContainerError", "StartError"}
 MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
@@ -289,7 +291,8 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
     waiting = status.get("state", {}).get("waiting", {})
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in AT_ONCE:
-        return trouble_told("container", f"{reason}: {message}", Outcome.FAIL)
+        after_seconds = 300 if NOT_READ_YET in message else 0
+        return trouble_told("container", f"{reason}: {message}", Outcome.FAIL, after_seconds)
     if reason in IMAGE_TROUBLES:
         return trouble_told("image", _fullest(seen, message, PULL_REASONS), Outcome.FAIL, 300)
     if reason in CRASH_TROUBLES:

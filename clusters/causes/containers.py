@@ -122,6 +122,13 @@ CAUSES = (
         _("Start it again: Berth writes its settings anew. Tell an admin if that does not help."),
     ),
     Cause(
+        "volume_not_in_container",
+        r'\bmounting \\*"/(?!proc\b|sys\b|dev\b)[^"]*" to rootfs',
+        _("A volume could not be mounted."),
+        _("Start it again; tell an admin if that does not help."),
+        "admin",
+    ),
+    Cause(
         "start_program_missing",
         rf"executable file not found|no such file or directory: unknown|stat \S+: no such file|{_EXIT}127\b",
         _("The image lacks a program that is needed to start."),
@@ -137,7 +144,8 @@ CAUSES = (
     ),
     Cause(
         "shared_memory_full",
-        r"(insufficient|out of) shared memory|DataLoader worker .* killed by signal: Bus error",
+        r"(insufficient|out of) shared memory|unable to write to file </torch_"
+        r"|DataLoader worker .* killed by signal: Bus error",
         _("Shared memory (/dev/shm) was full."),
         _(
             "Use fewer workers in the data loader, or start it with more memory: shared memory is a part of it."
@@ -175,7 +183,8 @@ CAUSES = (
     ),
     Cause(
         "sandbox_failed",
-        r"FailedCreatePodSandBox|Failed to create pod sandbox|SandboxChanged|DeadlineExceeded",
+        r"FailedCreatePodSandBox|Failed to create pod sandbox|SandboxChanged|DeadlineExceeded"
+        r"|failed to sync (secret|configmap) cache",
         _("The node could not prepare the container."),
         _("It is tried again by itself. Tell an admin if it lasts."),
         "admin",

@@ -91,7 +91,7 @@ SHARING_FAULTS = (
 HARDWARE_FAULTS = (
     Cause(
         "gpu_link_fault",
-        rf"{_xid(74, 137, 144, 145, 146, 147, 148, 149, 150)}|uncorrectable NVLink error|system not yet initialized",
+        rf"{_xid(74, 144, 145, 146, 147, 148, 149, 150)}|uncorrectable NVLink error|system not yet initialized",
         _("The links between the node's GPUs do not work."),
         _("A single GPU may work. An admin has to look at NVLink and the fabric manager of that node."),
         "admin",
@@ -115,14 +115,16 @@ HARDWARE_FAULTS = (
     ),
     Cause(
         "gpu_stuck",
-        rf"{_xid(61, 62, 119, 120, 143, 154)}|RmInitAdapter failed|waiting for RPC (response )?from .*GSP",
+        # Xid 154 also tells when nothing is to be done any more.
+        rf"{_xid(61, 62, 119, 120, 143, 154)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
+        r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP",
         _("A GPU of the node hangs and has to be reset."),
         _("An admin has to reset it or to restart the node. Starting again may pick another one."),
         "admin",
     ),
     Cause(
         "gpu_program_fault",
-        rf"{_xid(8, 13, 31, 32, 43, 45, 68, 69, 109)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
+        rf"{_xid(8, 13, 31, 32, 43, 45, 68, 69, 109, 137)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
         r"|unspecified launch failure|misaligned address|illegal instruction)",
         _("A program on the GPU failed and was ended by the driver."),
         _(

@@ -11,6 +11,12 @@ from clusters.causes.cause import Audience, Cause
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+
+def _http(*statuses: int) -> str:
+    """Of HTTP's answers, not of an image's tag."""
+    return rf"(?<![:./-])\b({'|'.join(map(str, statuses))})\b"
+
+
 # The reference that a message is about, where it names one.
 IMAGE = r'(?:image(?: name| tag)?|reference)\W{1,3}(?P<image>[^\s"\\,]+)'
 
@@ -45,7 +51,7 @@ CAUSES = (
     ),
     _image(
         "image_rate_limited",
-        r"toomanyrequests|too many requests|pull rate limit|\b429\b",
+        rf"toomanyrequests|too many requests|pull rate limit|{_http(429)}",
         _("The registry of %(image)s refuses more pulls for now: its limit is reached."),
         _("It is tried again by itself. An admin can add credentials or a mirror of the registry."),
         "admin",
@@ -74,7 +80,7 @@ CAUSES = (
     ),
     _image(
         "image_denied",
-        r"pull access denied|unauthorized|authentication required|denied|\b403\b|\b401\b|basic auth",
+        rf"pull access denied|unauthorized|authentication required|denied|{_http(401, 403)}|basic auth",
         _("The registry does not hand out %(image)s: it is private, or does not exist there."),
         _(
             "Check the image's name. For a private one, an admin adds pull credentials to the cluster's settings."
@@ -83,7 +89,7 @@ CAUSES = (
     ),
     _image(
         "image_not_found",
-        r"not found|manifest unknown|name unknown|does not exist|repository .* not|\b404\b",
+        rf"not found|manifest unknown|name unknown|does not exist|repository .* not|{_http(404)}",
         _("The image %(image)s does not exist in its registry."),
         _("Check its name and tag, or choose another image."),
     ),
@@ -96,7 +102,8 @@ CAUSES = (
     _image(
         "image_registry_unreachable",
         r"i/o timeout|deadline exceeded|context canceled|connection refused|connection reset|unexpected EOF|: EOF"
-        r"|TLS handshake timeout|no route to host|network is unreachable|\b50[0234]\b|pull QPS exceeded",
+        r"|TLS handshake timeout|no route to host|network is unreachable|pull QPS exceeded"
+        rf"|{_http(500, 502, 503, 504)}",
         _("The registry of %(image)s does not answer."),
         _("It is tried again by itself. Tell an admin if it lasts: the nodes may need a proxy or a mirror."),
         "admin",

@@ -16,7 +16,8 @@ CAUSES = (
     ),
     Cause(
         "volume_damaged",
-        r"can't read superblock|bad superblock|superblock could not be read|structure needs cleaning"
+        # Of an address (host:/export) it is the node that lacks a program: volume_driver_missing.
+        r"can't read superblock|bad superblock(?! on [^\s/]+:/)|superblock could not be read|structure needs cleaning"
         r"|fsck.*(error|failed)",
         _("The file system of its volume cannot be read."),
         _("Do not delete or remake it: an admin has to look at the storage first. Nothing was formatted."),
@@ -25,7 +26,8 @@ CAUSES = (
     Cause(
         "storage_unwell",
         r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (faulted|degraded)"
-        r"|\b(osd|mds|mon)s?\b[^\n]*\b(down|flapping|slow|unreachable)\b",
+        # A "Mon" with a day behind it is none of Ceph's monitors.
+        r"|\b(osds?|mdss?|mons?(?! \w{3} +\d|, \d))\b[^\n]*\b(down|flapping|slow|unreachable)\b",
         _("The storage itself is not well at the moment."),
         _(
             "It is tried again by itself, and your files are kept. An admin has to look at the storage's own services."
@@ -94,7 +96,8 @@ CAUSES = (
         "volume_driver_missing",
         r"driver name \S+ not found in the list of registered CSI drivers"
         r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
-        r"|unknown filesystem type|bad option; for several filesystems",
+        r"|unknown filesystem type"
+        r"|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/",
         _("The node has no working driver for this kind of volume."),
         _(
             "An admin has to install or restart the storage driver there. Starting again may pick another node."
@@ -137,7 +140,7 @@ CAUSES = (
     ),
     Cause(
         "volume_mount_timeout",
-        r"timed out waiting for the condition|timeout expired waiting for volumes|context deadline exceeded"
+        r"(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes|context deadline exceeded"
         r"|operation with the given Volume ID \S+ already exists|connection timed out"
         r"|timed out waiting for external-attacher|Attach timeout for volume",
         _("The volume takes unusually long to be mounted."),

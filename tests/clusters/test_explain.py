@@ -74,12 +74,66 @@ def test_a_comma_inside_a_taint_does_not_end_a_reason() -> None:
         ("container", "HTTPError: 401 Client Error: Unauthorized for url: https://example.org/data"),
         ("container", "ValueError: insufficient samples to fit the model"),
         ("container", "RuntimeError: port 8080 is already allocated"),
+        (
+            "gpu",
+            "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x1 (Reset) to 0x0 (None)",
+        ),
+        ("volume", "Mon Nov 16 09:12:44 2026: link eth0 is down"),
         ("node", "KubeletHasNoDiskPressure: kubelet has no disk pressure"),
         ("node", "KubeletHasSufficientMemory: kubelet has sufficient memory available"),
     ],
 )
 def test_words_that_causes_are_told_by_mean_nothing_elsewhere(source: str, text: str) -> None:
     assert diagnose(source, text).code == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "code"),
+    [
+        (
+            "volume",
+            "mount: wrong fs type, bad option, bad superblock on 10.0.0.7:/export, missing codepage or helper program",
+            "volume_driver_missing",
+        ),
+        (
+            "volume",
+            "mount: wrong fs type, bad option, bad superblock on /dev/rbd0, missing",
+            "volume_damaged",
+        ),
+        ("volume", "mon.b on node-2 is down", "storage_unwell"),
+        (
+            "volume",
+            'MountVolume.SetUp failed for volume "a": failed to sync secret cache: timed out waiting for the condition',
+            "volume_mount_failed",
+        ),
+        (
+            "container",
+            'error mounting "/var/lib/1/home" to rootfs at "/home/me": no such file or directory: unknown',
+            "volume_not_in_container",
+        ),
+        (
+            "container",
+            'OCI runtime create failed: mounting \\"/data\\" to rootfs caused: permission denied: unknown',
+            "volume_not_in_container",
+        ),
+        (
+            "container",
+            "RuntimeError: unable to write to file </torch_41_2>: No space left",
+            "shared_memory_full",
+        ),
+        ("gpu", "NVRM: Xid (PCI:0000:9b:00): 154, recovery action changed from 0x0 to 0x1", "gpu_stuck"),
+        ("gpu", "NVRM: Xid (PCI:0000:9b:00): 137, pid=7, name=python, NVLink", "gpu_program_fault"),
+        ("image", 'Failed to pull image "lab/tool:429": connection refused', "image_registry_unreachable"),
+        (
+            "image",
+            'Failed to pull image "lab/tool:1.404": unexpected status: 503 Busy',
+            "image_registry_unreachable",
+        ),
+        ("image", 'Failed to pull image "lab/tool:1": unexpected status code 429', "image_rate_limited"),
+    ],
+)
+def test_causes_with_like_words_are_told_apart(source: str, text: str, code: str) -> None:
+    assert diagnose(source, text).code == code
 
 
 def test_memory_of_a_gpu_is_not_mistaken_for_memory() -> None:

@@ -96,6 +96,16 @@ def test_what_cannot_heal_fails_at_once(reason: str) -> None:
     assert (trouble.outcome, trouble.after_seconds) == (Outcome.FAIL, 0)
 
 
+def test_settings_that_the_node_has_not_read_yet_are_waited_for() -> None:
+    late = waiting(
+        "CreateContainerConfigError", "failed to sync secret cache: timed out waiting for the condition"
+    )
+    trouble = observed(pods=[pod(container=late)]).trouble
+    assert trouble is not None
+    assert (trouble.outcome, trouble.after_seconds) == (Outcome.FAIL, 300)
+    assert trouble.diagnosis.code == "sandbox_failed"
+
+
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"])
 def test_what_may_heal_fails_after_five_minutes(reason: str) -> None:
     trouble = observed(pods=[pod(container=waiting(reason, "why"))]).trouble
