@@ -1,8 +1,9 @@
 """Messages that people met on real clusters (real_messages/), and what was the matter: they judge clusters.causes.
 
-Each was taken in November 2026 from the public thread it links to, word for word as the program printed it; of a log
-line only its message, and where a thread itself cuts the message off, it ends there. Left out: time stamps, further
-lines, and wordings of the same trouble beyond a few. They were collected before the rules that are to know them.
+Each was taken in November 2026 from the public thread it links to, word for word as the program printed it but for
+names of people and machines ("somebody", zeros); of a log line only its message, and where a thread itself cuts the
+message off, it ends there. Left out: time stamps, further lines, and wordings of the same trouble beyond a few. They
+were collected before the rules that are to know them.
 
     text, where   what was printed, and where people saw it
     means, who    the cause, as the thread tells; who can end it: the person (you), an admin, or nobody has to
