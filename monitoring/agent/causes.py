@@ -4,7 +4,7 @@
 | --- | --- |
 | `library_missing` | there is no libnvidia-ml.so.1: no driver on the node, or this container did not get it |
 | `driver_not_loaded` | the kernel modules are not loaded |
-| `version_mismatch` | the driver was updated and the old modules are still loaded (or the other way round): reboot |
+| `version_mismatch` | the driver was updated; the old modules are still loaded, or this container has the old library |
 | `device_files_missing` | the driver is loaded, but this container has no /dev/nvidiactl |
 | `devices_denied` | the container lost its devices while it ran, as all others on the node did: a daemon reload |
 | `uvm_missing` | there is no /dev/nvidia-uvm: GPUs are seen, but no CUDA program starts |

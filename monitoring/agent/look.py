@@ -36,11 +36,12 @@ class Looker:
     def look(self) -> Look:
         gpus, troubles = self._gpus()
         # Only now: the driver may have kept it waiting.
-        seen: Look = {"taken_at": time.time(), "troubles": troubles, "gpus": gpus, "xids": self.new_xids()}
+        seen: Look = {"taken_at": time.time(), "troubles": troubles, "gpus": gpus, "xids": []}
         try:
             seen["holdings"] = self._holdings()
         except CallFailed as failure:
             troubles.append({"code": "kubelet_silent", "detail": str(failure)})
+        seen["xids"] = self.new_xids()
         return seen
 
     def new_xids(self) -> list[Xid]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from monitoring.agent import inventory, running
+from monitoring.agent.kubelet import Given
 from monitoring.agent.running import Agent, Settings
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.stand_in import Gpu, StandIn, installed
@@ -121,6 +122,23 @@ def test_a_driver_that_hangs_is_reported_by_those_who_do_not(
         until(lambda: "nvml_hangs" in codes(receiver))
         assert metrics(port)[0] == 200
         library.hanging = None
+        released.set()
+        until(lambda: "nvml_hangs" not in codes(receiver))
+
+
+def test_a_look_that_was_held_up_comes_after_what_was_told_meanwhile(
+    start: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.1)
+    released = threading.Event()
+
+    def slowly(_: Path) -> list[Given]:
+        released.wait(20)
+        return []
+
+    monkeypatch.setattr("monitoring.agent.look.given_devices", slowly)
+    with start(StandIn(Gpu(FIRST))):
+        until(lambda: "nvml_hangs" in codes(receiver))
         released.set()
         until(lambda: "nvml_hangs" not in codes(receiver))
     assert receiver.sequences() == sorted(set(receiver.sequences()))
