@@ -135,6 +135,7 @@ class Day:
     seconds: float
     people: list[Person] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    secrets_deleted: dict[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sockets = Sockets(self.world.stack.address)
@@ -144,7 +145,12 @@ class Day:
         # Two at once: one fault meets what another has left.
         self.faults = [
             Faults(
-                self.world.stack, self.world.kube, tuple(NODE_UNITS), Random(f"{self.seed} {name}"), self.told
+                self.world.stack,
+                self.world.kube,
+                tuple(NODE_UNITS),
+                Random(f"{self.seed} {name}"),
+                self.told,
+                self.secrets_deleted,
             )
             for name in ("a fault", "another fault")
         ]
@@ -254,6 +260,7 @@ class Day:
             left=self.world.observer.left(),
             ssh_keys=rows.ssh_keys(),
             let_in=self.world.observer.let_in(),
+            secrets_deleted=self.secrets_deleted,
             database=rows.log(),
         )
 

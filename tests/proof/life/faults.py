@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -58,6 +59,8 @@ class Faults:
     nodes: tuple[str, ...]
     dice: Random
     told: list[str] = field(default_factory=list)
+    # When the Secret of a workspace was last deleted.
+    secrets_deleted: dict[str, datetime] = field(default_factory=dict)
 
     def happen(self, until: float, pause_seconds: float) -> None:
         kinds: dict[Callable[[], None], int] = {
@@ -137,4 +140,6 @@ class Faults:
             self.kube.call("PATCH", path, {"spec": {"replicas": 0}}, "merge")
         else:
             self.told.append(f"delete {path}")
+            if "secrets" in path:
+                self.secrets_deleted[found["name"].removeprefix("ws-")] = datetime.now(UTC)
             self.kube.call("DELETE", path)

@@ -206,4 +206,5 @@ class Records:
     left: Sequence[tuple[str, str, str]]  # what the cluster has now: (kind, workspace, name)
     ssh_keys: Mapping[str, set[str]]  # of each person
     let_in: Mapping[str, set[str]]  # whose keys each workspace's Secret holds
+    secrets_deleted: Mapping[str, datetime]  # by hand, the last time
     database: Sequence[str]  # what the database's log calls an error, with its details

@@ -112,6 +112,7 @@ def good_day() -> Records:
         left=[("PersistentVolumeClaim", "w", "ws-w-home")],
         ssh_keys={"alice": {"key"}},
         let_in={"w": {"key"}},
+        secrets_deleted={},
         database=['ERROR:  duplicate key value violates unique constraint "one_idempotency_key_per_person"'],
     )  # fmt: skip
 
@@ -325,6 +326,15 @@ def test_it_finds_keys_that_are_not_their_persons(keys: set[str]) -> None:
     ready = row(phase="ready")(good_day())
     assert list(wrong_keys(ready)) == []
     assert list(wrong_keys(replace(ready, let_in={"w": keys})))
+
+
+@pytest.mark.parametrize(("deleted", "is_wrong"), [(0.5, True), (5, False)])
+def test_a_secret_that_a_hand_deletes_lets_nobody_in_until_the_next_run(
+    deleted: float, is_wrong: bool
+) -> None:
+    ready = replace(row(phase="ready")(good_day()), secrets_deleted={"w": at(deleted)})
+    assert bool(list(wrong_keys(replace(ready, let_in={})))) is is_wrong
+    assert list(wrong_keys(replace(ready, let_in={"w": set()})))
 
 
 def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
