@@ -16,6 +16,14 @@ LONGEST_SECONDS = 60
 Job = Callable[[], Any]
 
 
+def on_its_own(work: Job) -> Any:
+    """What a thread is to do, on a connection that ends with it: as another process."""
+    try:
+        return work()
+    finally:
+        connections.close_all()
+
+
 class Crew:
     def __init__(self, size: int) -> None:
         self.size = size

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, connections, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from clusters.models import Cluster, Node, Watcher
 from quotas.models import Pool
+from tests.crew import on_its_own
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,16 +27,10 @@ def cluster() -> Cluster:
 def whenever_deleting(table: str, write: Callable[[], Any]) -> Iterator[None]:
     """On a connection of its own, just before the row itself is deleted."""
 
-    def on_its_own() -> None:
-        try:
-            write()
-        finally:
-            connections.close_all()
-
     def run(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
         if sql.startswith(f'DELETE FROM "{table}"'):
             with ThreadPoolExecutor(1) as threads:
-                threads.submit(on_its_own).result()
+                threads.submit(on_its_own, write).result()
         return execute(sql, *others)
 
     with connection.execute_wrapper(run):

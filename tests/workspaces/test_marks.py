@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
 from portal.task_broker import began
 from tests.cast import Cast
+from tests.crew import on_its_own
 from tests.workspaces.made import make_workspace
 from workspaces import reconcile as reconciling
 from workspaces import tasks
@@ -24,14 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 def elsewhere(work: Callable[[], Any]) -> threading.Thread:
     """Another process: a thread with a connection of its own."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=on_its_own, args=(work,))
     thread.start()
     return thread
 

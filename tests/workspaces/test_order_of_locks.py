@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import audit, signals, ssh_keys
@@ -28,6 +28,7 @@ from quotas.admin.pools import ClosePools
 from quotas.models import Pool
 from tests.accounts.people import KEY, browser
 from tests.cast import Cast
+from tests.crew import on_its_own
 from tests.workspaces.made import make_workspace
 from tests.workspaces.test_launch import spec
 from workspaces import lifecycle, people, tasks
@@ -57,13 +58,6 @@ def beside() -> Iterator[Beside]:
             return running
 
         yield begin
-
-
-def on_its_own(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    finally:
-        connections.close_all()
 
 
 def waits_for_me() -> bool:
