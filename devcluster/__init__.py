@@ -23,7 +23,10 @@ How it is built, from the bottom up:
 - `serving/` HTTP: `server` paths and verbs; reading requests (`requests`, `options`, `bodies`, `decoding`, `protobuf`);
   `listing`, `watching`, `views`, `discovery`, `openapi`; what hangs below objects (`subresources`, `streaming`)
 - `display/` the tables that kubectl prints
-- `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`; `fleet` the nodes, what ails them
+- `faults` what breaks on demand: `callfaults`, `volumefaults`, `kubelet/pullfaults`, `kubelet/podfaults`; `fleet` the
+  nodes, what ails them
+- `gpuplay/` GPUs that are played: who has which, what pods do there, what ails them, and simulated agents that tell
+- `metering` what pods and nodes use, which `serving/metrics` tells as metrics-server does
 - `controllers/` what makes the cluster move; one key at a time, reading everything anew (`base`)
   - of nodes: `nodes` who is heard, `evictions` by taints, `podgc` pods whose node is gone
   - of pods: `workloads`, `ownership`, `replicas`, `backoff` what they share; `replicasets`; `deployments` by
@@ -35,8 +38,9 @@ How it is built, from the bottom up:
   `preemption`, `priorities`; `hami` for the scheduler of that name
 - `kubelet/` nodes: `reports` what they say, `pressure` whom they evict, `admission` whom they reject
   - pods: `worker` one pod, `containers` one container, by `pulling`, `plans`, `probes` and `backoff`; `actions` what
-    probes and hooks do; `status` what is told, `logs` what is kept; `mounting`, `disks`, `volumes`, `ephemeral` what
-    pods write; `played` and `process` the two runtimes; `sessions` further commands in a container
+    probes and hooks do; `status` what is told, `logs` what is kept, `usage` what it uses;
+    `mounting`, `disks`, `volumes`, `ephemeral` what pods write; `played` and `process` the two runtimes; `sessions`
+    further commands in a container
   - a process pod from inside: `sandbox` a container's first process; `rootfs`, `seccomp`, `users` what it sees, may
     call and is; `podnetwork`, `hub`, `outside` a network of its own, which `network` above reaches
 - `nodes` the node file, `gpus` what nodes announce; `cluster` puts it together; `instance` the state directory;

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from devcluster import instance, nodes
 from devcluster.cluster import Cluster, Options
+from devcluster.gpuplay.agent import Portal
 from devcluster.kubelet import namespaces, podnetwork
 from devcluster.network import SharedNetwork
 from devcluster.nodes import Image, NodeFile
@@ -32,7 +33,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--image", action="append", default=[], metavar="REF=ROOT", help="an image: a folder or venv"
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--agent-portal", metavar="URL", help="the portal that simulated agents tell of the GPUs"
+    )
+    parser.add_argument("--agent-token-file", type=Path, help="the agents' token; it may come later")
+    arguments = parser.parse_args()
+    if bool(arguments.agent_portal) != bool(arguments.agent_token_file):
+        parser.error("--agent-portal and --agent-token-file go together")
+    return arguments
 
 
 def _with_images(file: NodeFile, given: list[str]) -> NodeFile:
@@ -74,7 +82,12 @@ def main() -> None:
     if process_pods:
         file = dataclasses.replace(file, images=file.images or {})
         namespaces.prepare(state)
-    options = Options(state, arguments.port, file, process_pods, arguments.kubeconfig.resolve())
+    portal = (
+        Portal(arguments.agent_portal, arguments.agent_token_file.resolve())
+        if arguments.agent_portal
+        else None
+    )
+    options = Options(state, arguments.port, file, process_pods, arguments.kubeconfig.resolve(), portal)
     asyncio.run(_serve(options))
     os.close(held)
 

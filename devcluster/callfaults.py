@@ -6,12 +6,11 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 
 from aiohttp import web
 
 from devcluster.errors import ApiError, bad_request
-from devcluster.faults import Fault, Switch, number, one_of
+from devcluster.faults import Fault, Switch, check_match, number, one_of
 from devcluster.resources import Obj
 
 _REASONS = {500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
@@ -34,6 +33,9 @@ class Call:
     method: str = ""
     path: str = ""
     user_agent: str = ""
+
+
+FACTS = {fact.name for fact in fields(Call)}
 
 
 @dataclass
@@ -68,7 +70,7 @@ class CallFaults:
 
     def _on_calls(self, fault: Fault) -> Callable[[], object]:
         spec = fault.spec
-        _check_match(spec)
+        check_match(spec, FACTS)
         for name in ("latency_ms", "share", "times", "retry_after"):
             number(spec, name)
         if "hold" in spec and spec["hold"] is not True:
@@ -81,14 +83,14 @@ class CallFaults:
         return lambda: self._calls.pop(fault.id, None)
 
     def _break_watches(self, fault: Fault) -> None:
-        _check_match(fault.spec)
+        check_match(fault.spec, FACTS)
         for watch in self._watches:
-            if _matches(fault, watch.call):
+            if fault.matches(vars(watch.call)):
                 watch.cut = bool(fault.spec.get("reset_watches"))
                 watch.ended.set()
 
     def _silence_watches(self, fault: Fault) -> Callable[[], object]:
-        _check_match(fault.spec)
+        check_match(fault.spec, FACTS)
         self._silent[fault.id] = fault
         return lambda: self._silent.pop(fault.id, None)
 
@@ -97,7 +99,7 @@ class CallFaults:
 
     async def meet(self, call: Call) -> list[Fault]:
         """Bear what is switched on for this call before it is done; what awaits its answer."""
-        met = [f for f in self._calls.values() if _matches(f, call) and _strikes(f)]
+        met = [f for f in self._calls.values() if f.matches(vars(call)) and _strikes(f)]
         for fault in met:
             fault.hits += 1
             await asyncio.sleep(fault.spec.get("latency_ms", 0) / 1000)
@@ -134,7 +136,7 @@ class CallFaults:
 
     async def audible(self, watch: OpenWatch) -> None:
         """Until nothing keeps this watch silent."""
-        while fault := next((f for f in self._silent.values() if _matches(f, watch.call)), None):
+        while fault := next((f for f in self._silent.values() if f.matches(vars(watch.call))), None):
             fault.hits += 1
             await fault.released.wait()
 
@@ -154,17 +156,6 @@ async def _half(request: web.Request, answer: web.Response) -> None:
     begun.content_length = len(body)
     await begun.prepare(request)
     await begun.write(body[: len(body) // 2])
-
-
-def _check_match(spec: Obj) -> None:
-    known = {f.name for f in fields(Call)}
-    if unknown := sorted(set(spec.get("match") or {}) - known):
-        raise bad_request(f"unknown match: {', '.join(unknown)}; it knows {', '.join(sorted(known))}")
-
-
-def _matches(fault: Fault, call: Call) -> bool:
-    match = fault.spec.get("match") or {}
-    return all(fnmatchcase(getattr(call, key), str(value)) for key, value in match.items())
 
 
 def _strikes(fault: Fault) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -35,16 +36,22 @@ from devcluster.errors import ApiError
 from devcluster.events import expire
 from devcluster.faults import Faults
 from devcluster.fleet import Fleet
+from devcluster.gpuplay.agent import Portal, SimulatedAgents
+from devcluster.gpuplay.ailments import GpuFaults
+from devcluster.gpuplay.devices import Devices
+from devcluster.gpuplay.lives import BY_CPU
 from devcluster.kubelet.agent import Kubelets
 from devcluster.kubelet.disks import Disks
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.mounting import Mounting
 from devcluster.kubelet.played import PlayedRuntime
+from devcluster.kubelet.podfaults import PodFaults
 from devcluster.kubelet.process import ProcessRuntime
 from devcluster.kubelet.pullfaults import PullFaults
 from devcluster.kubelet.reports import Reports
 from devcluster.kubelet.runtime import Runtime
+from devcluster.metering import Metering
 from devcluster.network import BALANCERS, Addresses, PodNetwork
 from devcluster.nodes import NodeFile
 from devcluster.resources import KINDS, NAMESPACE, Obj
@@ -68,6 +75,8 @@ class Options:
     file: NodeFile
     process_pods: bool
     kubeconfig: Path
+    portal: Portal | None = None
+    """Whom the simulated agents tell of the GPUs."""
 
 
 class Cluster:
@@ -76,14 +85,14 @@ class Cluster:
         self.store = Store(options.state / "objects.sqlite")
         api = self.api = Api(self.store)
         disks = self._disks = Disks(options.state)
-        data: Data = disks if options.process_pods else NoData()
         self._tokens = Tokens(self.store, options.state)
         self._tls, self._certificate = tls.context(options.state)
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
         fleet = Fleet(options.file)
         pulls, volumes = PullFaults(fleet), VolumeFaults()
-        self.faults.offer(*self._calls.switches, *pulls.switches, volumes.switch, *fleet.switches)
-        self._runtime: Runtime = (
+        # Its faults end with a reboot before anybody else hears of that.
+        devices, gpu_faults, pod_faults = Devices(fleet), GpuFaults(fleet), PodFaults(fleet)
+        runtime: Runtime = (
             ProcessRuntime(options.state, network)
             if options.process_pods
             else PlayedRuntime(options.file.played)
@@ -92,7 +101,7 @@ class Cluster:
         host = Host(
             api=api,
             state=options.state,
-            runtime=self._runtime,
+            runtime=runtime,
             images=images,
             mounting=Mounting(api, disks if options.process_pods else None, volumes),
             fleet=fleet,
@@ -100,31 +109,58 @@ class Cluster:
             network=network,
             ready_seconds=options.file.played.ready_seconds,
             pauses=options.file.back_off,
+            pod_faults=pod_faults,
         )
-        self._kubelets, self._reports = Kubelets(api, host, fleet), Reports(api, fleet, images)
+        self._kubelets, self._reports = Kubelets(api, host, fleet, devices), Reports(api, fleet, images)
+        self._metering = Metering(
+            self.store, fleet, self._kubelets, runtime, options.file.metrics.every_seconds
+        )
+        self._agents = options.portal and SimulatedAgents(
+            api,
+            fleet,
+            devices,
+            options.portal,
+            cores_of=self._metering.cores_of,
+            life=BY_CPU if options.process_pods else "training",
+        )
         self._services = ServiceController(
             api, Addresses(*BALANCERS), network.connect if options.process_pods else None
         )
-        self._controllers: list[Controller[object]] = [
-            NamespaceController(api, self._certificate),  # type: ignore[list-item]
-            GarbageCollector(api),  # type: ignore[list-item]
-            VolumeController(api),  # type: ignore[list-item]
-            Provisioner(api, data, volumes),  # type: ignore[list-item]
-            Resizer(api, data, volumes),  # type: ignore[list-item]
-            SnapshotController(api, data, volumes),  # type: ignore[list-item]
-            AttachmentController(api, volumes, options.file.lifecycle.detach_seconds),  # type: ignore[list-item]
-            QuotaController(api),  # type: ignore[list-item]
-            ClusterRoleController(api),  # type: ignore[list-item]
-            StatefulSetController(api),  # type: ignore[list-item]
-            ReplicaSetController(api),  # type: ignore[list-item]
-            DeploymentController(api),  # type: ignore[list-item]
-            JobController(api),  # type: ignore[list-item]
-            DisruptionController(api),  # type: ignore[list-item]
-            NodeController(api, fleet, options.file.lifecycle),  # type: ignore[list-item]
-            TaintEviction(api),  # type: ignore[list-item]
-            PodGarbageCollector(api, options.file.lifecycle),  # type: ignore[list-item]
-            self._services,  # type: ignore[list-item]
-            Scheduler(api),  # type: ignore[list-item]
+        data: Data = disks if options.process_pods else NoData()
+        self._controllers = self._make_controllers(fleet, volumes, data)
+        self.faults.offer(
+            *self._calls.switches,
+            pulls.switch,
+            volumes.switch,
+            fleet.switch,
+            gpu_faults.switch,
+            pod_faults.switch,
+            self._metering.switch,
+            self._services.switch,
+        )
+
+    def _make_controllers(self, fleet: Fleet, volumes: VolumeFaults, data: Data) -> list[Controller[Any]]:
+        api, lifecycle = self.api, self._options.file.lifecycle
+        return [
+            NamespaceController(api, self._certificate),
+            GarbageCollector(api),
+            VolumeController(api),
+            Provisioner(api, data, volumes),
+            Resizer(api, data, volumes),
+            SnapshotController(api, data, volumes),
+            AttachmentController(api, volumes, lifecycle.detach_seconds),
+            QuotaController(api),
+            ClusterRoleController(api),
+            StatefulSetController(api),
+            ReplicaSetController(api),
+            DeploymentController(api),
+            JobController(api),
+            DisruptionController(api),
+            NodeController(api, fleet, lifecycle),
+            TaintEviction(api),
+            PodGarbageCollector(api, lifecycle),
+            self._services,
+            Scheduler(api),
         ]
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -132,7 +168,15 @@ class Cluster:
         self._furnish()
         token = instance.token(self._options.state)
         authentication = Authentication(self.store, token, self._tokens)
-        server = Server(self.api, authentication, self.faults, self._calls, self._kubelets)
+        server = Server(
+            self.api,
+            authentication,
+            self.faults,
+            self._calls,
+            self._kubelets,
+            self._metering,
+            self._services,
+        )
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self._options.port, ssl_context=self._tls)
@@ -140,7 +184,9 @@ class Cluster:
         port = runner.addresses[0][1]
         tasks = [asyncio.create_task(c.run()) for c in self._controllers]
         tasks += [asyncio.create_task(self._expire_events()), asyncio.create_task(memory.spare())]
-        tasks.append(asyncio.create_task(self._reports.run()))
+        tasks += [asyncio.create_task(self._reports.run()), asyncio.create_task(self._metering.run())]
+        if self._agents:
+            tasks.append(asyncio.create_task(self._agents.run()))
         self._kubelets.start()
         self._switch_on(self._options.file.faults)
         url = f"https://127.0.0.1:{port}"

@@ -1,6 +1,10 @@
-"""Kubernetes events, told as each component tells them: repeats are counted, not written again."""
+"""Kubernetes events, told as each component tells them: repeats are counted, not written again.
+
+They are worth no fault of who tells them: what cannot be written is lost, as it is with the real ones.
+"""
 
 import contextlib
+import sqlite3
 import time
 
 from devcluster.api import CONTROLLER, Api, Writer
@@ -84,10 +88,12 @@ class Recorder:
 
     def _again(self, namespace: str, old: Obj) -> None:
         more = {"count": old["count"] + 1, "lastTimestamp": now()}
-        self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, self._writer)
+        with contextlib.suppress(sqlite3.OperationalError):  # the disk is full
+            self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, self._writer)
 
     def _create(self, namespace: str, body: Obj) -> None:
-        with contextlib.suppress(ApiError):  # its namespace went away: nobody is left to read it
+        # Its namespace went away, and nobody is left to read it; or the disk is full.
+        with contextlib.suppress(ApiError, sqlite3.OperationalError):
             self._api.create(EVENT, namespace, body, self._writer)
 
 

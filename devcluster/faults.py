@@ -9,8 +9,9 @@ besides, and what begins it. The table of all of them stands in docs/devcluster.
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from devcluster.errors import bad_request
 from devcluster.resources import Obj
@@ -28,6 +29,11 @@ class Fault:
     @property
     def shown(self) -> Obj:
         return {"id": self.id, "hits": self.hits, **self.spec}
+
+    def matches(self, facts: Mapping[str, str]) -> bool:
+        """Whether what its `match` names is so: a value, or a pattern with `*`. What it leaves out is all the same."""
+        wanted = self.spec.get("match") or {}
+        return all(fnmatchcase(facts[name], str(pattern)) for name, pattern in wanted.items())
 
 
 End = Callable[[], object]
@@ -95,6 +101,14 @@ def one_of(spec: Obj, member: str, values: tuple[str, ...]) -> str:
     if value not in values:
         raise bad_request(f'unknown {member} "{value}"; it is one of: {", ".join(values)}')
     return str(value)
+
+
+def check_match(spec: Obj, known: Collection[str]) -> None:
+    match = spec.get("match") or {}
+    if not isinstance(match, dict):
+        raise bad_request("match is an object")
+    if unknown := sorted(match.keys() - known):
+        raise bad_request(f"unknown match: {', '.join(unknown)}; it knows {', '.join(sorted(known))}")
 
 
 def number(spec: Obj, member: str, default: float = 0) -> float:

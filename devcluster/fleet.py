@@ -1,20 +1,40 @@
 """The nodes that are played on this machine, and what ails each of them: the faults of nodes."""
 
+import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from devcluster.errors import bad_request
-from devcluster.faults import Fault, Switch, number, one_of
+from devcluster.faults import End, Fault, Switch, number, one_of
 from devcluster.gpus import without_health
 from devcluster.nodes import NodeFile
 from devcluster.resources import Obj
 
 UNREACHABLE, OFF, DELETED, NOT_READY = "unreachable", "off", "deleted", "not-ready"
-STATES = (UNREACHABLE, OFF, DELETED, NOT_READY)
-"""A cut cable (its processes go on), a power loss (they end), one more whose Node goes too, a broken runtime."""
+RUNTIME_DOWN = "runtime-down"
+STATES = (UNREACHABLE, OFF, DELETED, NOT_READY, RUNTIME_DOWN)
+"""A cut cable (its processes go on), a power loss (they end), one more whose Node goes too, no network plugin, a
+container runtime whose socket refuses."""
 LEASES = "kube-node-lease"
 """The namespace where kubelets say that they live."""
 PRESSURES = ("disk", "memory", "pid")
+SILENT, KUBELET_SILENT = "silent", "kubelet_silent"
+WITHOUT_GPUS = (
+    "library_missing",
+    "driver_not_loaded",
+    "version_mismatch",
+    "device_files_missing",
+    "no_permission",
+    "nvml_failed",
+    "nvml_hangs",
+    "gpu_lost",
+)
+"""What an agent that sees no GPU says of it."""
+BESIDE_GPUS = ("uvm_missing", "devices_denied", "xids_unwatched")
+AGENT = (SILENT, KUBELET_SILENT, *WITHOUT_GPUS, *BESIDE_GPUS)
+MOST_XIDS = 500
+"""Errors of GPUs that wait for an agent to tell them."""
 
 
 @dataclass
@@ -23,7 +43,17 @@ class PlayedNode:
     """What the node file says of it."""
     card: dict[str, str] = field(default_factory=dict)
     """What one of its GPUs announces."""
+    gpus: Obj | None = None
+    """Its entry of that name in the node file."""
     faults: list[Fault] = field(default_factory=list)
+    boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    """Another one each time that its power comes back."""
+    withdrawn: dict[int, int] = field(default_factory=dict)
+    """Fault → index of the GPU that its device plugin gives out no more because of it."""
+    poisoned: dict[int, int] = field(default_factory=dict)
+    """Fault → index of the GPU for whose sake its device plugin gives out none at all."""
+    xids: deque[Obj] = field(default_factory=lambda: deque(maxlen=MOST_XIDS))
+    """As the driver told them, until the node's agent took them."""
 
     @property
     def name(self) -> str:
@@ -46,32 +76,48 @@ class PlayedNode:
     def presses(self, pressure: str) -> bool:
         return any(f.spec.get("pressure") == pressure for f in self.faults)
 
+    def forget(self, fault: Fault) -> None:
+        """What its device plugin did because of it is over."""
+        self.withdrawn.pop(fault.id, None)
+        self.poisoned.pop(fault.id, None)
+
     @property
-    def dead_gpus(self) -> int:
-        return int(sum(f.spec.get("dead_gpus", 0) for f in self.faults))
+    def agent(self) -> set[str]:
+        """What its agent finds missing, or that it does not run (`silent`)."""
+        return {str(f.spec["agent"]) for f in self.faults if "agent" in f.spec}
+
+    @property
+    def unwell_gpus(self) -> set[int]:
+        """By index, those that the device plugin gives out no more."""
+        count = int(self.gpus["count"]) if self.gpus else 0
+        dead = int(sum(f.spec.get("dead_gpus", 0) for f in self.faults))
+        return set(self.withdrawn.values()) | set(range(max(count - dead, 0), count))
 
     @property
     def annotations(self) -> dict[str, str]:
         """As its plugins write them."""
-        return without_health(self.body["metadata"].get("annotations") or {}, self.dead_gpus)
+        return without_health(self.body["metadata"].get("annotations") or {}, self.unwell_gpus)
 
     @property
     def allocatable(self) -> dict[str, str]:
-        """Its capacity without the GPUs that died."""
-        dead = self.dead_gpus
+        """Its capacity without the GPUs that are not well."""
+        unwell = len(self.unwell_gpus)
         found = dict(self.body["status"]["capacity"])
         for resource, amount in self.card.items():
-            found[resource] = str(max(int(found[resource]) - dead * int(amount), 0))
+            found[resource] = str(max(int(found[resource]) - unwell * int(amount), 0))
         return found
 
 
 class Fleet:
     def __init__(self, file: NodeFile):
         bodies = {body["metadata"]["name"]: body for body in file.nodes}
-        self._nodes = {name: PlayedNode(body, file.cards.get(name, {})) for name, body in bodies.items()}
+        self._nodes = {
+            name: PlayedNode(body, file.cards.get(name, {}), file.gpus.get(name))
+            for name, body in bodies.items()
+        }
         self._listeners: list[Callable[[PlayedNode], None]] = []
-        members = frozenset({"ready", "state", "pressure", "dead_gpus"})
-        self.switches = (Switch(("node",), members, self._begin),)
+        members = frozenset({"ready", "state", "pressure", "dead_gpus", "agent"})
+        self.switch = Switch(("node",), members, self._begin)
 
     def __iter__(self) -> Iterator[PlayedNode]:
         return iter(self._nodes.values())
@@ -84,6 +130,10 @@ class Fleet:
         node = self._nodes.get(name)
         return node is not None and not node.silent
 
+    def is_in(self, name: str, state: str) -> bool:
+        node = self._nodes.get(name)
+        return node is not None and node.is_in(state)
+
     def presses(self, name: str, pressure: str) -> bool:
         node = self._nodes.get(name)
         return node is not None and node.presses(pressure)
@@ -92,36 +142,50 @@ class Fleet:
         """Call it whenever what ails a node changes."""
         self._listeners.append(listener)
 
-    def _begin(self, fault: Fault) -> Callable[[], object] | None:
+    def _begin(self, fault: Fault) -> End | None:
         spec = fault.spec
-        node = self._nodes.get(spec["node"])
-        if node is None:
-            raise bad_request(f'no node "{spec["node"]}" is played; there are: {", ".join(self._nodes)}')
+        node = self.named(spec["node"])
         if spec.get("ready") is True:
             self._recover(node)
             return None
         if set(spec) == {"node"}:
-            raise bad_request("say what ails the node: state, pressure or dead_gpus")
+            raise bad_request("say what ails the node: state, pressure, dead_gpus or agent")
         if "state" in spec:
             one_of(spec, "state", STATES)
         if "pressure" in spec:
             one_of(spec, "pressure", PRESSURES)
+        if "agent" in spec:
+            one_of(spec, "agent", AGENT)
         number(spec, "dead_gpus")
+        return self.ail(node, fault)
+
+    def named(self, name: str) -> PlayedNode:
+        node = self._nodes.get(name)
+        if node is None:
+            raise bad_request(f'no node "{name}" is played; there are: {", ".join(self._nodes)}')
+        return node
+
+    def ail(self, node: PlayedNode, fault: Fault) -> End:
+        """The node has this fault until what is given back is called, or the node is told to be well."""
         node.faults.append(fault)
-        self._changed(node)
-        return lambda: self._end(node, fault)
+        self.changed(node)
+        return lambda: self._end(node, [fault])
 
     def _recover(self, node: PlayedNode) -> None:
         for fault in node.faults:
             fault.released.set()
-        node.faults.clear()
-        self._changed(node)
+        self._end(node, list(node.faults))
 
-    def _end(self, node: PlayedNode, fault: Fault) -> None:
-        if fault in node.faults:
-            node.faults.remove(fault)
-            self._changed(node)
+    def _end(self, node: PlayedNode, ended: list[Fault]) -> None:
+        was_stopped = node.stopped
+        node.faults = [f for f in node.faults if f not in ended]
+        for fault in ended:
+            node.forget(fault)
+        if was_stopped and not node.stopped:
+            node.boot_id = str(uuid.uuid4())
+        self.changed(node)
 
-    def _changed(self, node: PlayedNode) -> None:
+    def changed(self, node: PlayedNode) -> None:
+        """What ails it is another now."""
         for listener in self._listeners:
             listener(node)

@@ -13,8 +13,10 @@ GPU Feature Discovery (k8s-device-plugin v0.20) is taken to label every node wit
 import json
 import time
 import uuid
+from collections.abc import Set
 from typing import Any
 
+from devcluster.gpuplay.lives import Life
 from devcluster.resources import Obj
 
 HAMI_REGISTER = "hami.io/node-nvidia-register"
@@ -24,55 +26,74 @@ HAMI_MANAGED = frozenset(
 """What HAMi's scheduler gives out by itself: on its nodes, Kubernetes' own does not look at it."""
 VCUDA_MEMORY_UNIT_MIB = 256
 SHARED = ("time-slicing", "mps")
+_DRIVER, _CUDA = "580.95.05", "13.0"
 WAYS = ("none", *SHARED, "mig", "hami", "gpu-manager")
 _PREFIX = "nvidia.com/"
 
 
+def way(gpus: Obj) -> str:
+    """How its cards are shared."""
+    return str(gpus.get("sharing", "none"))
+
+
+def shares(gpus: Obj) -> int:
+    """How often each card is given out; once where that is whole, or by other units."""
+    if way(gpus) in SHARED:
+        return int(gpus.get("replicas", 4))
+    return int(gpus.get("split", 10)) if way(gpus) == "hami" else 1
+
+
+def instances(gpus: Obj) -> int:
+    """Of MIG, on each card."""
+    return int(gpus.get("instances", 7))
+
+
+def instance_mib(profile: str) -> int:
+    """The memory of one of `1g.10gb`, in MiB: less than its name says."""
+    return int(profile.partition("g.")[2].removesuffix("gb")) * 1024 - 512
+
+
 def check(gpus: Obj) -> None:
     """Refuse what the node file cannot mean; ValueError."""
-    way = gpus.get("sharing", "none")
-    if way not in WAYS:
-        raise ValueError(f"sharing: {way}: not one of {', '.join(WAYS)}")
-    if way == "mig" and gpus.get("strategy", "mixed") not in ("mixed", "single"):
+    if way(gpus) not in WAYS:
+        raise ValueError(f"sharing: {way(gpus)}: not one of {', '.join(WAYS)}")
+    if way(gpus) == "mig" and gpus.get("strategy", "mixed") not in ("mixed", "single"):
         raise ValueError(f"strategy: {gpus['strategy']}: neither mixed nor single")
+    Life.read(gpus.get("life", "idle"))
 
 
 def resources(gpus: Obj) -> dict[str, str]:
     """What the device plugin registers, as the node's capacity."""
-    count, way = gpus["count"], gpus.get("sharing", "none")
-    if way == "mig":
+    count = gpus["count"]
+    if way(gpus) == "mig":
         name = "gpu" if _single(gpus) else f"mig-{gpus['profile']}"
-        return {_PREFIX + name: str(count * _instances(gpus))}
-    if way in SHARED:
-        name = "gpu.shared" if gpus.get("rename") else "gpu"
-        return {_PREFIX + name: str(count * _replicas(gpus))}
-    if way == "hami":
-        return {_PREFIX + "gpu": str(count * gpus.get("split", 10))}
-    if way == "gpu-manager":
+        return {_PREFIX + name: str(count * instances(gpus))}
+    if way(gpus) == "gpu-manager":
         blocks = gpus["memory_mib"] // VCUDA_MEMORY_UNIT_MIB
         return {"tencent.com/vcuda-core": str(100 * count), "tencent.com/vcuda-memory": str(count * blocks)}
-    return {_PREFIX + "gpu": str(count)}
+    name = "gpu.shared" if way(gpus) in SHARED and gpus.get("rename") else "gpu"
+    return {_PREFIX + name: str(count * shares(gpus))}
 
 
 def annotations(node: str, gpus: Obj) -> dict[str, str]:
     """HAMi's inventory: what its scheduler knows of the cards. Members that are zero are left out, as Go does."""
-    if gpus.get("sharing") != "hami":
+    if way(gpus) != "hami":
         return {}
     cards = []
     for n in range(gpus["count"]):
-        card: Obj = {"id": card_id(node, n), "index": n, "count": gpus.get("split", 10)}
+        card: Obj = {"id": card_id(node, n), "index": n, "count": shares(gpus)}
         card |= {"devmem": gpus["memory_mib"], "devcore": 100, "type": f"NVIDIA-{_model(gpus)}"}
         cards.append({k: v for k, v in card.items() if v} | {"mode": "hami-core", "health": True})
     return {HAMI_REGISTER: json.dumps(cards, separators=(",", ":"))}
 
 
-def without_health(annotations: dict[str, str], dead: int) -> dict[str, str]:
-    """HAMi's inventory once so many cards have died, the last ones first."""
-    if not dead or HAMI_REGISTER not in annotations:
+def without_health(annotations: dict[str, str], unwell: Set[int]) -> dict[str, str]:
+    """HAMi's inventory where these cards, by index, are no longer well."""
+    if not unwell or HAMI_REGISTER not in annotations:
         return annotations
     cards = json.loads(annotations[HAMI_REGISTER])
-    for card in cards[-dead:]:
-        del card["health"]  # a false one is left out
+    for index in unwell:
+        del cards[index]["health"]  # a false one is left out
     return annotations | {HAMI_REGISTER: json.dumps(cards, separators=(",", ":"))}
 
 
@@ -83,61 +104,61 @@ def card_id(node: str, n: int) -> str:
 
 def labels(gpus: Obj) -> dict[str, str]:
     """Every value is a string."""
-    way = gpus.get("sharing", "none")
     found = _discovered(gpus) | _driver()
-    if way == "mig":
+    if way(gpus) == "mig":
         found |= _mig(gpus)
-    if way == "hami":
+    if way(gpus) == "hami":
         found["gpu"] = "on"  # by hand: HAMi works on nodes that have it
-    if way == "gpu-manager":
+    if way(gpus) == "gpu-manager":
         found["nvidia-device-enable"] = "enable"
     return {key: str(value) for key, value in found.items()}
 
 
 def _discovered(gpus: Obj) -> dict[str, Any]:
-    way = gpus.get("sharing", "none")
-    shared = way in SHARED
+    shared = way(gpus) in SHARED
     major, _, minor = str(gpus.get("compute", "8.0")).partition(".")
     return {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": _product(gpus) + ("-SHARED" if shared and not gpus.get("rename") else ""),
         "nvidia.com/gpu.memory": gpus["memory_mib"],
         "nvidia.com/gpu.count": gpus["count"],
-        "nvidia.com/gpu.replicas": _replicas(gpus) if shared else 1,
-        "nvidia.com/gpu.sharing-strategy": way if shared else "none",
+        "nvidia.com/gpu.replicas": shares(gpus) if shared else 1,
+        "nvidia.com/gpu.sharing-strategy": way(gpus) if shared else "none",
         "nvidia.com/gpu.family": gpus.get("family", "ampere"),
         "nvidia.com/gpu.machine": "devcluster",
         "nvidia.com/gpu.mode": "compute",
         "nvidia.com/gpu.compute.major": major,
         "nvidia.com/gpu.compute.minor": minor or "0",
         "nvidia.com/mig.capable": "true" if (major, minor or "0") in (("8", "0"), ("9", "0")) else "false",
-        "nvidia.com/mig.strategy": gpus.get("strategy", "mixed") if way == "mig" else "single",
-        "nvidia.com/mps.capable": "true" if way == "mps" else "false",
+        "nvidia.com/mig.strategy": gpus.get("strategy", "mixed") if way(gpus) == "mig" else "single",
+        "nvidia.com/mps.capable": "true" if way(gpus) == "mps" else "false",
         "nvidia.com/vgpu.present": "false",
         "nvidia.com/gfd.timestamp": int(time.time()),
     }
 
 
 def _driver() -> dict[str, Any]:
+    major, minor, revision = _DRIVER.split(".")
+    cuda_major, cuda_minor = _CUDA.split(".")
     return {
-        "nvidia.com/cuda.driver-version.major": 580,
-        "nvidia.com/cuda.driver-version.minor": 95,
-        "nvidia.com/cuda.driver-version.revision": "05",
-        "nvidia.com/cuda.driver-version.full": "580.95.05",
-        "nvidia.com/cuda.runtime-version.major": 13,
-        "nvidia.com/cuda.runtime-version.minor": 0,
-        "nvidia.com/cuda.runtime-version.full": "13.0",
+        "nvidia.com/cuda.driver-version.major": major,
+        "nvidia.com/cuda.driver-version.minor": minor,
+        "nvidia.com/cuda.driver-version.revision": revision,
+        "nvidia.com/cuda.driver-version.full": _DRIVER,
+        "nvidia.com/cuda.runtime-version.major": cuda_major,
+        "nvidia.com/cuda.runtime-version.minor": cuda_minor,
+        "nvidia.com/cuda.runtime-version.full": _CUDA,
     }
 
 
 def _mig(gpus: Obj) -> dict[str, Any]:
     """Under `single` the instances stand for the cards; under `mixed` they have labels beside them."""
     profile = gpus["profile"]
-    slices, _, memory = profile.partition("g.")
+    slices = profile.partition("g.")[0]
     one: dict[str, Any] = {
         "product": f"{_product(gpus)}-MIG-{profile}",
-        "count": gpus["count"] * _instances(gpus),
-        "memory": int(memory.removesuffix("gb")) * 1024 - 512,
+        "count": gpus["count"] * instances(gpus),
+        "memory": instance_mib(profile),
         "replicas": 1,
         "sharing-strategy": "none",
         "multiprocessors": 14 * int(slices),
@@ -157,14 +178,6 @@ def _mig(gpus: Obj) -> dict[str, Any]:
 
 def _single(gpus: Obj) -> bool:
     return bool(gpus.get("strategy") == "single")
-
-
-def _instances(gpus: Obj) -> int:
-    return int(gpus.get("instances", 7))
-
-
-def _replicas(gpus: Obj) -> int:
-    return int(gpus.get("replicas", 4))
 
 
 def _product(gpus: Obj) -> str:

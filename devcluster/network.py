@@ -28,6 +28,11 @@ class Addresses:
         self._size = min(1 << bits, 48 << 16)
         self._random = random.SystemRandom()
 
+    @property
+    def size(self) -> int:
+        """Without .0 and .255."""
+        return self._size // 256 * 254
+
     def take(self, used: Container[str]) -> str:
         """One that is not used; .0 and .255 are left out."""
         while True:

@@ -11,6 +11,7 @@ nodes:
     labels: {zone: a}
     taints: [{key: dedicated, value: gpu, effect: NoSchedule}]
     unschedulable: false
+    info: {kubeletVersion: v1.35.4}  # what its status says of itself otherwise than the other nodes (nodeInfo)
     gpus:
       product: NVIDIA-A100-SXM4-80GB
       count: 4            # physical cards
@@ -24,6 +25,8 @@ nodes:
       instances: 7        # mig: per card
       strategy: mixed     # mig: or single
       split: 10           # hami: pods per card
+      ecc: true           # by default as the product has it
+      life: training      # what pods do there that do not say so themselves; see devcluster/gpuplay/lives.py
 images:                   # absent: every reference can be pulled (played pods only)
   docker.io/local/jupyter:1:
     root: /path           # a folder or venv; its bin is first on PATH
@@ -34,6 +37,8 @@ images:                   # absent: every reference can be pulled (played pods o
     pull_seconds: 2
     size_mib: 900
     command: [sleep, inf] # where the pod names none
+    says: []              # or its program is simulated: it prints these lines, and exits
+    exits: 0              # with this code
 played:
   start_seconds: 0.2      # from bound to Running
   ready_seconds: 0.2      # from Running to Ready
@@ -47,6 +52,8 @@ lifecycle:                # how long the control plane waits, by default as Kube
   startup_seconds: 60     # a Node for which no kubelet ever spoke
   orphan_seconds: 40      # pods of a Node that was deleted
   detach_seconds: 360     # volumes of a node that does not answer, once their pods are gone
+metrics:
+  every_seconds: 10       # what pods use is measured for metrics.k8s.io
 faults: []                # on from the start; see docs/devcluster.md
 ```
 """
@@ -86,6 +93,9 @@ class Image:
     pull_seconds: float = 0.0
     size_mib: int = 512
     command: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    """Its program is simulated: it prints these lines and exits, played or not."""
+    exits: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,14 +123,22 @@ class Lifecycle:
 
 
 @dataclass(frozen=True)
+class Metrics:
+    every_seconds: float = 10.0
+
+
+@dataclass(frozen=True)
 class NodeFile:
     nodes: list[Obj]
     images: dict[str, Image] | None
     played: Played = field(default_factory=Played)
     back_off: Pauses = field(default_factory=Pauses)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    metrics: Metrics = field(default_factory=Metrics)
     cards: dict[str, dict[str, str]] = field(default_factory=dict)
     """What one GPU of a node announces, by the node's name."""
+    gpus: dict[str, Obj] = field(default_factory=dict)
+    """A node's entry of that name."""
     faults: list[Obj] = field(default_factory=list)
 
 
@@ -129,23 +147,24 @@ def read(path: Path | None) -> NodeFile:
     images = data.get("images")
     table = None if images is None else {ref: _image(entry or {}) for ref, entry in images.items()}
     entries = [(name, entry) for entry in data.get("nodes", []) for name in _names(entry)]
-    cards = {
-        name: gpus.resources(entry["gpus"] | {"count": 1}) for name, entry in entries if entry.get("gpus")
-    }
+    carried = {name: entry["gpus"] for name, entry in entries if entry.get("gpus")}
     return NodeFile(
         nodes=[node_object(name, entry) for name, entry in entries],
         images=table,
         played=Played(**data.get("played", {})),
         back_off=Pauses(**data.get("back_off", {})),
         lifecycle=Lifecycle(**data.get("lifecycle", {})),
-        cards=cards,
+        metrics=Metrics(**data.get("metrics", {})),
+        cards={name: gpus.resources(entry | {"count": 1}) for name, entry in carried.items()},
+        gpus=carried,
         faults=data.get("faults") or [],
     )
 
 
 def _image(entry: Obj) -> Image:
     root = Path(entry["root"]).resolve() if entry.get("root") else None
-    return Image(**{**entry, "root": root, "command": tuple(entry.get("command", ()))})
+    lists = {name: tuple(entry.get(name, ())) for name in ("command", "says")}
+    return Image(**{**entry, "root": root, **lists})
 
 
 def _names(entry: Obj) -> list[str]:
@@ -179,7 +198,11 @@ def node_object(name: str, entry: Obj) -> Obj:
     metadata = {"name": name, "labels": labels}
     if announced and (annotations := gpus.annotations(name, announced)):
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": spec, "status": {"capacity": resources}}
+    return {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"capacity": resources, "nodeInfo": entry.get("info") or {}},
+    }
 
 
 def is_ready(api: Api, name: str) -> bool:

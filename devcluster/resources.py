@@ -312,8 +312,11 @@ def resource_list(group: str) -> Obj:
 
 
 def group_list() -> Obj:
-    entries = []
-    for group in groups():
-        version = {"groupVersion": f"{group}/v1", "version": "v1"}
-        entries.append({"name": group, "versions": [version], "preferredVersion": version})
+    entries = [group_entry(group, "v1") for group in groups()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": entries}
+
+
+def group_entry(group: str, version: str) -> Obj:
+    """Of a group that has this version alone, as the list of groups has it."""
+    about = {"groupVersion": f"{group}/{version}", "version": version}
+    return {"name": group, "versions": [about], "preferredVersion": about}

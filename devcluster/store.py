@@ -188,7 +188,13 @@ class _Transaction:
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk may have ended it already
+                self._db.execute("ROLLBACK")
             return
-        self._db.execute("UPDATE meta SET value=? WHERE key='rv'", (self._rv,))
-        self._db.execute("COMMIT")
+        try:
+            self._db.execute("UPDATE meta SET value=? WHERE key='rv'", (self._rv,))
+            self._db.execute("COMMIT")
+        except sqlite3.Error:  # the disk is full: the next one must be able to begin
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise

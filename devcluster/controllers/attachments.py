@@ -17,7 +17,7 @@ from devcluster.nodes import is_ready
 from devcluster.resources import NODE, POD, PV, PVC, VOLUME_ATTACHMENT, Obj
 from devcluster.storage import Driver, claims_of, driver_of, ended, exclusive, handle_of
 from devcluster.store import Change
-from devcluster.volumefaults import RETRY_SECONDS, HeldBack, VolumeFaults
+from devcluster.volumefaults import MULTI_ATTACH, RETRY_SECONDS, HeldBack, VolumeFaults
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 Claim = tuple[str, str]
@@ -131,7 +131,9 @@ class AttachmentController(Controller[str]):
         try:
             self._faults.bear("attach", claim, attachment["spec"]["nodeName"])
         except HeldBack as held:
-            if held.error:
+            if held.error.startswith(MULTI_ATTACH):  # the control plane's own words: no driver was asked
+                self._tell(claim, pods, "Warning", "FailedAttachVolume", held.error)
+            elif held.error:
                 self._set_error(attachment, "attachError", held.error)
                 message = f'AttachVolume.Attach failed for volume "{name}" : {held.error}'
                 self._tell(claim, pods, "Warning", "FailedAttachVolume", message)
@@ -151,7 +153,7 @@ class AttachmentController(Controller[str]):
         why = "Volume is already exclusively attached to one node and can't be attached to another"
         if users:
             why = f"Volume is already used by pod(s) {', '.join(users)}"
-        message = f'Multi-Attach error for volume "{name}" {why}'
+        message = f'{MULTI_ATTACH} for volume "{name}" {why}'
         self._tell(claim, pods, "Warning", "FailedAttachVolume", message)
 
     def _tell(self, claim: Obj, pods: list[str], level: str, reason: str, message: str) -> None:

@@ -12,6 +12,7 @@ from devcluster.api import Api
 from devcluster.controllers.base import Controller
 from devcluster.controllers.proxy import Proxy
 from devcluster.events import Recorder
+from devcluster.faults import End, Fault, Switch, number
 from devcluster.network import Addresses, Connect
 from devcluster.resources import POD, SERVICE, Obj
 from devcluster.store import Change
@@ -21,13 +22,17 @@ Door = tuple[str, int]
 """An address and a port."""
 NODE_ADDRESS = "127.0.0.1"
 RETRY_SECONDS = 10.0
+SHORT_RETRY_SECONDS = 1.0
+"""While a fault leaves no address."""
 
 
 class ServiceController(Controller[Key]):
     def __init__(self, api: Api, addresses: Addresses, connect: Connect | None):
         super().__init__(api)
         self._addresses, self._connect = addresses, connect
-        self._events = Recorder(api, "service-controller")
+        self._events = Recorder(api, "metallb-controller")
+        self._limits: list[Fault] = []
+        self.switch = Switch(("addresses",), frozenset(), self._begin)
         self._proxies: dict[Key, dict[Door, Proxy]] = {}
 
     def keys(self, change: Change) -> Iterable[Key]:
@@ -46,8 +51,26 @@ class ServiceController(Controller[Key]):
             await self._stop(key)
         return None
 
+    def _begin(self, fault: Fault) -> End:
+        number(fault.spec, "addresses")
+        self._limits.append(fault)
+        return lambda: self._limits.remove(fault)
+
+    @property
+    def pool_size(self) -> int:
+        """So many addresses there are; a fault may leave fewer."""
+        return min([self._addresses.size, *(int(fault.spec["addresses"]) for fault in self._limits)])
+
+    @property
+    def assigned(self) -> int:
+        return len({address_of(service) for service in self.api.store.each(SERVICE)} - {""})
+
     async def _balance(self, key: Key, service: Obj) -> float | None:
         held = address_of(service)
+        if not held and self.assigned >= self.pool_size:
+            message = f'Failed to allocate IP for "{key[0]}/{key[1]}": no available IPs'
+            self._events.event(SERVICE, service, "Warning", "AllocationFailed", message)
+            return SHORT_RETRY_SECONDS
         address = held or self._addresses.take({address_of(s) for s in self.api.store.each(SERVICE)})
         try:
             await self._serve(key, {(address, port["port"]): port["port"] for port in tcp_ports(service)})

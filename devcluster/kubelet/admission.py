@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from devcluster.fleet import PlayedNode
+from devcluster.gpuplay.devices import Devices
 from devcluster.qos import requests
 from devcluster.quantity import milli
 from devcluster.resources import Obj
@@ -20,9 +21,10 @@ class Rejected:
 
 
 class Ledger:
-    """What the pods hold that a node has taken."""
+    """What the pods hold that a node has taken, their GPUs one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, devices: Devices) -> None:
+        self._devices = devices
         self._used: dict[str, Counter[str]] = {}
         self._entries: dict[str, tuple[str, dict[str, int]]] = {}
 
@@ -30,11 +32,13 @@ class Ledger:
         node, amounts = str(pod["spec"]["nodeName"]), requests(pod["spec"])
         self._entries[pod["metadata"]["uid"]] = node, amounts
         self._used.setdefault(node, Counter()).update(amounts)
+        self._devices.give(pod)
 
     def leave(self, uid: str) -> None:
         if entry := self._entries.pop(uid, None):
             node, amounts = entry
             self._used[node].subtract(amounts)
+            self._devices.take_back(uid)
 
     def used(self, node: str) -> Counter[str]:
         return self._used.get(node, Counter())
@@ -60,6 +64,11 @@ def _under_pressure(pod: Obj, node: PlayedNode) -> Rejected | None:
 
 
 def _without_device(asked: dict[str, int], node: PlayedNode, used: Counter[str]) -> Rejected | None:
+    if node.poisoned and any(asked.get(resource) for resource in node.card):
+        index = min(node.poisoned.values())
+        why = "device plugin GetPreferredAllocation rpc failed with err: rpc error: code = Unknown desc = Unable to"
+        why += f" retrieve list of available devices: error creating nvml.Device {index}: nvml: GPU is lost"
+        return Rejected("UnexpectedAdmissionError", f"Allocate failed due to {why}, which is unexpected")
     for resource, healthy in node.allocatable.items():
         needed, left = asked.get(resource, 0) // 1000, int(milli(healthy) - used[resource]) // 1000
         if "/" not in resource or needed <= left:

@@ -1,13 +1,14 @@
 """The kubelets: a worker for every pod that is bound to a node of theirs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from devcluster.api import Api
 from devcluster.clock import now
 from devcluster.errors import ApiError
 from devcluster.events import Recorder
 from devcluster.fleet import Fleet, PlayedNode
+from devcluster.gpuplay.devices import Devices
 from devcluster.kubelet.admission import Ledger, Rejected, rejection
 from devcluster.kubelet.host import Host
 from devcluster.kubelet.logs import PodLogs
@@ -23,13 +24,13 @@ OVER = ("Failed", "Succeeded")
 
 
 class Kubelets:
-    def __init__(self, api: Api, host: Host, fleet: Fleet):
+    def __init__(self, api: Api, host: Host, fleet: Fleet, devices: Devices):
         self._api, self._host, self._fleet = api, host, fleet
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._on: dict[str, dict[str, Obj]] = {}
         """The pods that have a worker, by node and uid."""
-        self._ledger = Ledger()
+        self._ledger = Ledger(devices)
         self._cutting: dict[str, asyncio.Task[None]] = {}
         self._silent: set[str] = set()
         self._reclaiming = Reclaiming(api, self._pods_on, self._evict)
@@ -135,6 +136,10 @@ class Kubelets:
         """A pod's container of this name, if it runs."""
         worker = self._workers.get(pod["metadata"]["uid"])
         return worker.container(name) if worker else None
+
+    def containers(self, pod: Obj) -> Mapping[str, Container]:
+        worker = self._workers.get(pod["metadata"]["uid"])
+        return worker.containers if worker else {}
 
     def _ailing(self, node: PlayedNode) -> None:
         """What ails a node has changed."""

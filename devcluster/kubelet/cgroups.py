@@ -83,19 +83,3 @@ class MemoryGroups:
         if self._base is not None:
             with contextlib.suppress(OSError):
                 self._base.rmdir()
-
-
-def resident_bytes(root: int) -> int:
-    """Memory of a process and all below it."""
-    parents: dict[int, int] = {}
-    resident: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-                resident[int(entry.name)] = int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    family = {root}
-    while more := {p for p, parent in parents.items() if parent in family} - family:
-        family |= more
-    return sum(resident.get(pid, 0) for pid in family)

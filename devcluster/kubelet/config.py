@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shlex
 from collections.abc import Callable
 
 from devcluster.kubelet.runtime import CannotRun
@@ -125,6 +126,9 @@ def user(pod: Obj, container: Obj, image: Image) -> tuple[int, int, list[int]]:
 
 
 def command(container: Obj, image: Image, env: dict[str, str]) -> list[str]:
+    if image.says:
+        said = " ".join(shlex.quote(line) for line in image.says)
+        return ["/bin/sh", "-c", f"printf '%s\\n' {said}; exit {image.exits}"]
     parts = list(container.get("command") or [])
     if not parts and not container.get("args"):
         return list(image.command)

@@ -9,6 +9,7 @@ from devcluster.kubelet.actions import Connect, Errored, Failed, Place, act
 from devcluster.kubelet.backoff import BackOff, in_words
 from devcluster.kubelet.images import Images, image_id, normalized
 from devcluster.kubelet.plans import Planner
+from devcluster.kubelet.podfaults import PodFaults
 from devcluster.kubelet.probes import Prober
 from devcluster.kubelet.pulling import RESYNC_SECONDS, Puller, Tell
 from devcluster.kubelet.runtime import CannotRun, Container, Exit, Runtime, container_id
@@ -34,6 +35,7 @@ class Surroundings:
     connect: Connect
     changed: Callable[[], None]
     """A container's state is another now."""
+    faults: PodFaults
 
 
 class ContainerLife:
@@ -146,6 +148,8 @@ class ContainerLife:
                 return container
 
     async def _made(self, image: Image) -> Container:
+        if why := self._around.faults.of_container(self._around.pod, self._spec):
+            raise CannotRun("StartError", why)
         try:
             return await self._around.runtime.start(self._planner.plan(image, self.state.restarts))
         except OSError as error:

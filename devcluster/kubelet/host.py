@@ -13,6 +13,7 @@ from devcluster.kubelet.ephemeral import Scratch
 from devcluster.kubelet.images import Images
 from devcluster.kubelet.logs import PodLogs
 from devcluster.kubelet.mounting import Mounting
+from devcluster.kubelet.podfaults import PodFaults
 from devcluster.kubelet.podtokens import PodTokens
 from devcluster.kubelet.runtime import Runtime
 from devcluster.kubelet.users import host_uid
@@ -36,10 +37,11 @@ class Host:
         network: PodNetwork,
         ready_seconds: float,
         pauses: Pauses,
+        pod_faults: PodFaults,
     ):
         self._api, self._state, self._fleet = api, state, fleet
         self.runtime, self.images = runtime, images
-        self.ready_seconds, self.pauses = ready_seconds, pauses
+        self.ready_seconds, self.pauses, self.pod_faults = ready_seconds, pauses, pod_faults
         self.mounting, self._tokens = mounting, tokens
         self.scratch = Scratch(state)
         self.logs = PodLogs(state / "logs", self._latest)

@@ -3,7 +3,7 @@
 import platform
 import uuid
 
-from devcluster.fleet import NOT_READY, PlayedNode
+from devcluster.fleet import NOT_READY, RUNTIME_DOWN, PlayedNode
 from devcluster.resources import Obj
 
 _PRESSURES = {
@@ -18,6 +18,11 @@ _BROKEN = (
         "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
         " message:Network plugin returns error: cni plugin not initialized"
     ),
+)
+_WITHOUT_RUNTIME = (
+    "False",
+    "KubeletNotReady",
+    "[container runtime is down, PLEG is not healthy: pleg was last seen active 3m7.128543s ago; threshold is 3m0s]",
 )
 LONGEST_IMAGES = 50
 """Images that a status names (nodeStatusMaxImages)."""
@@ -49,8 +54,14 @@ def _wanted(node: PlayedNode) -> dict[str, tuple[str, str, str]]:
         "MemoryPressure": pressure("MemoryPressure"),
         "DiskPressure": (str(full), *(disk if full else free)),
         "PIDPressure": pressure("PIDPressure"),
-        "Ready": _BROKEN if node.is_in(NOT_READY) else _READY,
+        "Ready": _readiness(node),
     }
+
+
+def _readiness(node: PlayedNode) -> tuple[str, str, str]:
+    if node.is_in(NOT_READY):
+        return _BROKEN
+    return _WITHOUT_RUNTIME if node.is_in(RUNTIME_DOWN) else _READY
 
 
 def transition_event(condition: Obj) -> str:
@@ -69,7 +80,7 @@ def status(node: PlayedNode, old: Obj, images: list[Obj], at: str) -> Obj:
         "conditions": conditions(node, old.get("conditions", []), at),
         "addresses": addresses,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": _info(node.name),
+        "nodeInfo": _info(node),
         **({"images": images[:LONGEST_IMAGES]} if images else {}),
     }
 
@@ -79,12 +90,12 @@ def without_heartbeat(found: Obj) -> Obj:
     return found | {"conditions": beats}
 
 
-def _info(name: str) -> Obj:
-    machine, boot = uuid.uuid5(uuid.NAMESPACE_DNS, name), uuid.uuid5(uuid.NAMESPACE_DNS, f"boot.{name}")
+def _info(node: PlayedNode) -> Obj:
+    machine = uuid.uuid5(uuid.NAMESPACE_DNS, node.name)
     return {
         "machineID": machine.hex,
         "systemUUID": str(machine),
-        "bootID": str(boot),
+        "bootID": node.boot_id,
         "kernelVersion": platform.release(),
         "osImage": "devcluster",
         "containerRuntimeVersion": "devcluster://1",
@@ -92,4 +103,5 @@ def _info(name: str) -> Obj:
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",
+        **node.body["status"]["nodeInfo"],
     }

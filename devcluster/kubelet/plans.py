@@ -10,10 +10,12 @@ from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Ending, Exit, M
 from devcluster.kubelet.users import host_uid
 from devcluster.kubelet.volumes import NotReady, PodVolumes
 from devcluster.nodes import Image
-from devcluster.quantity import whole
+from devcluster.quantity import milli, whole
 from devcluster.resources import Obj
 
 MOST_MESSAGE_BYTES = 4096
+SAYING_SECONDS = 0.2
+"""How long a simulated program takes."""
 ENDS = "devcluster.local/ends"
 """An annotation of played pods: after how many seconds their containers exit, and with which code, as `2:1`."""
 
@@ -78,7 +80,8 @@ def make_plan(
 ) -> ContainerPlan:
     uid, gid, groups = config.user(pod, spec, image)
     env = config.environment(pod, spec, address, lookup)
-    meta = pod["metadata"]
+    meta, resources = pod["metadata"], spec.get("resources", {})
+    limits = resources.get("limits", {})
     return ContainerPlan(
         pod_uid=meta["uid"],
         name=spec["name"],
@@ -92,19 +95,22 @@ def make_plan(
         gid=gid,
         groups=groups,
         host_uid=host_uid(pod),
-        memory_bytes=whole(spec.get("resources", {}).get("limits", {}).get("memory", "0")),
+        memory_bytes=whole(limits.get("memory", "0")),
         log=log,
         mounts=mounts,
-        ending=_ending(pod, spec),
+        ending=_ending(pod, spec, image),
+        cpu_cores=milli((resources.get("requests", {}) | limits).get("cpu", "0")) / 1000,
     )
 
 
-def _ending(pod: Obj, spec: Obj) -> Ending | None:
+def _ending(pod: Obj, spec: Obj, image: Image) -> Ending | None:
     """An init container has done its work at once; the others run until they are told, or as the pod says."""
     inits = [c["name"] for c in pod["spec"].get("initContainers") or []]
     if spec["name"] in inits:
         return None if spec.get("restartPolicy") == "Always" else Ending(0.0, 0)
     asked = (pod["metadata"].get("annotations") or {}).get(ENDS, "")
+    if image.says and not asked:
+        return Ending(SAYING_SECONDS, image.exits)
     seconds, _, code = asked.partition(":")
     try:
         return Ending(float(seconds), int(code)) if asked else None

@@ -1,17 +1,22 @@
 """Played pods: nothing runs; they only go through the phases, so that thousands of them cost next to nothing."""
 
 import asyncio
+import time
+from collections.abc import Sequence
 
-from devcluster.kubelet.runtime import ContainerPlan, Ending, Exit, container_id
+from devcluster.kubelet.logs import LogWriter
+from devcluster.kubelet.runtime import Container, ContainerPlan, Exit, container_id
 from devcluster.kubelet.sessions import CannotExecute, Session, Wish
+from devcluster.kubelet.usage import Usage, played
 from devcluster.nodes import Played
 from devcluster.resources import Obj
 
 
 class PlayedContainer:
-    def __init__(self, stop_seconds: float, ending: Ending | None):
-        self.id = container_id()
-        self._stop_seconds, self._ending = stop_seconds, ending
+    def __init__(self, stop_seconds: float, plan: ContainerPlan):
+        self.id, self.began = container_id(), time.monotonic()
+        self._stop_seconds, self._ending = stop_seconds, plan.ending
+        self._cpu_cores, self._memory_bytes = plan.cpu_cores, plan.memory_bytes
         self._stopped = asyncio.Event()
 
     async def wait(self) -> Exit:
@@ -26,6 +31,10 @@ class PlayedContainer:
         await asyncio.sleep(min(self._stop_seconds, grace_seconds))
         self._stopped.set()
 
+    def usage(self) -> Usage:
+        phase = int(self.id[-4:], 16) / 2**16
+        return played(time.monotonic() - self.began, self._cpu_cores, self._memory_bytes, phase)
+
     async def execute(self, wish: Wish) -> Session:
         raise CannotExecute("this pod is only played: nothing runs in it")
 
@@ -38,7 +47,14 @@ class PlayedRuntime:
 
     async def start(self, plan: ContainerPlan) -> PlayedContainer:
         await asyncio.sleep(self._timing.start_seconds)
-        return PlayedContainer(self._timing.stop_seconds, plan.ending)
+        if plan.image.says:
+            log = LogWriter(plan.log)
+            log.lines("stdout", [line.encode() for line in plan.image.says])
+            log.close()
+        return PlayedContainer(self._timing.stop_seconds, plan)
+
+    async def measure(self, containers: Sequence[Container]) -> dict[str, Usage]:
+        return {c.id: c.usage() for c in containers if isinstance(c, PlayedContainer)}
 
     async def forget(self, pod: Obj) -> None:
         pass

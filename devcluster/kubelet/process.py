@@ -9,14 +9,16 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster import instance
 from devcluster.kubelet import rootfs, seccomp
-from devcluster.kubelet.cgroups import MemoryGroup, MemoryGroups, resident_bytes
+from devcluster.kubelet.cgroups import MemoryGroup, MemoryGroups
 from devcluster.kubelet.logs import LogWriter
-from devcluster.kubelet.runtime import CannotRun, ContainerPlan, Exit, container_id
+from devcluster.kubelet.runtime import CannotRun, Container, ContainerPlan, Exit, container_id
 from devcluster.kubelet.sessions import Control, Session, Wish, not_found, readable
+from devcluster.kubelet.usage import Usage, of_families
 from devcluster.network import PodNetwork
 from devcluster.resources import Obj
 
@@ -39,7 +41,7 @@ class ProcessContainer:
         memory: MemoryGroup | None,
         limit_bytes: int,
     ):
-        self.id = container_id()
+        self.id, self.began = container_id(), time.monotonic()
         self.process, self.control = process, control
         self._log, self._memory, self._limit_bytes = log, memory, limit_bytes
         self._killed_for_memory = False
@@ -112,7 +114,7 @@ class ProcessContainer:
     def _over_limit(self) -> bool:
         if self._memory:
             return self._memory.kills() > 0
-        return resident_bytes(self.process.pid) > self._limit_bytes
+        return of_families([self.process.pid])[self.process.pid].memory_bytes > self._limit_bytes
 
 
 class ProcessRuntime:
@@ -237,6 +239,11 @@ class ProcessRuntime:
         ]
         started = {pid: instance.start_time(pid) for pid in pids}
         instance.remember(self._state, {pid: at for pid, at in started.items() if at is not None})
+
+    async def measure(self, containers: Sequence[Container]) -> dict[str, Usage]:
+        ours = {c.id: c.process.pid for c in containers if isinstance(c, ProcessContainer)}
+        found = await asyncio.to_thread(of_families, list(ours.values())) if ours else {}
+        return {id_: found[pid] for id_, pid in ours.items()}
 
     async def forget(self, pod: Obj) -> None:
         for container in self._running.pop(pod["metadata"]["uid"], []):

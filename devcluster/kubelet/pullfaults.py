@@ -6,9 +6,11 @@ from fnmatch import fnmatchcase
 
 from devcluster.errors import bad_request
 from devcluster.faults import Fault, Switch, number
+from devcluster.fleet import RUNTIME_DOWN as NODE_RUNTIME_DOWN
 from devcluster.fleet import Fleet
+from devcluster.kubelet.podfaults import SOCKET
 
-NOT_FOUND, NO_SPACE = "not-found", "no-space"
+NOT_FOUND, NO_SPACE, RUNTIME_DOWN = "not-found", "no-space", "runtime-down"
 _WORDS = {
     NOT_FOUND: "rpc error: code = NotFound desc = {failed}: failed to resolve image: {image}: not found",
     "unauthorized": "{failed}: failed to resolve image: pull access denied, repository does not exist or may require"
@@ -20,6 +22,7 @@ _WORDS = {
     " /var/lib/containerd/io.containerd.content.v1.content/ingest/devcluster/data: no space left on device: unknown",
     "timeout": '{failed}: failed to resolve image: failed to do request: Head "https://{host}/v2/{name}/manifests/{tag}":'
     " dial tcp: i/o timeout",
+    RUNTIME_DOWN: SOCKET,
 }
 
 
@@ -35,7 +38,7 @@ class PullFaults:
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
         self._on: list[Fault] = []
-        self.switches = (Switch(("image",), frozenset({"error", "seconds"}), self._begin),)
+        self.switch = Switch(("image",), frozenset({"error", "seconds"}), self._begin)
 
     def of(self, node: str, reference: str, image: str) -> Trouble:
         """`image` is the reference as containerd spells it."""
@@ -48,6 +51,15 @@ class PullFaults:
         if not error and self._fleet.presses(node, "disk"):
             error = NO_SPACE
         return Trouble(seconds, words(error, image))
+
+    def inspection(self, node: str, reference: str) -> str:
+        """Why the runtime cannot even say whether the node has the image; nothing where it can."""
+        down = self._fleet.is_in(node, NODE_RUNTIME_DOWN)
+        for fault in self._on:
+            if fault.spec.get("error") == RUNTIME_DOWN and fnmatchcase(reference, fault.spec["image"]):
+                fault.hits += 1
+                down = True
+        return SOCKET if down else ""
 
     def _begin(self, fault: Fault) -> Callable[[], object] | None:
         spec = fault.spec

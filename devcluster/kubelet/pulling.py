@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from devcluster.kubelet.backoff import BackOff
-from devcluster.kubelet.images import Images, InvalidName, PullError
+from devcluster.kubelet.images import CannotInspect, Images, InvalidName, PullError
 from devcluster.kubelet.status import ContainerState
 from devcluster.nodes import Image, Pauses
 
@@ -36,6 +36,7 @@ class Puller:
     async def image(self) -> Image:
         """Returns only once the node has it."""
         await self._named()
+        await self._inspected()
         image = self._images.find(self._reference)
         present = image is not None and self._images.present(self._node, self._reference)
         if image and present and self._policy != "Always":
@@ -57,6 +58,17 @@ class Puller:
                 self._tell("Warning", "InspectFailed", message)
                 self._fail("InvalidImageName", message)
             await asyncio.sleep(RESYNC_SECONDS)
+
+    async def _inspected(self) -> None:
+        while True:
+            try:
+                self._images.inspect(self._node, self._reference)
+                return
+            except CannotInspect as error:
+                message = f'Failed to inspect image "{self._reference}": {error}'
+                self._tell("Warning", "InspectFailed", message)
+                self._fail("ImageInspectError", message)
+            await asyncio.sleep(BROKEN_SECONDS)
 
     async def _without_pull(self) -> Image:
         while True:

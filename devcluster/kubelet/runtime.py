@@ -1,12 +1,13 @@
 """What the kubelet needs of whatever runs containers; played pods and process pods both provide it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from devcluster.kubelet.sessions import Session, Wish
+from devcluster.kubelet.usage import Usage
 from devcluster.nodes import Image
 from devcluster.resources import Obj
 
@@ -69,6 +70,8 @@ class ContainerPlan:
     mounts: list[Mount] = field(default_factory=list)
     ending: Ending | None = None
     """If it is only played."""
+    cpu_cores: float = 0.0
+    """Its limit, or what it asks for."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Exit:
 
 class Container(Protocol):
     id: str
+    began: float
+    """By this machine's steady clock."""
 
     async def wait(self) -> Exit: ...
 
@@ -95,6 +100,10 @@ class Runtime(Protocol):
     """Whether processes run, so that probes, volumes and images are of consequence."""
 
     async def start(self, plan: ContainerPlan) -> Container: ...
+
+    async def measure(self, containers: Sequence[Container]) -> dict[str, Usage]:
+        """What each has used, by its id."""
+        ...
 
     async def forget(self, pod: Obj) -> None:
         """Remove what is left of a pod that has ended."""

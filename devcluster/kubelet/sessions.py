@@ -100,7 +100,7 @@ class Session:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(number, "rb", buffering=0)
+            lambda: Output(reader), os.fdopen(number, "rb", buffering=0)
         )
         self._transports.append(transport)
         return reader
@@ -113,6 +113,12 @@ class Session:
         )
         self._transports.append(transport)
         return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+class Output(asyncio.StreamReaderProtocol):
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A terminal ends with an error: told as such, it would hide what was said and not yet read."""
+        super().connection_lost(None if isinstance(exc, OSError) else exc)
 
 
 async def run(session: Session, most_bytes: int) -> tuple[int, bytes]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import sqlite3
 
 from devcluster.api import Api
 from devcluster.errors import ApiError
@@ -22,6 +23,7 @@ log = logging.getLogger("devcluster")
 RENEW_SECONDS = 5.0
 """How often what was written from Secrets and ConfigMaps is compared with them."""
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.5, 8.0
+FULL_DISK_PAUSE_SECONDS = 1.0
 DEADLINE = Outcome("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 
 
@@ -75,6 +77,12 @@ class PodWorker:
         """The one of this name, if it runs."""
         lives = (*self._inits, *self._mains)
         return next((life.container for life in lives if life.state.name == name), None)
+
+    @property
+    def containers(self) -> dict[str, Container]:
+        """Those that run, but for init containers, which soon end."""
+        lasting = [life for life in (*self._inits, *self._mains) if life.state.sidecar or not life.state.init]
+        return {life.state.name: life.container for life in lasting if life.container}
 
     def evict(self, why: Outcome) -> None:
         """End it now; the object stays, and tells why."""
@@ -147,6 +155,7 @@ class PodWorker:
             ready_seconds=self._host.ready_seconds,
             connect=self._host.network.connect,
             changed=self._dirty.set,
+            faults=self._host.pod_faults,
         )
         specs = [*self._init_specs, *self._pod["spec"]["containers"]]
         lives = [self._life(spec, state, around) for spec, state in zip(specs, self._states, strict=True)]
@@ -200,9 +209,12 @@ class PodWorker:
         while not self._sandboxed:
             try:
                 await self._mount(volumes)
-                self._sandboxed = True
+                reason, why = "FailedCreatePodSandBox", self._host.pod_faults.of_sandbox(self._pod)
             except NotReady as error:
-                self._tell("Warning", "FailedMount", str(error))
+                reason, why = "FailedMount", str(error)
+            self._sandboxed = not why
+            if why:
+                self._tell("Warning", reason, why)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_RETRY_SECONDS)
         self._volumes = volumes
@@ -238,16 +250,24 @@ class PodWorker:
             await self._dirty.wait()
             await asyncio.sleep(0.02)
             self._dirty.clear()
-            self._write_status()
+            if not self._write_status():
+                await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)
 
-    def _write_status(self) -> None:
+    def _write_status(self) -> bool:
+        """False: the disk is full, and it is still to be written."""
         pod = self._api.store.get(POD, self._namespace, self._name)
         if pod is None or pod["metadata"]["uid"] != self.uid or not self._host.reachable(pod):
-            return
+            return True
         address = self._address if self._sandboxed else ""
         status = pod_status(pod, self._states, address, ended=self._ended, outcome=self._outcome)
-        with contextlib.suppress(ApiError):
+        try:
             self._api.set_status(POD, pod, status, KUBELET)
+        except ApiError:
+            pass
+        except sqlite3.OperationalError:
+            self._dirty.set()
+            return False
+        return True
 
     async def _finish(self) -> None:
         """No container will run again."""

@@ -24,14 +24,15 @@ VERSION = {
 }
 
 
-def answer(path: str, host: str) -> web.Response:
-    """Discovery for a path that names no object."""
+def answer(path: str, host: str, more: list[resources.Obj]) -> web.Response:
+    """Discovery for a path that names no object. `more`: groups that are served elsewhere."""
     parts = [p for p in path.split("/") if p]
     if parts == ["api"]:
         address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
         return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": address})
     if parts == ["apis"]:
-        return _json(resources.group_list())
+        listed = resources.group_list()
+        return _json(listed | {"groups": [*listed["groups"], *more]})
     if parts == ["api", "v1"]:
         return _json(resources.resource_list(""))
     if parts[:1] == ["apis"] and len(parts) in (2, 3) and parts[1] in resources.groups():

@@ -12,9 +12,12 @@ from devcluster.api import Api
 from devcluster.callfaults import Call, CallFaults, Cut, OpenWatch, break_off
 from devcluster.errors import ApiError, method_not_allowed
 from devcluster.faults import Faults
+from devcluster.metering import Metering
 from devcluster.resources import NAMESPACE, REVIEWS, Obj
 from devcluster.serving import bodies, discovery
 from devcluster.serving.listing import check_version, number_of, read_list
+from devcluster.serving.metallb import Addresses, MetalLB
+from devcluster.serving.metrics import Metrics
 from devcluster.serving.options import check_list, check_write
 from devcluster.serving.requests import (
     Query,
@@ -41,10 +44,18 @@ _APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 class Server:
     def __init__(
-        self, api: Api, authentication: Authentication, faults: Faults, calls: CallFaults, pods: Pods
+        self,
+        api: Api,
+        authentication: Authentication,
+        faults: Faults,
+        calls: CallFaults,
+        pods: Pods,
+        metering: Metering,
+        addresses: Addresses,
     ):
         self._api, self._authentication, self._faults, self._calls = api, authentication, faults, calls
         self._reviews = Reviews(api.store, authentication)
+        self._additions = (Metrics(api.store, metering), MetalLB(addresses))
         self._subresources = Subresources(api, pods, authentication.tokens)
         self.closing = asyncio.Event()
 
@@ -86,7 +97,11 @@ class Server:
         if request.path in OPEN_PATHS:
             return as_json(discovery.VERSION) if request.path == "/version" else web.Response(text="ok")
         if found is None:
-            return discovery.answer(request.path, f"{request.host}")
+            for addition in self._additions:
+                if addition.serves(request.path):
+                    return addition.answer(request, query)
+            groups = [group for addition in self._additions for group in addition.groups]
+            return discovery.answer(request.path, f"{request.host}", groups)
         if found.kind in REVIEWS:
             return await self._review(request, found, query, call)
         return await self._dispatch(request, found, query, call)

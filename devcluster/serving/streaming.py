@@ -92,7 +92,7 @@ def _asked(number: int, query: Query) -> bool:
 
 async def _tell(channel: web.WebSocketResponse, number: int | None, output: asyncio.StreamReader) -> None:
     """Nobody may want it; it is read all the same, or the command would wait for ever."""
-    with contextlib.suppress(OSError):  # a terminal ends so
+    with contextlib.suppress(OSError):  # the client may have gone
         while part := await output.read(32768):
             if number is not None:
                 await channel.send_bytes(bytes([number]) + part)

@@ -52,6 +52,14 @@ DIFFERENCES = (
         {"discovery": {"discovery /apis": ("body.groups[snapshot.storage.k8s.io]",)}},
     ),
     Difference(
+        "Metrics are served; the recorded cluster had no metrics-server.",
+        {"discovery": {"discovery /apis": ("body.groups[metrics.k8s.io]",)}},
+    ),
+    Difference(
+        "MetalLB's pools of addresses are served; the recorded cluster had no such custom resources.",
+        {"discovery": {"discovery /apis": ("body.groups[metallb.io]",)}},
+    ),
+    Difference(
         "A namespace is emptied at once here; the real controller waits some seconds before it begins.",
         {
             "namespaces": {

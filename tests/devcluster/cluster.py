@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,12 @@ class DevCluster(Kube):
         assert "is ready" in line, line
         self.connect()
 
+    def switch(self, **fault: Any) -> int:
+        """On with it; its id."""
+        code, made = self.call("POST", "/_faults", fault)
+        assert code == 201, made
+        return int(made["id"])
+
     def end(self, number: int = signal.SIGTERM) -> float:
         """Signal it and wait; how many seconds it took."""
         assert self.process is not None
@@ -51,6 +57,13 @@ def running(
     assert cluster.process is not None
     if cluster.process.poll() is None:
         cluster.end()
+
+
+def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def pod(name: str, **spec: Any) -> Obj:

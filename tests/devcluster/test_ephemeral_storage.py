@@ -12,6 +12,8 @@ from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running
 from tests.devcluster.test_process_pods import output, shell
 from tests.kube import Obj
 
+pytestmark = pytest.mark.slow
+
 NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
 MIB = 2**20
 process_pods = pytest.mark.skipif(

@@ -1,6 +1,8 @@
 """exec in process pods: the streams, the terminal, the exit code, and that it may do no more than its pod."""
 
+import asyncio
 import json
+import os
 import shutil
 import ssl
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 import websocket
 from kubernetes import client, config, stream
 
+from devcluster.kubelet.sessions import Output
 from tests.devcluster.cluster import ROOT, DevCluster, is_ready, pod, running
 from tests.devcluster.test_process_pods import NODES, shell
 from tests.kube import Kube
@@ -303,3 +306,14 @@ def test_a_played_pod_says_that_nothing_runs_in_it(tmp_path: Path) -> None:
         played.until(f"{path}/p", is_ready)
         _, _, status = Channel(played, f"{path}/p", "id").end()
         assert status["message"].endswith("this pod is only played: nothing runs in it")
+
+
+async def test_what_a_terminal_said_is_read_also_after_it_ended() -> None:
+    ours, theirs = os.openpty()
+    reader = asyncio.StreamReader()
+    terminal = os.fdopen(ours, "rb", buffering=0)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: Output(reader), terminal)
+    os.write(theirs, b"the last words")
+    os.close(theirs)
+    await asyncio.sleep(0.1)  # both have come before anybody reads
+    assert await reader.read() == b"the last words"

@@ -5,13 +5,13 @@ import json
 import threading
 import time
 import urllib.error
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from devcluster.kubelet.pullfaults import words
-from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running
+from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running, until
 
 NODES = """
 nodes:
@@ -42,21 +42,8 @@ def space(cluster: DevCluster) -> Iterator[str]:
     cluster.call("DELETE", path)
 
 
-def switch(cluster: DevCluster, **spec: Any) -> int:
-    code, made = cluster.call("POST", "/_faults", spec)
-    assert code == 201, made
-    return int(made["id"])
-
-
 def hits(cluster: DevCluster, fault: int) -> int:
     return next(int(f["hits"]) for f in cluster.get("/_faults")["faults"] if f["id"] == fault)
-
-
-def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def config_map(name: str = "c") -> dict[str, Any]:
@@ -78,6 +65,7 @@ def test_a_spec_that_names_no_fault_is_told_which_there_are(cluster: DevCluster,
         ({"node": "one-1", "state": "tired"}, 'unknown state "tired"; it is one of: unreachable, off, '),
         ({"node": "one-1"}, "say what ails the node: "),
         ({"status": 503, "match": {"mood": "bad"}}, "unknown match: mood; it knows kind, method, "),
+        ({"status": 503, "match": ["kind"]}, "match is an object"),
         ({"status": 200}, "status is one from 400 to 599"),
         ({"hold": "during"}, 'unknown hold "during"; it is one of: before, after'),
         ({"latency_ms": "long"}, "latency_ms is a number, 0 or more"),
@@ -109,7 +97,7 @@ def test_only_the_admin_switches_faults(cluster: DevCluster, space: str) -> None
 
 def test_calls_are_matched_by_what_they_are_and_by_who_asks(cluster: DevCluster, space: str) -> None:
     match = {"method": "GET", "path": "*/configmaps/c-*", "kind": "ConfigMap", "user_agent": "tests/*"}
-    fault = switch(cluster, status=503, match=match)
+    fault = cluster.switch(status=503, match=match)
     assert cluster.call("GET", f"{space}/configmaps/c-1")[0] == 503
     for path in ("configmaps/d-1", "secrets/c-1"):
         assert cluster.call("GET", f"{space}/{path}")[0] == 404
@@ -129,27 +117,27 @@ def test_calls_are_matched_by_what_they_are_and_by_who_asks(cluster: DevCluster,
 def test_refusals_speak_as_the_api_server_does(
     cluster: DevCluster, space: str, status: int, reason: str, message: str
 ) -> None:
-    switch(cluster, status=status, times=1, match={"namespace": space.rpartition("/")[2]})
+    cluster.switch(status=status, times=1, match={"namespace": space.rpartition("/")[2]})
     code, told = cluster.call("GET", f"{space}/configmaps/c")
     assert (code, told["reason"], told["message"]) == (status, reason, message)
     assert cluster.call("GET", f"{space}/configmaps/c")[0] == 404
 
 
 def test_too_many_requests_says_when_to_come_back(cluster: DevCluster, space: str) -> None:
-    switch(cluster, status=429, retry_after=7, match={"resource": "configmaps"})
+    cluster.switch(status=429, retry_after=7, match={"resource": "configmaps"})
     with pytest.raises(urllib.error.HTTPError) as refused:
         cluster.open("GET", f"{space}/configmaps")
     assert (refused.value.code, refused.value.headers["Retry-After"]) == (429, "7")
 
 
 def test_a_share_of_the_calls_can_fail(cluster: DevCluster, space: str) -> None:
-    switch(cluster, status=500, share=0.5, match={"resource": "configmaps"})
+    cluster.switch(status=500, share=0.5, match={"resource": "configmaps"})
     codes = {cluster.call("GET", f"{space}/configmaps")[0] for _ in range(60)}
     assert codes == {200, 500}
 
 
 def test_an_api_that_is_down_does_not_even_say_its_version(cluster: DevCluster, space: str) -> None:
-    down = switch(cluster, status=503)
+    down = cluster.switch(status=503)
     assert {cluster.call("GET", path)[0] for path in ("/version", "/readyz", "/apis", "/api/v1/nodes")} == {
         503
     }
@@ -161,7 +149,7 @@ def test_an_api_that_is_down_does_not_even_say_its_version(cluster: DevCluster, 
 def test_a_held_call_waits_exactly_before_or_after_its_deed(
     cluster: DevCluster, space: str, when: str, done: bool
 ) -> None:
-    held = switch(cluster, hold=when, match={"verb": "create", "resource": "configmaps"})
+    held = cluster.switch(hold=when, match={"verb": "create", "resource": "configmaps"})
     answers: list[int] = []
     caller = threading.Thread(
         target=lambda: answers.append(cluster.call("POST", f"{space}/configmaps", config_map())[0])
@@ -182,7 +170,7 @@ def test_a_held_call_waits_exactly_before_or_after_its_deed(
 def test_a_connection_breaks_with_the_deed_done_or_not(
     cluster: DevCluster, space: str, when: str, done: bool
 ) -> None:
-    switch(cluster, reset=when, times=1, match={"verb": "create", "resource": "configmaps"})
+    cluster.switch(reset=when, times=1, match={"verb": "create", "resource": "configmaps"})
     with pytest.raises((OSError, http.client.HTTPException)) as broken:
         cluster.call("POST", f"{space}/configmaps", config_map())
     assert not isinstance(broken.value, urllib.error.HTTPError)
@@ -190,7 +178,7 @@ def test_a_connection_breaks_with_the_deed_done_or_not(
 
 
 def test_a_slow_call_is_late_and_right(cluster: DevCluster, space: str) -> None:
-    switch(cluster, latency_ms=400, match={"resource": "configmaps"})
+    cluster.switch(latency_ms=400, match={"resource": "configmaps"})
     began = time.monotonic()
     assert cluster.call("GET", f"{space}/configmaps")[0] == 200
     assert time.monotonic() - began >= 0.4
@@ -205,7 +193,7 @@ def watched(cluster: DevCluster, space: str, seconds: int) -> Any:
 
 def test_open_watches_can_be_ended(cluster: DevCluster, space: str) -> None:
     with watched(cluster, space, 60) as answer:
-        switch(cluster, drop_watches=True, match={"resource": "configmaps"})
+        cluster.switch(drop_watches=True, match={"resource": "configmaps"})
         assert list(answer) == []
 
 
@@ -213,7 +201,7 @@ def test_open_watches_can_break_in_the_middle_of_a_line(cluster: DevCluster, spa
     with watched(cluster, space, 60) as answer:
         cluster.create(f"{space}/configmaps", config_map())
         assert json.loads(next(answer))["type"] == "ADDED"
-        switch(cluster, reset_watches=True)
+        cluster.switch(reset_watches=True)
         with pytest.raises((OSError, http.client.HTTPException, ValueError)):
             for line in answer:
                 json.loads(line)
@@ -221,7 +209,7 @@ def test_open_watches_can_break_in_the_middle_of_a_line(cluster: DevCluster, spa
 
 @pytest.mark.slow
 def test_a_silent_watch_says_nothing_until_it_is_heard_again(cluster: DevCluster, space: str) -> None:
-    silent = switch(cluster, silent_watches=True, match={"resource": "configmaps"})
+    silent = cluster.switch(silent_watches=True, match={"resource": "configmaps"})
     lines: list[bytes] = []
     with watched(cluster, space, 2) as answer:
         reader = threading.Thread(target=lambda: lines.extend(answer))
@@ -257,7 +245,7 @@ def image_pod(reference: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_pull_fails_for_the_images_that_are_named_and_works_again(cluster: DevCluster, space: str) -> None:
-    denied = switch(cluster, image="docker.io/local/*", error="unauthorized")
+    denied = cluster.switch(image="docker.io/local/*", error="unauthorized")
     cluster.create(f"{space}/pods", image_pod("docker.io/local/here:1"))
     found = cluster.until(f"{space}/pods/p", lambda o: "ErrImagePull" in str(o["status"]))
     assert "pull access denied" in str(found["status"])

@@ -201,8 +201,3 @@ def test_explain_tells_the_types_of_fields(kubectl: Kubectl) -> None:
     assert "replicas" in fields
     assert "<PodTemplateSpec> -required-" in fields
     assert 'field "nope" does not exist' in kubectl.fails("explain", "pod.spec.nope")
-
-
-def test_there_are_no_metrics(kubectl: Kubectl) -> None:
-    assert kubectl.fails("top", "pods") == "error: Metrics API not available\n"
-    assert kubectl.fails("top", "nodes") == "error: Metrics API not available\n"

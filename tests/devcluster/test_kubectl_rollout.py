@@ -37,6 +37,7 @@ def test_rollout_status_waits_for_a_set(kubectl: Kubectl) -> None:
     assert told.endswith("partitioned roll out complete: 2 new pods have been updated...\n")
 
 
+@pytest.mark.slow
 def test_rollout_status_gives_up_in_time(kubectl: Kubectl) -> None:
     never = stateful_set("never")
     never["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such"}
@@ -85,6 +86,7 @@ def test_a_deployment_pauses_and_resumes(kubectl: Kubectl) -> None:
     assert [p["spec"]["containers"][0]["image"] for p in kept] == ["local/other:2"]
 
 
+@pytest.mark.slow
 def test_wait_for_a_condition_a_value_and_an_end(kubectl: Kubectl) -> None:
     kubectl.apply(stateful_set("ws"))
     kubectl("wait", "--for=create", "pod/ws-0", "--timeout=30s")

@@ -61,6 +61,7 @@ def test_played_init_containers_have_done_their_work_and_sidecars_go_on(
     assert "running" in side["state"]
 
 
+@pytest.mark.slow
 def test_pauses_between_restarts_are_as_the_node_file_says(cluster: DevCluster, pods: str) -> None:
     cluster.create(pods, ending("p", "0.01:1"))
     found = cluster.until(f"{pods}/p", lambda o: "'restartCount': 4" in str(o["status"]))

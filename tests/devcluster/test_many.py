@@ -13,6 +13,8 @@ from devcluster.store import Store
 from tests.devcluster.cluster import DevCluster, pod, running, stateful_set
 from tests.devcluster.many import NODES, PODS, SPACE, Many
 
+pytestmark = pytest.mark.slow
+
 WRITER = Writer("test")
 SETS = 200
 

@@ -13,9 +13,12 @@ from devcluster.network import SharedNetwork
 from devcluster.nodes import Image
 from tests.devcluster.cluster import ROOT
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+    ),
+]
 EAT = "python -c 'x = [bytearray(2**20) for n in range(300)]; import time; time.sleep(60)'"
 MIB = 2**20
 

@@ -20,10 +20,13 @@ from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, runnin
 from tests.devcluster.test_process_pods import NODES, output, shell
 from tests.kube import Obj
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("slirp4netns") is None,
-    reason="a network for pods needs root here, and slirp4netns",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not ROOT or shutil.which("slirp4netns") is None,
+        reason="a network for pods needs root here, and slirp4netns",
+    ),
+]
 ATTACKS = Path(__file__).with_name("attacks.py")
 SERVE = "cd /tmp && echo hello >index.html && exec python -m http.server {} 8888"
 PROBE = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}

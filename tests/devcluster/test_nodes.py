@@ -175,6 +175,7 @@ def test_a_node_that_is_not_ready_keeps_its_pods_running_but_is_tainted(
     assert is_ready(cluster.get(f"{space}/pods/p"))
 
 
+@pytest.mark.slow
 def test_a_node_that_is_deleted_takes_its_pods_with_it_and_registers_again(
     cluster: DevCluster, space: str
 ) -> None:
@@ -235,6 +236,7 @@ def test_patience_begins_when_the_node_falls_silent(tmp_path: Path) -> None:
         assert time.monotonic() - began > 1.4
 
 
+@pytest.mark.slow
 def test_nodes_of_others_outlive_a_restart_and_those_of_the_file_are_ready_at_once(folder: Path) -> None:
     cluster = DevCluster(folder, "--pods", "played", nodes=NODES)
     cluster.start()

@@ -17,7 +17,10 @@ from tests.kube import Obj
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
 )
-NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+NODES = """
+nodes: [{name: here, cpu: 8, memory: 64Gi}]
+metrics: {every_seconds: 0.3}
+"""
 SECURITY = {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}
 
 
@@ -64,6 +67,19 @@ def output(cluster: DevCluster, space: str, body: Obj) -> str:
     _, text = cluster.call("GET", f"{path}/log")
     assert cluster.get(path)["status"]["phase"] == "Succeeded", text
     return str(text)
+
+
+def test_its_cpu_and_memory_are_measured(cluster: DevCluster, space: str) -> None:
+    cluster.create(f"{space}/pods", shell("busy", "python -c 'x = bytearray(80 * 2**20)\nwhile True: pass'"))
+    told = f"/apis/metrics.k8s.io/v1beta1/namespaces/{space.rpartition('/')[2]}/pods/busy"
+
+    def busy(found: Obj) -> bool:
+        usage = found["containers"][0]["usage"] if "containers" in found else {"cpu": "0", "memory": "0"}
+        cores, kibibytes = int(usage["cpu"].removesuffix("n")) / 1e9, int(usage["memory"].removesuffix("Ki"))
+        return 0.2 < cores < 1.5 and 80 * 1024 < kibibytes < 400 * 1024
+
+    cluster.until(told, busy)
+    cluster.call("DELETE", f"{space}/pods/busy", gracePeriodSeconds=0)
 
 
 def disk(cluster: DevCluster, space: str, name: str, size: str = "20Mi") -> Obj:
@@ -217,6 +233,7 @@ def test_an_image_that_is_not_in_the_table_is_not_found(cluster: DevCluster, spa
     assert "docker.io/local/absent:1: not found" in str(found["status"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "phase"),
     [("trap 'exit 0' TERM; sleep 60 & wait", "Succeeded"), ("trap '' TERM; sleep 60", "Failed")],
@@ -297,6 +314,7 @@ def until_refused(address: str, port: int) -> None:
     pytest.fail(f"{port} still answers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [15, 9])
 def test_no_process_outlives_the_cluster(tmp_path: Path, number: int) -> None:
     mark = f"sleep 10{number}.25"

@@ -7,6 +7,8 @@ import pytest
 
 from tests.devcluster.cluster import DevCluster, is_ready, stateful_set
 
+pytestmark = pytest.mark.slow
+
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 POD = "/api/v1/namespaces/default/pods/ws-0"
 

@@ -11,9 +11,12 @@ from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running, volume_
 from tests.devcluster.test_process_pods import output, shell
 from tests.kube import Obj
 
-pytestmark = pytest.mark.skipif(
-    not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+    ),
+]
 NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
 SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
 

@@ -1,0 +1,240 @@
+"""The simulated agent: one stream of reports per node with GPUs, by the API of the real agent, marked as simulated.
+
+Its batches have the shape that the real one's have (tests hold them against its schema), and say `"simulated": true`.
+A report stays in a bounded spool until the portal took it. What somebody switches is told at once.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from devcluster.api import Api
+from devcluster.fleet import KUBELET_SILENT, SILENT, WITHOUT_GPUS, Fleet, PlayedNode
+from devcluster.gpuplay.ailments import of_card
+from devcluster.gpuplay.devices import Devices, Holding
+from devcluster.gpuplay.hardware import inventory
+from devcluster.gpuplay.lives import Life
+from devcluster.gpuplay.readings import Gauge
+from devcluster.gpuplay.users import CoresOf, processes
+from devcluster.resources import POD, Obj
+
+log = logging.getLogger("devcluster")
+PATH = "/api/v1/agent/samples/"
+VERSION = 1
+EVERY_SECONDS = 3.0
+PUSHES_PER_SECOND = 4.0
+"""At most so many, over all nodes."""
+KEPT_SECONDS, LEAST_KEPT = 600.0, 10
+"""Reports of so long are kept while the portal is away, or at least so many."""
+BATCH = 100
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 8.0
+CONNECTIONS = 4
+TIMEOUT_SECONDS = 10
+_REFUSED_FOR_GOOD = frozenset({400, 413, 422})
+_DETAILS = {
+    "library_missing": "library_not_found; driver not loaded",
+    "driver_not_loaded": "driver_not_loaded; driver not loaded",
+    "version_mismatch": "lib_rm_version_mismatch; driver {driver}",
+    "device_files_missing": "driver_not_loaded; driver {driver}",
+    "no_permission": "no_permission; driver {driver}",
+    "nvml_failed": "unknown; driver {driver}",
+    "nvml_hangs": "nvmlInit_v2 has not returned for 30 s",
+    "gpu_lost": "gpu_is_lost; driver {driver}",
+    "uvm_missing": "/dev/nvidia-uvm",
+    "devices_denied": "/dev/nvidiactl",
+    "xids_unwatched": "not_supported",
+    KUBELET_SILENT: "/var/lib/kubelet/pod-resources/kubelet.sock: connection refused",
+}
+
+
+@dataclass(frozen=True)
+class Portal:
+    """Where reports go, and the file with the token, which is read anew for each push."""
+
+    address: str
+    token_file: Path
+
+
+class Looker:
+    """What one node's agent sees, look by look."""
+
+    def __init__(self, api: Api, node: PlayedNode, devices: Devices, cores_of: CoresOf, life: str):
+        self._api, self._node, self._devices, self._cores_of = api, node, devices, cores_of
+        self._cards = devices.cards[node.name]
+        self._life = Life.read((node.gpus or {}).get("life", life))
+        self._gauges = [Gauge(card) for card in self._cards]
+        self.inventory = inventory(self._cards, node.body["metadata"]["labels"])
+
+    def look(self, at: float) -> Obj:
+        driver = self.inventory["driver_version"]
+        codes = sorted(self._node.agent - {SILENT})
+        troubles = [{"code": code, "detail": _DETAILS[code].format(driver=driver)} for code in codes]
+        held = self._devices.held(self._node.name)
+        blind = not self._node.agent.isdisjoint(WITHOUT_GPUS)
+        seen: Obj = {"taken_at": at, "troubles": troubles, "gpus": [] if blind else self._gpus(held, at)}
+        if KUBELET_SILENT not in self._node.agent:
+            seen["holdings"] = [_holding(holding) for holding in held]
+        seen["xids"] = [] if blind else list(self._node.xids)
+        self._node.xids.clear()
+        return seen
+
+    def _gpus(self, held: list[Holding], at: float) -> list[Obj]:
+        busy = processes(held, self._cards, self._pod_of, self._cores_of, self._life, at)
+        return [
+            gauge.read(busy.get(gauge.card.uuid, []), of_card(self._node, gauge.card.index), at)
+            for gauge in self._gauges
+        ]
+
+    def _pod_of(self, holding: Holding) -> Obj | None:
+        return self._api.store.get(POD, holding.namespace, holding.pod)
+
+
+def _holding(held: Holding) -> Obj:
+    found: Obj = {"namespace": held.namespace, "pod": held.pod, "container": held.container}
+    found |= {"resource": held.resource, "device": held.device.id}
+    return found | ({"uuid": held.device.uuid} if held.device.uuid else {})
+
+
+class Stream:
+    """One node's reports, on their way."""
+
+    def __init__(self, node: PlayedNode, looker: Looker, portal: Portal, every_seconds: float):
+        self._woken = asyncio.Event()
+        self._node, self._looker, self._portal, self._every_seconds = node, looker, portal, every_seconds
+        self._spool: deque[tuple[int, str]] = deque()
+        self._most = max(round(KEPT_SECONDS / every_seconds), LEAST_KEPT)
+        self._wait = FIRST_WAIT_SECONDS
+        self._next_look = 0.0
+        self._begin()
+
+    def wake(self) -> None:
+        """Look and tell at once."""
+        self._next_look = 0.0
+        self._woken.set()
+
+    def _begin(self) -> None:
+        """A process of its own, since this boot of the node."""
+        self._agent, self._boot_id = os.urandom(8).hex(), self._node.boot_id
+        self._sequence = self._dropped = 0
+        self._spool.clear()
+
+    async def run(self, session: ClientSession, first_wait_seconds: float) -> None:
+        await asyncio.sleep(first_wait_seconds)
+        while True:
+            self._woken.clear()
+            try:
+                pause = await self.step(session)
+            except Exception:  # one node's must not end all others'
+                log.exception("simulated agent of %s", self._node.name)
+                pause = self._every_seconds
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), pause)
+
+    async def step(self, session: ClientSession) -> float:
+        """Look if it is time, tell what can be told; how long until the next."""
+        if self._boot_id != self._node.boot_id:
+            self._begin()
+        if self._node.stopped or SILENT in self._node.agent:
+            return self._every_seconds
+        if time.monotonic() >= self._next_look:
+            self.look()
+            self._next_look = time.monotonic() + self._every_seconds
+        if self._node.silent or await self._push(session):
+            self._wait = FIRST_WAIT_SECONDS
+            return max(self._next_look - time.monotonic(), 0.0)
+        wait, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
+        return wait
+
+    def look(self) -> None:
+        report = self._looker.look(time.time())
+        self._sequence += 1
+        self._spool.append((self._sequence, json.dumps(report | {"sequence": self._sequence})))
+        while len(self._spool) > self._most:
+            self._spool.popleft()
+            self._dropped += 1
+
+    async def _push(self, session: ClientSession) -> bool:
+        """Whether the portal took it; the rest follows at once."""
+        sent = list(self._spool)[:BATCH]
+        if not sent:
+            return True
+        try:
+            headers = {
+                "Authorization": f"Bearer {self._portal.token_file.read_text().strip()}",
+                "Content-Type": "application/json",
+            }
+            url = self._portal.address.rstrip("/") + PATH
+            async with session.post(
+                url, data=self.batch([text for _, text in sent]), headers=headers
+            ) as answer:
+                status = answer.status
+        except (OSError, ClientError, TimeoutError, ValueError):
+            return False
+        if status in _REFUSED_FOR_GOOD:
+            self._dropped += len(sent)
+        elif not 200 <= status < 300:
+            return False
+        while self._spool and self._spool[0][0] <= sent[-1][0]:
+            self._spool.popleft()
+        if self._spool:
+            self._woken.set()
+        return True
+
+    def batch(self, reports: list[str]) -> bytes:
+        head: Obj = {
+            "version": VERSION,
+            "node": self._node.name,
+            "agent": self._agent,
+            "sent_at": time.time(),
+            "dropped": self._dropped,
+            "simulated": True,
+            "inventory": self._looker.inventory,
+        }
+        return f'{json.dumps(head)[:-1]}, "reports": [{",".join(reports)}]}}'.encode()
+
+
+class SimulatedAgents:
+    """Of all nodes with GPUs."""
+
+    def __init__(
+        self,
+        api: Api,
+        fleet: Fleet,
+        devices: Devices,
+        portal: Portal,
+        *,
+        cores_of: CoresOf,
+        life: str,
+    ):
+        nodes = [node for node in fleet if node.gpus]
+        every = max(EVERY_SECONDS, len(nodes) / PUSHES_PER_SECOND)
+        self._streams = {
+            node.name: Stream(node, Looker(api, node, devices, cores_of, life), portal, every)
+            for node in nodes
+        }
+        self._every_seconds = every
+        fleet.listen(self._ailing)
+
+    def _ailing(self, node: PlayedNode) -> None:
+        if stream := self._streams.get(node.name):
+            stream.wake()
+
+    async def run(self) -> None:
+        """Not all of them at one moment."""
+        apart = self._every_seconds / max(len(self._streams), 1)
+        async with (
+            ClientSession(
+                timeout=ClientTimeout(total=TIMEOUT_SECONDS), connector=TCPConnector(limit=CONNECTIONS)
+            ) as session,
+            asyncio.TaskGroup() as group,
+        ):
+            for n, stream in enumerate(self._streams.values()):
+                group.create_task(stream.run(session, n * apart))
