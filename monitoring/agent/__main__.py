@@ -3,6 +3,7 @@
 | variable | what it says |
 | --- | --- |
 | `BERTH_AGENT_NODE` | this node's name in Kubernetes; the host's name without it |
+| `BERTH_AGENT_POD` | this pod's name: the kubelet's answer counts once it names it |
 | `BERTH_AGENT_PORTAL` | the portal's address; without it nothing is pushed |
 | `BERTH_AGENT_TOKEN_FILE` | the file with the agents' token |
 | `BERTH_AGENT_CA_FILE` | who signed the portal's certificate, if the system does not know them |
@@ -42,6 +43,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         dev=Path(told("DEV", "/dev")),
         proc=Path(told("PROC", "/proc")),
         kubelet=Path(told("KUBELET_SOCKET", str(kubelet.SOCKET))),
+        pod=told("POD"),
         portal=told("PORTAL"),
         token_file=Path(told("TOKEN_FILE", "/var/run/berth/token")),
         ca_file=told("CA_FILE") or None,
@@ -75,6 +77,7 @@ def look_once(settings: Settings) -> None:
         dev=settings.dev,
         proc=settings.proc,
         kubelet=settings.kubelet,
+        pod=settings.pod,
         on_xid=lambda: None,
     )
     seen = looker.look()

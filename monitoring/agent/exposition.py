@@ -91,6 +91,7 @@ _UP = _Metric("berth_gpu_up", "gauge", "Whether the GPU answers.")
 _INFO = _Metric("berth_gpu_info", "gauge", "What the GPU is.")
 _MEMORY = _Metric("berth_gpu_memory_bytes", "gauge", "Memory of the GPU.")
 _SLOWED = _Metric("berth_gpu_slowed", "gauge", "Why its clocks are lower than they could be.")
+_TO_DO = _Metric("berth_gpu_recovery_action", "gauge", "What has to be done before the GPU works well again.")
 _PROCESSES = _Metric("berth_gpu_processes", "gauge", "Processes on the GPU, by pod.")
 _MIG_MEMORY = _Metric("berth_gpu_mig_memory_used_bytes", "gauge", "Memory in use of a MIG device.")
 _HELD = _Metric("berth_gpu_held", "gauge", "Which container the kubelet gave the device to.")
@@ -140,6 +141,14 @@ def _of_report(report: Look) -> Iterator[str]:
         yield from _lines(metric, _values(metric, gpus))
     yield from _lines(
         _SLOWED, [({"uuid": gpu["uuid"], "by": by}, 1) for gpu in gpus for by in gpu.get("slowed_by", [])]
+    )
+    yield from _lines(
+        _TO_DO,
+        [
+            ({"uuid": gpu["uuid"], "action": gpu["recovery_action"]}, 1)
+            for gpu in gpus
+            if "recovery_action" in gpu
+        ],
     )
     yield from _lines(_PROCESSES, _processes(gpus))
     mig = [device for gpu in gpus for device in gpu.get("mig", [])]

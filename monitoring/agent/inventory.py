@@ -20,23 +20,23 @@ class Device(NamedTuple):
     mig: list[tuple[str, Handle]]
 
 
-def take() -> tuple[Inventory, list[Device], list[Trouble]]:
-    """A GPU that has no name to be known by (it fell off the bus) is a trouble, and hides no other."""
+def take() -> tuple[Inventory, list[Device], dict[int, Trouble]]:
+    """A GPU that does not say its name (it fell off the bus) is a trouble, by its index, and hides no other."""
     facts: list[GpuFacts] = []
     devices: list[Device] = []
-    troubles: list[Trouble] = []
+    unnamed: dict[int, Trouble] = {}
     for index in range(ask(pynvml.nvmlDeviceGetCount)):
         try:
             handle = ask(pynvml.nvmlDeviceGetHandleByIndex, index)
             uuid = ask(pynvml.nvmlDeviceGetUUID, handle)
         except (Failed, NotOffered) as why:
-            troubles.append({"code": "gpu_unreadable", "detail": f"GPU {index}: {why}"})
+            unnamed[index] = {"code": "gpu_unreadable", "detail": f"GPU {index}: {why}"}
             continue
         mig = list(_mig_devices(handle))
         devices.append(Device(uuid, handle, [(entry["uuid"], handle) for entry, handle in mig]))
         facts.append(_gpu(index, uuid, handle, [entry for entry, _ in mig]))
     versions, _ = read((driver_version, cuda_version), None)
-    return cast(Inventory, versions | {"gpus": facts}), devices, troubles
+    return cast(Inventory, versions | {"gpus": facts}), devices, unnamed
 
 
 def _gpu(index: int, uuid: str, handle: Handle, mig: list[MigFacts]) -> GpuFacts:

@@ -25,9 +25,9 @@ MOST_XIDS = 500
 class Looker:
     """Holds a session of NVML while there is one, and begins another with the next look when it is over."""
 
-    def __init__(self, *, dev: Path, proc: Path, kubelet: Path, on_xid: Callable[[], None]) -> None:
+    def __init__(self, *, dev: Path, proc: Path, kubelet: Path, pod: str, on_xid: Callable[[], None]) -> None:
         self.inventory: Inventory | None = None
-        self._dev, self._proc, self._kubelet = dev, proc, kubelet
+        self._dev, self._proc, self._kubelet, self._pod = dev, proc, kubelet, pod
         self._on_xid = on_xid
         self._xids: deque[Xid] = deque(maxlen=MOST_XIDS)
         self._known: dict[str, GpuFacts] = {}
@@ -66,7 +66,15 @@ class Looker:
         except Unanswered as answer:
             self.close()
             return [], [causes.why_not(answer, self._dev, self._proc)]
-        return sampled, [*session.troubles, *session.xids.troubles, *causes.missing_devices(self._dev)]
+        troubles = [*self._unnamed(session, sampled), *session.xids.troubles]
+        return sampled, [*troubles, *causes.missing_devices(self._dev)]
+
+    def _unnamed(self, session: _Session, sampled: list[GpuSample]) -> list[Trouble]:
+        """A GPU that was known before tells by its sample which one fails; a trouble would be all the node's."""
+        if not session.unnamed and not session.inventory["gpus"]:
+            return [{"code": "no_gpus", "detail": ""}]
+        told = {self._known[gpu["uuid"]]["index"] for gpu in sampled if gpu["state"] != "ok"}
+        return [trouble for index, trouble in session.unnamed.items() if index not in told]
 
     def _begin(self) -> _Session:
         nvml.begin()
@@ -98,7 +106,7 @@ class Looker:
 
     def _holdings(self) -> list[Holding]:
         uuids = {gpu["index"]: uuid for uuid, gpu in self._known.items()}
-        return list(pods.holdings(given_devices(self._kubelet), uuids))
+        return list(pods.holdings(given_devices(self._kubelet, self._pod), uuids))
 
 
 class _Session:
@@ -110,9 +118,7 @@ class _Session:
         self.xids = XidWatch(list(self.devices.values()), found)
 
     def take_inventory(self) -> None:
-        self.inventory, devices, self.troubles = inventory.take()
-        if not devices and not self.troubles:
-            self.troubles.append({"code": "no_gpus", "detail": ""})
+        self.inventory, devices, self.unnamed = inventory.take()
         self.devices |= {device.uuid: device for device in devices}
         self.inventory_due = time.monotonic() + INVENTORY_SECONDS
 

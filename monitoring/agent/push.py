@@ -26,6 +26,7 @@ TIMEOUT_SECONDS = 10
 # An hour of 8 busy GPUs packs into less than half of it.
 SPOOL_BYTES = 4 << 20
 BATCH_BYTES = 512 << 10
+# With what is added by chance, shorter than what the portal takes for silence.
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 1.0, 60.0
 # What was refused for what it says will be refused again: it must not keep back all others.
 _REFUSED_FOR_GOOD = {400, 413, 422}
@@ -156,7 +157,7 @@ class Pusher:
             return self._refused(len(reports), last)
         wait, self._wait = self._wait, min(self._wait * 2, LONGEST_WAIT_SECONDS)
         if answer.retry_after_seconds is not None:
-            wait = min(max(answer.retry_after_seconds, FIRST_WAIT_SECONDS), 5 * LONGEST_WAIT_SECONDS)
+            wait = min(max(answer.retry_after_seconds, FIRST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
         # Not all nodes at the same moment, when the portal is back.
         return wait * (0.75 + os.urandom(1)[0] / 512)
 

@@ -45,6 +45,7 @@ class Settings(NamedTuple):
     dev: Path
     proc: Path
     kubelet: Path
+    pod: str  # this agent's own; empty: it runs in none
     portal: str  # empty: nothing is pushed
     token_file: Path
     ca_file: str | None
@@ -60,6 +61,7 @@ class Agent:
             dev=settings.dev,
             proc=settings.proc,
             kubelet=settings.kubelet,
+            pod=settings.pod,
             on_xid=self._wake.set,
         )
         self._publishing = threading.Lock()

@@ -38,6 +38,13 @@ _FIELDS = {
     "pcie_received_bytes": (pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES, 0, _WIDE),
     "nvlink_sent_kib": (pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ALL_LINKS, _WIDE),
     "nvlink_received_kib": (pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ALL_LINKS, _WIDE),
+    "recovery_action": (pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0, _WIDE | _SMALL),
+}
+_ACTION = "NVML_GPU_RECOVERY_ACTION_"
+_ACTIONS = {
+    value: name.removeprefix(_ACTION).lower()
+    for name, value in vars(pynvml).items()
+    if name.startswith(_ACTION)
 }
 
 Owner = Callable[[int], dict[str, str]]  # of a process: its pod and its container, or nothing
@@ -119,11 +126,14 @@ def counters(handle: Handle) -> dict[str, Any]:
     """One call for all: each of them comes with its own result and its own type."""
     wanted = [(field, scope) for field, scope, _ in _FIELDS.values()]
     answers = ask(pynvml.nvmlDeviceGetFieldValues, handle, wanted)
-    return {
+    told = {
         name: getattr(answer.value, types[answer.valueType])
         for (name, (_, _, types)), answer in zip(_FIELDS.items(), answers, strict=True)
         if answer.nvmlReturn == pynvml.NVML_SUCCESS and answer.valueType in types
     }
+    if (action := told.get("recovery_action")) is not None:
+        told["recovery_action"] = _ACTIONS.get(action, f"action_{action}")
+    return told
 
 
 def slowed(handle: Handle) -> dict[str, Any]:

@@ -63,16 +63,27 @@ class Process(TypedDict):
 
 
 class MigSample(TypedDict):
-    """NVML knows no utilisation of a MIG device."""
+    """NVML knows no utilisation of a MIG device; DCGM does, where it is asked in an agent's place."""
 
     uuid: str
+    utilization_percent: NotRequired[int]
     memory_used_mib: NotRequired[int]
     processes: NotRequired[list[Process]]
     failed: NotRequired[dict[str, str]]
 
 
+class XidCount(TypedDict):
+    xid: int
+    count: int
+
+
 class GpuSample(TypedDict):
-    """What is sent and received, replays, and the ECC and row figures count up; all else is of this moment."""
+    """What is sent and received, replays, and the ECC and row figures count up; all else is of this moment.
+
+    `recovery_action` is what the driver says is to be done before the GPU works well again: `none`, `gpu_reset`,
+    `node_reboot`, `drain_p2p`, `drain_and_reset` or another of NVML's names. `last_xid` and `xid_counts` are DCGM's,
+    where it is asked in an agent's place: the last error that was, 0 if there was none, and how many there were lately.
+    """
 
     uuid: str
     state: State
@@ -100,6 +111,9 @@ class GpuSample(TypedDict):
     rows_remapped_uncorrected: NotRequired[int]
     row_remap_pending: NotRequired[bool]
     row_remap_failed: NotRequired[bool]
+    recovery_action: NotRequired[str]
+    last_xid: NotRequired[int]
+    xid_counts: NotRequired[list[XidCount]]
     processes: NotRequired[list[Process]]
     mig: NotRequired[list[MigSample]]
     failed: NotRequired[dict[str, str]]
@@ -141,13 +155,17 @@ class Report(Look):
 
 
 class Head(TypedDict):
-    """`inventory` is the newest one known, whatever the age of the reports; absent until there was one."""
+    """`inventory` is the newest one known, whatever the age of the reports; absent until there was one.
+
+    `simulated` says that nothing of it was measured: a trial's cluster plays its GPUs.
+    """
 
     version: int
     node: str
     agent: str
     sent_at: float
     dropped: int
+    simulated: NotRequired[bool]
     inventory: NotRequired[Inventory]
 
 

@@ -20,11 +20,12 @@ class Node:
     kubelet: Path
     woken: list[bool] = field(default_factory=list)
 
-    def looker(self) -> Looker:
+    def looker(self, pod: str = "") -> Looker:
         return Looker(
             dev=self.dev,
             proc=self.proc,
             kubelet=self.kubelet,
+            pod=pod,
             on_xid=lambda: self.woken.append(True),
         )
 
@@ -51,13 +52,13 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.fixture
-def looker(node: Node) -> Iterator[Callable[[StandIn | None], Looker]]:
+def looker(node: Node) -> Iterator[Callable[..., Looker]]:
     """Makes the agent's eye for a library; ended in order, so that no thread asks a library that is gone."""
     with ExitStack() as stack:
 
-        def make(library: StandIn | None) -> Looker:
+        def make(library: StandIn | None, pod: str = "") -> Looker:
             stack.enter_context(installed(library))
-            made = node.looker()
+            made = node.looker(pod)
             stack.callback(made.close)
             return made
 

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_int, c_void_p
-from typing import Any
+from typing import Any, Protocol
 
 import pynvml
 
@@ -92,8 +92,14 @@ class StandIn:
         return instance.processes if instance else self.at(handle).processes
 
 
+class Library(Protocol):
+    """`broken`: what went wrong in the library itself, which ctypes would swallow."""
+
+    broken: list[BaseException]
+
+
 @contextmanager
-def installed(library: StandIn | None) -> Iterator[None]:
+def installed(library: Library | None) -> Iterator[None]:
     """As if the dynamic linker had found this one; None: as if it had found none."""
     before, linker = pynvml.nvmlLib, pynvml.CDLL
     pynvml._nvmlGetFunctionPointer_cache.clear()

@@ -200,12 +200,16 @@ def nvmlDeviceGetFieldValues(self: StandIn, handle: int, count: int, values: int
         pynvml.NVML_FI_DEV_MEMORY_TEMP: (gpu.memory_celsius, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT),
         pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: (gpu.pcie_bytes, pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG),
         pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: (7, pynvml.NVML_VALUE_TYPE_UNSIGNED_INT),  # 32 bits: it wraps
+        pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: (
+            gpu.recovery_action,
+            pynvml.NVML_VALUE_TYPE_UNSIGNED_INT,
+        ),
     }
     nvlink = (gpu.nvlink_kib, pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG)
     for to in (pynvml.c_nvmlFieldValue_t * count).from_address(values):
         linked = to.scopeId == TRANSPARENT
         value, to.valueType = known.get(to.fieldId, nvlink if linked else (None, 0))
-        to.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else 0
+        to.nvmlReturn = gpu.field_error if value is None else 0
         to.value.ullVal = 0x5A5A5A5A if value is None else value
 
 

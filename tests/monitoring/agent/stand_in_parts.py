@@ -55,6 +55,8 @@ class Gpu:
     slowed: int = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle
     nvlink_kib: int | None = 1 << 40
     pcie_bytes: int | None = 1 << 41
+    recovery_action: int | None = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
+    field_error: int = pynvml.NVML_ERROR_NOT_SUPPORTED  # of a field in a call that answers several
     processes: list[Running] = field(default_factory=list)
     mig: list[Instance] | None = None
 

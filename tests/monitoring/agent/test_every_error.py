@@ -37,7 +37,7 @@ def looks(errors: dict[str, int], folder: Path, count: int = 2) -> list[tuple[Lo
     played = library()
     with installed(played), pytest.MonkeyPatch.context() as patch:
         patch.setattr(look, "INVENTORY_SECONDS", 0)
-        looker = Looker(dev=folder, proc=folder, kubelet=folder / "none", on_xid=lambda: None)
+        looker = Looker(dev=folder, proc=folder, kubelet=folder / "none", pod="", on_xid=lambda: None)
         try:
             seen = []
             for number in range(count):
@@ -100,6 +100,19 @@ def check(errors: dict[str, int], folder: Path, sound: dict[str, Any]) -> None:
 @given(errors=st.dictionaries(st.sampled_from(NAMES), st.sampled_from([*ERRORS, UNKNOWN_TO_US]), max_size=8))
 def test_any_errors_together(errors: dict[str, int], tmp_path: Path, sound: dict[str, Any]) -> None:
     check(errors, tmp_path, sound)
+
+
+def test_every_error_of_one_field_among_several(tmp_path: Path) -> None:
+    for error in (*ERRORS, UNKNOWN_TO_US):
+        gpu = Gpu(FIRST, memory_celsius=None, recovery_action=None, pcie_bytes=None, field_error=error)
+        with installed(StandIn(gpu)):
+            looker = Looker(
+                dev=tmp_path, proc=tmp_path, kubelet=tmp_path / "none", pod="", on_xid=lambda: None
+            )
+            [sample] = looker.look()["gpus"]
+            looker.close()
+        assert not {"memory_temperature_celsius", "recovery_action", "pcie_sent_bytes"} & set(sample)
+        assert sample["nvlink_sent_kib"] == gpu.nvlink_kib
 
 
 @pytest.mark.slow

@@ -42,6 +42,7 @@ def test_figures_come_in_base_units_by_uuid(looker: Callable[[StandIn | None], L
         f'berth_gpu_up{{uuid="{FIRST}"}} 1.0',
         f'berth_gpu_row_remap_failed{{uuid="{FIRST}"}} 0.0',
         f'berth_gpu_slowed{{uuid="{FIRST}",by="power_cap"}} 1.0',
+        f'berth_gpu_recovery_action{{uuid="{FIRST}",action="none"}} 1.0',
         f'berth_gpu_processes{{uuid="{FIRST}",pod_uid=""}} 2.0',
         f'berth_gpu_mig_memory_used_bytes{{uuid="{MIG}"}} {float(40 << 20)!r}',
         f'berth_gpu_held{{uuid="{FIRST}",device="{FIRST}",namespace="lab\\"\\\\",pod="ws-1-0",container="main"}} 1.0',

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,34 @@ def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(
     ]
 
 
+@pytest.mark.parametrize(
+    "known",
+    [[], [("kube-system", "proxy-of-the-node", [container("proxy")])]],
+    ids=["none", "those of files, which it knows first"],
+)
+def test_a_kubelet_that_has_just_begun_has_not_said_that_nobody_holds_anything(
+    looker: Callable[..., Looker], node: Node, known: list[Any]
+) -> None:
+    """For a second or more after its restart it answers without the pods that it learns from the API."""
+    ours = ("berth-agent", "berth-agent-x7k2p", [container("agent")])
+    with serving(node.kubelet, lambda _: answer(*known)):
+        report = looker(StandIn(Gpu(UUID)), pod="berth-agent-x7k2p").look()
+    assert "holdings" not in report
+    assert report["troubles"] == [{"code": "kubelet_silent", "detail": "it does not know its pods yet"}]
+    with serving(node.kubelet, lambda _: answer(*known, ours)):
+        report = looker(StandIn(Gpu(UUID)), pod="berth-agent-x7k2p").look()
+    assert (report["holdings"], report["troubles"]) == ([], [])
+
+
+def test_holdings_come_in_one_order_though_the_kubelet_has_none(tmp_path: Path) -> None:
+    pods = [("lab", name, [container("main", ("nvidia.com/gpu", [f"GPU-{name}"]))]) for name in "abc"]
+    told = []
+    for order in (pods, pods[::-1]):
+        with serving(tmp_path / "sock", partial(lambda whole, _: whole, answer(*order))):
+            told.append([found.pod for found in given_devices(tmp_path / "sock")])
+    assert told == [["a", "b", "c"]] * 2
+
+
 def test_an_answer_of_many_frames_comes_whole(tmp_path: Path) -> None:
     """More than gRPC sends without being told that there is room: 300 KiB."""
     devices = [f"GPU-{number}" for number in range(40)]
@@ -60,7 +89,7 @@ def test_an_answer_of_many_frames_comes_whole(tmp_path: Path) -> None:
     with serving(path, lambda _: answer(*pods)):
         found = given_devices(path)
     assert len(found) == 300 * 40
-    assert found[-1] == Given("namespace-299", "pod-299" * 30, "main", "nvidia.com/gpu", "GPU-39")
+    assert Given("namespace-299", "pod-299" * 30, "main", "nvidia.com/gpu", "GPU-39") in found
 
 
 def test_a_kubelet_that_refuses_is_a_failed_call(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_a_gpu_is_told_whole(looker: Make) -> None:
             "rows_remapped_uncorrected": 0,
             "row_remap_pending": False,
             "row_remap_failed": False,
+            "recovery_action": "none",
             "processes": [],
         }
     ]
@@ -82,17 +83,40 @@ def test_a_gpu_is_told_whole(looker: Make) -> None:
 
 def test_what_a_gpu_does_not_offer_is_absent_and_no_failure(looker: Make) -> None:
     plain = Gpu(
-        FIRST, utilization=None, power_milliwatts=None, ecc=None, rows=None, nvlink_kib=None, pcie_bytes=None
+        FIRST,
+        utilization=None,
+        power_milliwatts=None,
+        ecc=None,
+        rows=None,
+        nvlink_kib=None,
+        pcie_bytes=None,
+        recovery_action=None,
     )
     seen = looker(StandIn(plain))
     [sample] = seen.look()["gpus"]
     absent = ("utilization_percent", "power_watts", "row_remap_failed", "nvlink_sent_kib", "pcie_sent_bytes")
-    assert not set(absent) & set(sample)
+    assert not {*absent, "recovery_action"} & set(sample)
     assert not any("ecc" in field for field in sample)
     assert "failed" not in sample
     assert sample["state"] == "ok"
     assert seen.inventory
     assert "ecc" not in seen.inventory["gpus"][0]
+
+
+@pytest.mark.parametrize(
+    ("number", "action"),
+    [
+        (0, "none"),
+        (1, "gpu_reset"),
+        (2, "node_reboot"),
+        (3, "drain_p2p"),
+        (4, "drain_and_reset"),
+        (77, "action_77"),
+    ],
+)
+def test_what_the_driver_says_is_to_be_done_is_told_by_name(looker: Make, number: int, action: str) -> None:
+    [sample] = looker(StandIn(Gpu(FIRST, recovery_action=number))).look()["gpus"]
+    assert sample["recovery_action"] == action
 
 
 def test_an_older_driver_is_asked_in_its_own_words(looker: Make) -> None:
@@ -188,6 +212,15 @@ def test_a_lost_gpu_keeps_its_name_and_the_others_their_figures(
     report = seen.look()
     assert [(gpu["uuid"], gpu["state"]) for gpu in report["gpus"]] == [(FIRST, "lost"), (SECOND, "ok")]
     assert not {"utilization_percent", "memory_used_mib"} & set(report["gpus"][0])
+    # Which one it is, its sample tells: a trouble of the node would be all others' as well.
+    assert "gpu_unreadable" not in {trouble["code"] for trouble in report["troubles"]}
+
+
+def test_a_gpu_that_was_lost_before_nobody_knew_its_name_is_a_trouble_of_the_node(looker: Make) -> None:
+    library = StandIn(Gpu(FIRST), Gpu(SECOND))
+    library.lost.add(FIRST)
+    report = looker(library).look()
+    assert [gpu["uuid"] for gpu in report["gpus"]] == [SECOND]
     assert {"code": "gpu_unreadable", "detail": "GPU 0: gpu_is_lost"} in report["troubles"]
 
 

@@ -212,7 +212,7 @@ def test_a_portal_may_ask_for_time(pusher: Pusher, spool: Spool, receiver: Recei
     ]
     spool.put(report(1))
     assert 15 <= pusher.push() <= 25
-    assert pusher.push() <= 375
+    assert pusher.push() <= 75
     assert pusher.push() <= 10
     assert pusher.push() >= 0.7
     assert len(spool) == 1

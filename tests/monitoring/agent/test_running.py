@@ -38,6 +38,7 @@ def start(node: Node, receiver: Receiver, tmp_path: Path) -> Iterator[Callable[.
             dev=node.dev,
             proc=node.proc,
             kubelet=node.kubelet,
+            pod="",
             portal=receiver.address,
             token_file=tmp_path / "token",
             ca_file=None,
@@ -132,7 +133,7 @@ def test_a_look_that_was_held_up_comes_after_what_was_told_meanwhile(
     monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.1)
     released = threading.Event()
 
-    def slowly(_: Path) -> list[Given]:
+    def slowly(_: Path, pod: str) -> list[Given]:
         released.wait(20)
         return []
 
