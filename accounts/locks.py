@@ -7,7 +7,8 @@ The order between kinds, for whatever is done in one transaction:
 3. people, then tenants; what one change needs of both, before it changes the first
 4. what belongs to them: memberships, keys, tokens, kept answers, limits
 5. claims and workspaces: under the cluster's lock, or all that are needed in one step as `locked` does
-6. what nobody holds and then waits: findings, notices, tasks, lines of the trail
+6. of one node alone: what its agent told, how it is (`one_at_a_time`, before the first row of it)
+7. what nobody holds and then waits: findings, troubles, notices, tasks, lines of the trail
 
 Within a kind rows are locked by key. And never harder than a change needs: PostgreSQL looks after a foreign key when
 the transaction commits, by a lock that a plain FOR UPDATE keeps out. A line of the trail, which points to its person,
@@ -16,9 +17,11 @@ would then wait for whoever locked that person: at the end of its transaction, h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model, QuerySet
 
 M = TypeVar("M", bound=Model)
@@ -39,3 +42,20 @@ def forget(rows: QuerySet[M]) -> None:
     """Delete what is old and in nobody's hands: whoever tidies up waits for nobody."""
     with transaction.atomic():
         rows.model._default_manager.filter(pk__in=locked(rows, skip_busy=True).values("pk")).delete()
+
+
+def one_at_a_time(name: str) -> None:
+    """Whoever asks for this name waits for the end of the transaction that has it; the same one may ask again."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+@contextmanager
+def one_after_another(name: str) -> Iterator[None]:
+    """The same of what is more than one transaction, and never called inside of one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])

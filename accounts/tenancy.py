@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
-from accounts.access import tenant_by_slug, visible_tenants
-from accounts.models import Tenant
+from accounts.access import roles_of, tenant_by_slug
+from accounts.models import Role, Tenant
 from accounts.rest.actors import actor_of
 
 SESSION_KEY = "tenant"
@@ -21,11 +21,23 @@ def current_tenant(request: HttpRequest) -> Tenant | None:
 
 
 def tenants_to_choose(request: HttpRequest) -> list[Tenant]:
-    """All that the person may see, by name; read once per request."""
+    """All that the person may see, by name."""
+    return sorted(
+        (tenant for tenant, _role in roles(request)), key=lambda one: (one.name.casefold(), one.slug)
+    )
+
+
+def owns_any(request: HttpRequest) -> bool:
+    """Whether the person decides about others anywhere."""
+    return any(role == Role.OWNER for _tenant, role in roles(request))
+
+
+def roles(request: HttpRequest) -> list[tuple[Tenant, Role]]:
+    """Every tenant that the person sees, by its slug, with their role there; read once per request."""
     known = vars(request)
-    if "tenants_to_choose" not in known:
-        known["tenants_to_choose"] = list(visible_tenants(actor_of(request)).order_by("name", "slug"))
-    found: list[Tenant] = known["tenants_to_choose"]
+    if "roles_in_tenants" not in known:
+        known["roles_in_tenants"] = roles_of(actor_of(request))
+    found: list[tuple[Tenant, Role]] = known["roles_in_tenants"]
     return found
 
 

@@ -25,6 +25,7 @@ from accounts.live import publish
 from accounts.locks import locked
 from accounts.models import APIToken, Membership, Scope, Tenant, User
 
+KIND = "brt"
 DEFAULT_DAYS = 90
 LONGEST_DAYS = 366
 MOST_PER_PERSON = 100
@@ -35,6 +36,24 @@ _SECRET_LETTERS = string.ascii_letters + string.digits
 
 def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def new_secret(kind: str) -> tuple[str, str]:
+    """Its prefix, and the whole of it."""
+    prefix = _random(_PREFIX_LETTERS, 12)
+    return prefix, f"{kind}_{prefix}_{_random(_SECRET_LETTERS, 40)}"
+
+
+def prefix_of(secret: str, kind: str) -> str:
+    """Empty where it is no secret of this kind."""
+    parts = secret.split("_")
+    prefix = parts[1] if len(parts) == 3 and parts[0] == kind and secret.isascii() else ""
+    return prefix if prefix.isalnum() else ""
+
+
+def is_proven(secret: str, known_digest: str | None) -> bool:
+    """Takes as long whether there is such a token or not."""
+    return hmac.compare_digest(known_digest or digest(""), digest(secret)) and known_digest is not None
 
 
 def usable(actor: Actor) -> QuerySet[APIToken]:
@@ -94,13 +113,11 @@ def end(actor: Actor, token: APIToken) -> None:
 
 def authenticate(secret: str) -> APIToken:
     """The token that this secret is, if it may be used now."""
-    parts = secret.split("_")
-    prefix = parts[1] if len(parts) == 3 and parts[0] == "brt" and secret.isascii() else ""
-    token = None
-    if prefix.isalnum():
-        token = APIToken.objects.select_related("user", "tenant").filter(prefix=prefix).first()
-    expected = token.digest if token else digest("")
-    if not hmac.compare_digest(expected, digest(secret)) or token is None or not is_usable(token):
+    prefix = prefix_of(secret, KIND)
+    token = (
+        APIToken.objects.select_related("user", "tenant").filter(prefix=prefix).first() if prefix else None
+    )
+    if not is_proven(secret, token.digest if token else None) or token is None or not is_usable(token):
         raise NotSignedIn(
             "token_refused",
             _("This token is not valid: it is unknown, expired, revoked, or its tenant was left."),
@@ -134,8 +151,7 @@ def _issue(
     expires_at = timezone.now() + timedelta(days=days)
     if actor is not None and actor.token is not None:
         expires_at = min(expires_at, actor.token.expires_at)
-    prefix = _random(_PREFIX_LETTERS, 12)
-    secret = f"brt_{prefix}_{_random(_SECRET_LETTERS, 40)}"
+    prefix, secret = new_secret(KIND)
     token = APIToken.objects.create(
         user=user,
         name=name,

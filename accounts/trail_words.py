@@ -16,6 +16,7 @@ KINDS = {
     "user": gettext_lazy("People"),
     "ssh_key": gettext_lazy("SSH keys"),
     "token": gettext_lazy("API tokens"),
+    "agent_token": gettext_lazy("Tokens of agents"),
     "workspace": gettext_lazy("Workspaces"),
     "tenant": gettext_lazy("Tenants"),
     "quota": gettext_lazy("Quotas"),
@@ -53,6 +54,10 @@ DONE = {
         "%(actor)s made the API token “%(name)s” for %(user)s: %(scopes)s, %(days)s days."
     ),
     "token.revoke": gettext_lazy("%(actor)s revoked the API token “%(name)s”."),
+    "agent_token.create": gettext_lazy("%(actor)s made the token “%(name)s” for the agents of %(cluster)s."),
+    "agent_token.revoke": gettext_lazy(
+        "%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."
+    ),
     "tenant.create": gettext_lazy("%(actor)s made the tenant “%(name)s”."),
     "tenant.change": gettext_lazy("%(actor)s changed the tenant “%(name)s”."),
     "workspace.launch": gettext_lazy("%(actor)s launched the workspace “%(name)s”."),
@@ -92,6 +97,16 @@ DONE = {
     "notices.unsubscribe": gettext_lazy("%(actor)s asked for no more mail of a kind."),
     "cluster.create": gettext_lazy("%(actor)s added the cluster “%(name)s”."),
     "cluster.change": gettext_lazy("%(actor)s changed the cluster “%(name)s”."),
+    "cluster.validate": gettext_lazy("%(actor)s had the GPUs of the node %(node)s tested (%(pool)s)."),
+    "cluster.overrule_validation": gettext_lazy(
+        "%(actor)s said that the node %(node)s may be used although its test failed."
+    ),
+    "cluster.cordon": gettext_lazy("%(actor)s closed the node %(node)s for new work."),
+    "cluster.uncordon": gettext_lazy("%(actor)s opened the node %(node)s again."),
+    "cluster.drain": gettext_lazy("%(actor)s has the node %(node)s drained within %(minutes)s min."),
+    "cluster.trust_gpu": gettext_lazy("%(actor)s put the GPU %(gpu)s of the node %(node)s into use again."),
+    "cluster.forget_agent": gettext_lazy("%(actor)s had the silent agent of the node %(node)s forgotten."),
+    "unknowncause.dismiss": gettext_lazy("%(actor)s dismissed a message without an explanation: %(text)s"),
     "cluster.test": gettext_lazy("%(actor)s tested the connection to the cluster “%(name)s”."),
 }
 

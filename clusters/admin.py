@@ -11,21 +11,25 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts import audit
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
-from accounts.models import Tenant
+from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
-from clusters.doctor import Check, Finding, Level, examine
+from clusters import unknown
+from clusters.doctor import Level, by_check, examine
 from clusters.models import Cluster, UnknownCause
 
 MOST_NAMESPACES = 3  # in which a missing right is looked for
 MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
+MOST_SAID = 160  # characters of a message in the list
 
 
 @admin.register(Cluster)
@@ -50,8 +54,18 @@ class ClusterPage(RecordedPage[Cluster]):
             },
         ),
         (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
+        (
+            gettext_lazy("Figures of GPUs"),
+            {
+                "fields": ("prometheus_url", "prometheus_token_path"),
+                "description": gettext_lazy(
+                    "For clusters whose Prometheus has them from dcgm-exporter. "
+                    "Where Berth's own agent runs on a node, the agent tells of it."
+                ),
+            },
+        ),
         (gettext_lazy("Storage"), {"fields": ("home_class", "home_mib", "disk_class")}),
-        (gettext_lazy("Images"), {"fields": ("image_pull_secrets",)}),
+        (gettext_lazy("Images"), {"fields": ("image_pull_secrets", "validation_image")}),
         (gettext_lazy("Proxy of workspaces"), {"fields": ("http_proxy", "https_proxy", "no_proxy")}),
         (
             gettext_lazy("Isolation of tenants"),
@@ -89,7 +103,22 @@ class ClusterPage(RecordedPage[Cluster]):
 
     def get_urls(self) -> list[URLPattern]:
         test = self.admin_site.admin_view(require_POST(self.test_view))
-        return [path("<path:object_id>/test/", test, name="clusters_cluster_test"), *super().get_urls()]
+        doctor = self.admin_site.admin_view(require_safe(self.doctor_view))
+        return [
+            path("<path:object_id>/test/", test, name="clusters_cluster_test"),
+            path("<path:object_id>/doctor/", doctor, name="clusters_cluster_doctor"),
+            *super().get_urls(),
+        ]
+
+    def doctor_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """What doctor finds now, by theme; a look, which leaves no line on record."""
+        cluster = self.get_object(request, unquote(object_id))
+        if cluster is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
+        if not self.has_view_permission(request, cluster):
+            raise PermissionDenied
+        title = _("Doctor: %(cluster)s") % {"cluster": cluster}
+        return self._shown(request, [result_of(cluster)], title)
 
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         cluster = self.get_object(request, unquote(object_id))
@@ -122,28 +151,20 @@ class ClusterPage(RecordedPage[Cluster]):
         """Looks and changes nothing in the cluster; the test itself is on record."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        namespaces = [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
-        results = []
-        for cluster in clusters:
-            findings = examine(cluster, namespaces)
-            failures = sum(finding.level == Level.FAIL for finding in findings)
-            data = {"name": cluster.name, "failures": failures}
+        results = [result_of(cluster) for cluster in clusters]
+        for result in results:
+            cluster = result["cluster"]
+            data = {"name": cluster.name, "failures": result["failures"]}
             audit.record(actor_of(request), "cluster.test", target=cluster, data=data)
-            results.append(
-                {
-                    "cluster": cluster,
-                    "checks": by_check(findings),
-                    "failures": failures,
-                    "verdict": verdict(failures, sum(f.level == Level.WARN for f in findings)),
-                    "yaml": "\n".join(finding.yaml for finding in findings if finding.yaml),
-                    "again": reverse("admin:clusters_cluster_test", args=[cluster.pk]),
-                }
-            )
+        return self._shown(request, results, _("Test of the connection"))
+
+    def _shown(self, request: HttpRequest, results: list[dict[str, Any]], title: str) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
-            "title": _("Test of the connection"),
+            "title": title,
             "opts": self.opts,
             "results": results,
+            "now": timezone.now(),
         }
         return TemplateResponse(request, "admin/clusters/cluster/test.html", context)
 
@@ -153,10 +174,20 @@ class ClusterPage(RecordedPage[Cluster]):
         return HttpResponseRedirect(reverse("admin:clusters_cluster_change", args=[obj.pk]))
 
 
-def by_check(findings: list[Finding]) -> list[tuple[str, list[Finding]]]:
-    """In the order of the checks; one that did not come to be looked at is left out."""
-    found = ((check, [finding for finding in findings if finding.check == check]) for check in Check)
-    return [(str(check.label), rows) for check, rows in found if rows]
+def result_of(cluster: Cluster) -> dict[str, Any]:
+    """An examination, and the one before that is on record."""
+    namespaces = [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
+    findings = examine(cluster, namespaces)
+    failures = sum(finding.level == Level.FAIL for finding in findings)
+    tests = AuditEntry.objects.filter(action="cluster.test", target_id=str(cluster.pk))
+    return {
+        "cluster": cluster,
+        "checks": by_check(findings),
+        "failures": failures,
+        "verdict": verdict(failures, sum(finding.level == Level.WARN for finding in findings)),
+        "yaml": "\n".join(finding.yaml for finding in findings if finding.yaml),
+        "before": tests.order_by("-at").first(),
+    }
 
 
 def verdict(failures: int, warnings: int) -> str:
@@ -175,19 +206,37 @@ def verdict(failures: int, warnings: int) -> str:
 
 @admin.register(UnknownCause)
 class UnknownCausePage(RecordedPage[UnknownCause]):
-    """To be given a rule, then deleted."""
-
     purpose = gettext_lazy(
-        "Words of a cluster that no rule of Berth's explains: people see them as they are. "
-        "Write a rule, then delete the line."
+        "Words of a cluster that no rule of Berth's explains: people see them as they are. Dismiss those that need "
+        "no rule; delete one once there is a rule for it."
     )
-    list_display = ("text", "source", "count", "first_at", "last_at")
-    list_filter = ("source",)
+    list_display = ("said", "source", "cluster", "count", "first_at", "last_at", "is_dismissed")
+    list_filter = (("dismissed_at", admin.EmptyFieldListFilter), "source", "cluster")
+    list_select_related = ("cluster",)
     search_fields = ("text",)
     date_hierarchy = "last_at"
+    actions = ("dismiss",)
+    fields = ("text", "source", "cluster", "count", "first_at", "last_at", "dismissed_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: UnknownCause | None = None) -> bool:
         return False
+
+    def buttons(self, request: HttpRequest, obj: UnknownCause) -> list[tuple[str, str]]:
+        return [] if obj.dismissed_at else [("dismiss", _("Dismiss"))]
+
+    @admin.display(description=gettext_lazy("text"), ordering="text")
+    def said(self, row: UnknownCause) -> str:
+        return Truncator(row.text).chars(MOST_SAID)
+
+    @admin.display(boolean=True, description=gettext_lazy("dismissed"), ordering="dismissed_at")
+    def is_dismissed(self, row: UnknownCause) -> bool:
+        return row.dismissed_at is not None
+
+    @admin.action(description=gettext_lazy("Dismiss"))
+    def dismiss(self, request: HttpRequest, rows: QuerySet[UnknownCause]) -> None:
+        done = sum(unknown.dismiss(actor_of(request), row) for row in rows)
+        text = ngettext("%(count)d message is dismissed.", "%(count)d messages are dismissed.", done)
+        self.message_user(request, text % {"count": done})

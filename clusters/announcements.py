@@ -46,8 +46,8 @@ class Announcements:
                 self.add(signal, cluster)
 
 
-def tell(signal: Signal, **arguments: Any) -> None:
-    """Send; a receiver that fails is logged and keeps nobody from hearing.
+def tell(signal: Signal, **arguments: Any) -> bool:
+    """Send; a receiver that fails is logged and keeps nobody from hearing. Whether none failed.
 
     Raises the database's error where one could not write down what it heard: it has to be told again.
     """
@@ -56,8 +56,7 @@ def tell(signal: Signal, **arguments: Any) -> None:
     for _, answer in answers:
         if isinstance(answer, DATABASE_AWAY):
             raise answer
-    for receiver, answer in answers:
-        if isinstance(answer, Exception):
-            logger.error(
-                "%s failed on a signal", getattr(receiver, "__qualname__", receiver), exc_info=answer
-            )
+    failed = [(receiver, answer) for receiver, answer in answers if isinstance(answer, Exception)]
+    for receiver, answer in failed:
+        logger.error("%s failed on a signal", getattr(receiver, "__qualname__", receiver), exc_info=answer)
+    return not failed

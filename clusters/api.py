@@ -243,6 +243,16 @@ class Api:
             raise
 
 
+def list_if_served(api: Api, kind: str) -> Objects:
+    """Of a kind that not every cluster serves: empty where it does not."""
+    try:
+        return api.list(kind)
+    except ClusterRefused as refused:
+        if refused.status == 404:
+            return []
+        raise
+
+
 def _items(page: Json) -> Objects:
     """What answers 200 and no list, as a proxy in between may, must not count as a cluster that has nothing."""
     if "items" not in page or not isinstance(page.get("metadata"), dict):

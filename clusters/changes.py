@@ -12,6 +12,7 @@ from django.db import connection
 from clusters import measures, signals
 from clusters.announcements import DATABASE_AWAY, tell
 from clusters.models import Cluster
+from clusters.skipping import skip
 from clusters.watching import Changed
 
 logger = logging.getLogger(__name__)
@@ -56,9 +57,7 @@ class Changes(threading.Thread):
             if not self._stopped.is_set():  # or nobody would wake it to its end
                 self._some.clear()
         try:
-            tell(signals.objects_changed, cluster=self._cluster, changes=list(pending.values()))
-            for step in pending.values():
-                measures.dealt_with(self._cluster.slug, step)
+            self._tell_all(list(pending.values()))
             return True
         except DATABASE_AWAY as error:
             logger.warning("the database is away, told again: %s", error)
@@ -68,3 +67,16 @@ class Changes(threading.Thread):
             self._pending = pending | self._pending
         self._some.set()
         return False
+
+    def _tell_all(self, changes: list[Changed]) -> None:
+        """Where somebody failed on them, told once more by halves: one with nonsense in it keeps no other from them."""
+        if tell(signals.objects_changed, cluster=self._cluster, changes=changes):
+            for step in changes:
+                measures.dealt_with(self._cluster.slug, step)
+        elif len(changes) > 1:
+            middle = len(changes) // 2
+            self._tell_all(changes[:middle])
+            self._tell_all(changes[middle:])
+        else:
+            body = changes[0].body
+            skip(self._cluster.slug, body["kind"], body["metadata"], "nobody could take it")

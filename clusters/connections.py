@@ -45,8 +45,13 @@ def api_for(cluster: Cluster) -> Api:
     return known[1]
 
 
-def connect(cluster: Cluster, *, within_seconds: float | None = None) -> Api:
-    """A connection of its own, not kept; perhaps one whose requests must all be answered within a while."""
+def connect(cluster: Cluster) -> Api:
+    """A connection of its own, not kept."""
+    return Api(transport_to(cluster))
+
+
+def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Transport:
+    """Perhaps one whose requests must all be answered within a while."""
     configuration = Configuration()
     try:
         if cluster.connection == Cluster.Connection.IN_CLUSTER:
@@ -65,7 +70,7 @@ def connect(cluster: Cluster, *, within_seconds: float | None = None) -> Api:
     configuration.retries = False  # urllib3's own retries would hide what we decide about
     client = ApiClient(configuration)
     client.user_agent = "berth"
-    return Api(Transport(client, within_seconds=within_seconds))
+    return Transport(client, within_seconds=within_seconds)
 
 
 def _settings_of(cluster: Cluster) -> Settings:

@@ -8,6 +8,7 @@ its containers. What cannot be read is as if it were not there: no card is given
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ HANDSHAKE = "hami.io/node-handshake"
 CORDON = "hami.io/device-cordon"
 ALLOCATED = "hami.io/vgpu-devices-allocated"
 OLD_FIELDS = (7, 9)
+# Anybody may write annotations on a pod of theirs.
+_HELD = re.compile(r"([^,\0]+),[^,]*,([0-9]{1,9}),([0-9]{1,9})(?:,.*)?", re.DOTALL)
 
 Card = dict[str, Any]
 
@@ -28,7 +31,7 @@ def cards_of_node(annotations: Mapping[str, str]) -> list[Card]:
     text = annotations.get(REGISTER, "").strip()
     try:
         cards = list(_from_json(text) if text.startswith("[") else _from_colons(text))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return []
     for card in cards:
         card["usable"] = card["usable"] and card["id"] not in cordoned
@@ -57,6 +60,8 @@ def _from_colons(text: str) -> Iterator[Card]:
 
 
 def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Card:
+    if "\0" in str(uid):  # no database keeps that
+        raise ValueError(uid)
     return {
         "id": str(uid),
         "memory_mib": int(memory_mib),
@@ -68,9 +73,9 @@ def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Ca
 
 def cards_of_pod(annotations: Mapping[str, str]) -> list[Card]:
     """{id, memory_mib, cores} of each card that the pod was given, once for each of its containers that has it."""
-    cards = []
-    for part in annotations.get(ALLOCATED, "").replace(";", ":").split(":"):
-        fields = part.split(",")
-        if len(fields) >= 4 and fields[2].isdecimal() and fields[3].isdecimal():
-            cards.append({"id": fields[0], "memory_mib": int(fields[2]), "cores": int(fields[3])})
-    return cards
+    parts = annotations.get(ALLOCATED, "").replace(";", ":").split(":")
+    return [
+        {"id": found[1], "memory_mib": int(found[2]), "cores": int(found[3])}
+        for found in map(_HELD.fullmatch, parts)
+        if found
+    ]

@@ -5,20 +5,24 @@ The upper half is pure: from raw JSON to the values of a row. The lower half wri
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from clusters import hami, labels
 from clusters.models import Cluster, Node, PodUsage
 from clusters.quantities import parse
+from clusters.skipping import Unread, refused, skip
 from clusters.transport import Json
 
 # Labels that are clocks: they would make a node differ for ever.
 CLOCKS = frozenset({"nvidia.com/gfd.timestamp"})
 ENDED = frozenset({"Succeeded", "Failed"})
+# Spans in messages of conditions ("last seen active 3m2.5s ago") are clocks, too.
+SPAN = re.compile(r"\b\d[\d.hmsnµu]*(?:h|m|s)\b")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class NodeValues:
     devices: list[dict[str, Any]]
     ready: bool
     unschedulable: bool
+    system: Mapping[str, str]
+    conditions: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -49,17 +55,47 @@ def node_values(body: Json) -> NodeValues:
     taints = [
         {key: taint.get(key, "") for key in ("key", "value", "effect")} for taint in spec.get("taints") or []
     ]
-    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions") or []}
+    conditions = conditions_of(status)
     return NodeValues(
-        name=metadata["name"],
+        name=named(metadata["name"]),
         labels={key: value for key, value in (metadata.get("labels") or {}).items() if key not in CLOCKS},
         taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         allocatable=amounts(status.get("allocatable")),
         capacity=extended(amounts(status.get("capacity"))),
         devices=hami.cards_of_node(metadata.get("annotations") or {}),
-        ready=conditions.get("Ready") == "True",
+        ready=conditions.get("Ready", {}).get("status") == "True",
         unschedulable=bool(spec.get("unschedulable")),
+        system=texts(status.get("nodeInfo") or {}),
+        conditions=conditions,
     )
+
+
+def conditions_of(status: Json) -> dict[str, dict[str, str]]:
+    return {
+        condition["type"]: {
+            "status": condition["status"],
+            "reason": storable(condition.get("reason", "")),
+            "message": storable(SPAN.sub("…", condition.get("message", ""))),
+        }
+        for condition in status.get("conditions") or []
+    }
+
+
+def texts(told: Json) -> dict[str, str]:
+    """What is text of it: newer kubelets tell of their swap by an object."""
+    return {name: storable(value) for name, value in told.items() if isinstance(value, str)}
+
+
+def named(name: Any) -> str:
+    """By what a row is found: anything else would be written as something that nobody finds again."""
+    if not isinstance(name, str):
+        raise TypeError("a name that is no text")
+    return name
+
+
+def storable(text: str) -> str:
+    """Without what PostgreSQL cannot keep: one node's odd word must not stop what is heard of all the others."""
+    return text.replace("\0", "")
 
 
 def extended(resources: Mapping[str, int]) -> dict[str, int]:
@@ -74,10 +110,10 @@ def usage_values(body: Json, installation: str) -> UsageValues | None:
     if not node or body.get("status", {}).get("phase") in ENDED:
         return None
     return UsageValues(
-        uid=metadata["uid"],
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        node=node,
+        uid=named(metadata["uid"]),
+        namespace=named(metadata["namespace"]),
+        name=named(metadata["name"]),
+        node=named(node),
         run=_run_of(metadata.get("labels") or {}, installation),
         requests=pod_requests(spec),
         devices=hami.cards_of_pod(metadata.get("annotations") or {}),
@@ -128,36 +164,49 @@ NODE_FIELDS = [field.name for field in fields(NodeValues)]
 USAGE_FIELDS = [field.name for field in fields(UsageValues)]
 
 
+Values = TypeVar("Values", NodeValues, UsageValues)
+
+
+def all_but(left: Set[str], wanted: Mapping[str, Values], there: Mapping[str, Values]) -> dict[str, Values]:
+    """What is wanted; of those that are left, what is there, if anything."""
+    written = {key: values for key, values in wanted.items() if key not in left}
+    return written | {key: there[key] for key in left & there.keys()}
+
+
 class NodeTable:
-    """The Node rows of one cluster. Each method answers whether something changed."""
+    """The Node rows of one cluster. Each method answers which changed, by name."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rows: dict[str, NodeValues] = {}
 
-    def replace(self, listed: Iterable[NodeValues]) -> bool:
+    def replace(self, listed: Iterable[NodeValues | Unread]) -> set[str]:
         """Make the rows what was listed."""
-        wanted = {values.name: values for values in listed}
+        listed = list(listed)
+        wanted = {values.name: values for values in listed if isinstance(values, NodeValues)}
         rows = Node.objects.filter(cluster=self._cluster)
         there = {row[0]: NodeValues(*row) for row in rows.values_list(*NODE_FIELDS).iterator()}
-        self._write([values for name, values in wanted.items() if there.get(name) != values])
-        gone = there.keys() - wanted.keys()
-        Node.objects.filter(cluster=self._cluster, name__in=gone).delete()
-        self._rows = wanted
-        return wanted != there
+        changed = [wanted[name] for name in sorted(wanted) if there.get(name) != wanted[name]]
+        left = {one.name for one in listed if isinstance(one, Unread)} - wanted.keys()
+        for values, why in refused(self._write, changed):
+            skip(self._cluster.slug, "Node", {"name": values.name}, why)
+            left.add(values.name)
+        self._rows = all_but(left, wanted, there)
+        Node.objects.filter(cluster=self._cluster, name__in=there.keys() - self._rows.keys()).delete()
+        return {name for name in there.keys() | self._rows.keys() if there.get(name) != self._rows.get(name)}
 
-    def put(self, body: Json) -> bool:
+    def put(self, body: Json) -> set[str]:
         values = node_values(body)
         if self._rows.get(values.name) == values:
-            return False
+            return set()
         self._write([values])
         self._rows[values.name] = values
-        return True
+        return {values.name}
 
-    def remove(self, body: Json) -> bool:
+    def remove(self, body: Json) -> set[str]:
         name = body["metadata"]["name"]
         self._rows.pop(name, None)
-        return bool(Node.objects.filter(cluster=self._cluster, name=name).delete()[0])
+        return {name} if Node.objects.filter(cluster=self._cluster, name=name).delete()[0] else set()
 
     def _write(self, changed: list[NodeValues]) -> None:
         Node.objects.bulk_create(
@@ -179,16 +228,20 @@ class UsageTable:
     def values(self, body: Json) -> UsageValues | None:
         return usage_values(body, self._installation)
 
-    def replace(self, listed: Iterable[UsageValues | None]) -> bool:
+    def replace(self, listed: Iterable[UsageValues | Unread | None]) -> bool:
         """Make the rows what was listed."""
-        wanted = {values.uid: values for values in listed if values is not None}
+        listed = list(listed)
+        wanted = {values.uid: values for values in listed if isinstance(values, UsageValues)}
         rows = PodUsage.objects.filter(cluster=self._cluster)
         there = {row[0]: UsageValues(*row) for row in rows.values_list(*USAGE_FIELDS).iterator()}
-        self._write([values for uid, values in wanted.items() if there.get(uid) != values])
-        gone = there.keys() - wanted.keys()
-        PodUsage.objects.filter(cluster=self._cluster, uid__in=gone).delete()
-        self._rows = wanted
-        return wanted != there
+        left = {one.uid for one in listed if isinstance(one, Unread)} - wanted.keys()
+        changed = [values for uid, values in wanted.items() if there.get(uid) != values]
+        for values, why in refused(self._write, changed):
+            skip(self._cluster.slug, "Pod", {"namespace": values.namespace, "name": values.name}, why)
+            left.add(values.uid)
+        self._rows = all_but(left, wanted, there)
+        PodUsage.objects.filter(cluster=self._cluster, uid__in=there.keys() - self._rows.keys()).delete()
+        return self._rows != there
 
     def put(self, body: Json) -> bool:
         values = self.values(body)
@@ -214,5 +267,5 @@ class UsageTable:
             batch_size=1000,
             update_conflicts=True,
             unique_fields=["cluster", "uid"],
-            update_fields=["namespace", "name", "node", "run", "requests", "devices"],
+            update_fields=[name for name in USAGE_FIELDS if name != "uid"],
         )

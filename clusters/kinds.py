@@ -29,6 +29,9 @@ class Kind:
 
 
 KUEUE, KUEUE_VERSIONS = "kueue.x-k8s.io", ("v1beta2", "v1beta1")
+METALLB, METRICS, SNAPSHOTS = "metallb.io", "metrics.k8s.io", "snapshot.storage.k8s.io"
+# Groups that a cluster serves only where something is installed beside Kubernetes itself.
+ADDITIONS = frozenset({KUEUE, METALLB, METRICS, SNAPSHOTS})
 
 KINDS = {
     kind.name: kind
@@ -49,7 +52,13 @@ KINDS = {
         Kind("Job", "batch", "v1", "jobs"),
         Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
         Kind("StorageClass", "storage.k8s.io", "v1", "storageclasses", namespaced=False),
-        # Of Kueue, where it is; read alone, by doctor.
+        Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", namespaced=False),
+        Kind("CSINode", "storage.k8s.io", "v1", "csinodes", namespaced=False),
+        Kind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", namespaced=False),
+        # Of additions, where they are; only read.
+        Kind("VolumeSnapshotClass", SNAPSHOTS, "v1", "volumesnapshotclasses", namespaced=False),
+        Kind("PodMetrics", METRICS, "v1beta1", "pods"),
+        Kind("IPAddressPool", METALLB, "v1beta1", "ipaddresspools"),
         *(Kind(f"ResourceFlavor{v}", KUEUE, v, "resourceflavors", namespaced=False) for v in KUEUE_VERSIONS),
         *(Kind(f"ClusterQueue{v}", KUEUE, v, "clusterqueues", namespaced=False) for v in KUEUE_VERSIONS),
         Kind(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clusters.api import Api
-from clusters.errors import ClusterRefused
+from clusters.api import Api, list_if_served
 from clusters.kinds import KUEUE, KUEUE_VERSIONS
 from clusters.transport import Objects
 
@@ -42,11 +41,6 @@ def _managed(queues: Objects, labels: Mapping[str, Mapping[str, str]]) -> Iterat
 
 
 def _listed(api: Api, kind: str) -> Objects:
-    """In the newest version that it serves."""
-    for version in KUEUE_VERSIONS:
-        try:
-            return api.list(f"{kind}{version}")
-        except ClusterRefused as refused:
-            if refused.status != 404:
-                raise
-    return []
+    """In the newest version that has any."""
+    served = (list_if_served(api, f"{kind}{version}") for version in KUEUE_VERSIONS)
+    return next(filter(None, served), [])

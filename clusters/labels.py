@@ -11,6 +11,7 @@ OWNER = "berth.dev/owner"
 WORKSPACE = "berth.dev/workspace"
 JOB = "berth.dev/job"
 RUN = "berth.dev/run"
+VALIDATION = "berth.dev/validation"
 
 MANAGER = "berth"
 

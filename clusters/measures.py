@@ -7,13 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 from clusters.transport import Json
 from clusters.watching import Changed
-from vitals.figures import Histogram
+from vitals.figures import Counter, Histogram
 
 LAG = Histogram(
     "berth_watch_lag_seconds",
     "From a change's time by the cluster's clock, which counts whole seconds, until it was dealt with here.",
     ("cluster", "kind"),
     bounds=(1, 2, 3, 5, 10, 30, 60, 300),
+)
+SKIPPED = Counter(
+    "berth_watch_skipped_total",
+    "Objects that could not be read or written, each time that they were met; the log names them.",
+    ("cluster", "kind"),
 )
 
 
@@ -24,8 +29,11 @@ def dealt_with(cluster: str, step: Changed) -> None:
 
 
 def changed_at(body: Json) -> datetime | None:
-    """The newest time that the object tells of itself; None where it tells none."""
-    return max(_times(body), default=None)
+    """The newest time that the object tells of itself; None where it tells none, or nonsense."""
+    try:
+        return max(_times(body), default=None)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
 
 
 def _times(body: Json) -> Iterator[datetime]:
@@ -33,12 +41,12 @@ def _times(body: Json) -> Iterator[datetime]:
     metadata = body["metadata"]
     told = [entry.get("time") for entry in metadata.get("managedFields") or []]
     told += [one.get("lastTransitionTime") for one in body.get("status", {}).get("conditions") or []]
-    yield from filter(None, map(_moment, told))
-    if due := _moment(metadata.get("deletionTimestamp")):
+    yield from filter(None, map(moment, told))
+    if due := moment(metadata.get("deletionTimestamp")):
         yield due - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     """Who writes an object may write times into it that no calendar has: no reason to list everything anew."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -6,7 +6,7 @@ import re
 import uuid
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -113,6 +113,35 @@ class Cluster(models.Model):
     service_cidrs = text_list(_("service networks"))
     api_cidrs = text_list(_("addresses of the API server"))
     denied_cidrs = text_list(_("other networks that workspaces must not reach"))
+    # Where a Prometheus has figures of GPUs already (dcgm-exporter): read there, beside or in place of agents.
+    prometheus_url = models.CharField(
+        _("Prometheus"),
+        max_length=1024,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "As in http://prometheus.monitoring:9090: figures of GPUs are read there. Empty: agents tell."
+        ),
+    )
+    prometheus_token_path = models.CharField(
+        _("file with its token"),
+        max_length=1024,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("If it asks for one (Bearer). On the server, read anew each time."),
+    )
+    validation_image = models.CharField(
+        _("image that tests GPUs"),
+        max_length=512,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "It adds two vectors with CUDA and prints “Test PASSED”, as NVIDIA's sample cuda-sample:vectoradd does."
+        ),
+    )
     # What was seen: written by the watcher and by `doctor` only when it changed.
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)
     unreachable_since = models.DateTimeField(_("unreachable since"), null=True, editable=False)
@@ -151,6 +180,10 @@ class Cluster(models.Model):
         for field in ("http_proxy", "https_proxy"):
             if fault := _proxy_fault(getattr(self, field)):
                 problems[field] = fault
+        if fault := _prometheus_fault(self.prometheus_url):
+            problems["prometheus_url"] = fault
+        elif self.prometheus_token_path and not self.prometheus_url.startswith("https://"):
+            problems["prometheus_token_path"] = _("A token is sent over https alone: change the address.")
         for field in ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs"):
             wrong = [cidr for cidr in getattr(self, field) if not _is_network(cidr)]
             if wrong:
@@ -163,19 +196,36 @@ def _proxy_fault(address: str) -> StrOrPromise:
     """Every workspace reads it, and so does who looks at this page: a password has no place in it."""
     if not address:
         return ""
-    not_one = _("Not an address as in http://proxy.example.org:3128.")
-    try:
-        parts = urlsplit(address)
-        _port = parts.port
-    except ValueError:
-        return not_one
+    parts = _http_address(address)
+    if parts is None:
+        return _("Not an address as in http://proxy.example.org:3128.")
     if parts.username is not None:
         return _(
             "Leave the name and password out: every workspace would read them. Let the proxy take the nodes."
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[^!-~]", address):
-        return not_one
     return ""
+
+
+def _prometheus_fault(address: str) -> StrOrPromise:
+    if not address:
+        return ""
+    parts = _http_address(address)
+    if parts is None or parts.query or parts.fragment:
+        return _("Not an address as in http://prometheus.monitoring:9090.")
+    if parts.username is not None:
+        return _("Leave the name and password out: who looks at this page would read them.")
+    return ""
+
+
+def _http_address(address: str) -> SplitResult | None:
+    """Nothing, where it is none."""
+    try:
+        parts = urlsplit(address)
+        _port = parts.port
+    except ValueError:
+        return None
+    is_one = parts.scheme in ("http", "https") and parts.hostname and not re.search(r"[^!-~]", address)
+    return parts if is_one else None
 
 
 def _is_host(text: str) -> bool:
@@ -198,8 +248,10 @@ def _is_network(cidr: str) -> bool:
 class Node(models.Model):
     """Last seen of a node. Amounts: cpu in millicores, memory and storage in bytes, others counted."""
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
-    name = models.CharField(max_length=253)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, related_name="nodes", verbose_name=_("cluster")
+    )
+    name = models.CharField(_("name"), max_length=253)
     labels = models.JSONField(default=dict)
     taints = models.JSONField(default=list)
     allocatable = models.JSONField(default=dict, help_text=_("Resource name to whole amount."))
@@ -214,8 +266,18 @@ class Node(models.Model):
     )
     ready = models.BooleanField(default=False)
     unschedulable = models.BooleanField(default=False)
+    # As `nodeInfo` has it: kernelVersion, kubeletVersion, containerRuntimeVersion, bootID …
+    system = models.JSONField(default=dict, db_default={})
+    # Type to status, reason and message, without clocks.
+    conditions = models.JSONField(default=dict, db_default={})
+    # Why nothing new may start there, found by monitoring; empty: nothing is in the way.
+    out_code = models.CharField(max_length=64, blank=True, default="", db_default="")
+    # The same, of what needs a GPU.
+    gpus_out_code = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
+        verbose_name = _("node")
+        verbose_name_plural = _("nodes")
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["cluster", "name"], name="one_row_per_node")]
 
@@ -246,6 +308,46 @@ class PodUsage(models.Model):
         return f"{self.namespace}/{self.name}"
 
 
+class Gpu(models.Model):
+    """One GPU as the agent of its node told it last; figures that it did not tell are null."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="gpus")
+    node = models.CharField(max_length=253)
+    uuid = models.CharField(max_length=96)
+    index = models.PositiveSmallIntegerField(default=0)
+    name = models.CharField(max_length=120, blank=True)
+    memory_mib = models.PositiveIntegerField(null=True)
+    ecc = models.BooleanField(null=True)
+    compute_capability = models.CharField(max_length=8, blank=True)
+    # All that its agent knows of it, and its newest sample, in the agent's words (monitoring/agent/schema.py).
+    facts = models.JSONField(default=dict)
+    sample = models.JSONField(default=dict)
+    utilization_percent = models.PositiveSmallIntegerField(null=True)
+    memory_used_mib = models.PositiveIntegerField(null=True)
+    seen_at = models.DateTimeField(null=True)
+    # The containers that have it: namespace, pod, container, the device of it where it is cut, and of our pods the uid.
+    held_by = models.JSONField(default=list)
+    # Why it is given to nobody, found by monitoring; empty: it works.
+    out_code = models.CharField(max_length=64, blank=True, default="")
+    # An admin said that it works: errors from before do not count, nor as many of its memory as it had then.
+    trusted_at = models.DateTimeField(null=True)
+    trusted_errors = models.PositiveBigIntegerField(default=0, db_default=0)
+    # Since when it runs slower for heat or power.
+    slowed_since = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering: ClassVar = ["node", "index"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "node", "uuid"], name="one_row_per_gpu")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["cluster", "node"], condition=~models.Q(out_code=""), name="gpus_out_of_use")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.index}"
+
+
 class UnknownCause(models.Model):
     """A message of the cluster that no rule explains: shown raw, counted, to be given a rule."""
 
@@ -255,6 +357,15 @@ class UnknownCause(models.Model):
     count = models.PositiveIntegerField(_("count"), default=1)
     first_at = models.DateTimeField(_("first at"), auto_now_add=True)
     last_at = models.DateTimeField(_("last at"), auto_now=True)
+    cluster = models.ForeignKey(
+        Cluster,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        verbose_name=_("cluster"),
+        help_text=_("Where it was said last, if that is known."),
+    )
+    dismissed_at = models.DateTimeField(_("dismissed at"), null=True)
 
     class Meta:
         verbose_name = _("unexplained message")

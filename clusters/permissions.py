@@ -5,9 +5,10 @@ An apply of what is not there yet needs both patch and create. Secrets are never
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from clusters.kinds import KINDS
+from clusters.kinds import ADDITIONS, KINDS
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,17 @@ class Need:
         plural = KINDS[self.kind].plural
         return f"{plural}/{self.subresource}" if self.subresource else plural
 
+    def arises(self, served: Collection[str]) -> bool:
+        """What an addition would be read for is not missed where it is not installed. `served`: API groups."""
+        return self.group not in ADDITIONS or self.group in served
+
 
 _APPLIED = ("create", "patch")
 _FOLLOWED = ("list", "watch")
 
 NEEDS = (
     # What is there, and what becomes of it.
-    Need("Node", ("get", *_FOLLOWED)),
+    Need("Node", ("get", *_FOLLOWED, "patch")),  # to cordon one
     Need("Event", _FOLLOWED),
     Need("StorageClass", ("get", "list")),
     Need("Pod", ("get", *_FOLLOWED, *_APPLIED, "delete")),  # created in dry runs alone
@@ -45,6 +50,15 @@ NEEDS = (
     Need("PersistentVolume", _APPLIED),
     Need("Secret", ("get", "list", *_APPLIED, "delete")),
     Need("ConfigMap", ("get", "list", *_APPLIED, "delete")),
+    # A test of a node's GPUs.
+    Need("Job", ("get", *_FOLLOWED, *_APPLIED, "delete")),
+    # What pods use, and what doctor tells of storage, addresses and runtimes.
+    Need("PodMetrics", ("list",)),
+    Need("IPAddressPool", ("list",)),
+    Need("RuntimeClass", ("get", "list")),
+    Need("VolumeSnapshotClass", ("list",)),
+    Need("CSIDriver", ("list",)),
+    Need("CSINode", ("list",)),
     # Kueue's, so that doctor can say where two queues hand out the same GPUs.
     Need("ResourceFlavorv1beta2", ("list",)),
     Need("ClusterQueuev1beta2", ("list",)),

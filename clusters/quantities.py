@@ -20,7 +20,7 @@ _SCALES = {
     **{suffix + "i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:(?P<exponent>[eE][+-]?[0-9]+)|(?P<suffix>[numkMGTPE]|[KMGTPE]i))?"
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:(?P<exponent>[eE][+-]?[0-9]{1,17})|(?P<suffix>[numkMGTPE]|[KMGTPE]i))?"
 )
 _CPU_NAMES = frozenset({"cpu", "requests.cpu", "limits.cpu"})
 

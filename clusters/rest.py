@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import django_filters as filters
 from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,13 +18,46 @@ from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView
 
-from .models import Cluster, Node
+from . import explain
+from .gpus import gpus_on
+from .models import Cluster, Gpu, Node
 
 
 class ClusterShape(serializers.ModelSerializer[Cluster]):
     class Meta:
         model = Cluster
         fields = ["id", "slug", "name", "exposure", "version", "unreachable_since", "unreachable_reason"]
+
+
+class OutShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+
+
+def why_out(code: str, data: Mapping[str, Any]) -> dict[str, str] | None:
+    if not code:
+        return None
+    return {"code": code, "message": explain.sentence(code, data), "hint": explain.hint(code, data)}
+
+
+class GpuShape(serializers.ModelSerializer[Gpu]):
+    temperature_celsius = serializers.IntegerField(
+        source="sample.temperature_celsius", default=None, allow_null=True
+    )
+    power_watts = serializers.FloatField(source="sample.power_watts", default=None, allow_null=True)
+    out = serializers.SerializerMethodField(help_text="Why it is given to nobody new; null: it works.")
+
+    class Meta:
+        model = Gpu
+        fields = [
+            "uuid", "index", "name", "memory_mib", "ecc", "compute_capability", "utilization_percent",
+            "memory_used_mib", "temperature_celsius", "power_watts", "seen_at", "out",
+        ]  # fmt: skip
+
+    @extend_schema_field(OutShape(allow_null=True))
+    def get_out(self, gpu: Gpu) -> dict[str, str] | None:
+        return why_out(gpu.out_code, {"gpu": gpu.index, "node": gpu.node})
 
 
 class NodeShape(serializers.ModelSerializer[Node]):
@@ -33,9 +67,26 @@ class NodeShape(serializers.ModelSerializer[Node]):
         help_text="cpu in millicores, memory and storage in bytes, others counted.",
     )
 
+    system = serializers.DictField(help_text="Versions, as the node's status has them: kernelVersion, …")
+    conditions = serializers.DictField(help_text="By type: status, reason and message.")
+    out = serializers.SerializerMethodField(help_text="Why nothing new starts there; null: nothing is wrong.")
+    gpus_out = serializers.SerializerMethodField(help_text="The same, of what needs a GPU.")
+    gpus = GpuShape(many=True, help_text="As their node's agent told them last.")
+
     class Meta:
         model = Node
-        fields = ["cluster", "name", "ready", "unschedulable", "labels", "taints", "allocatable"]
+        fields = [
+            "cluster", "name", "ready", "unschedulable", "labels", "taints", "allocatable", "system", "conditions",
+            "out", "gpus_out", "gpus",
+        ]  # fmt: skip
+
+    @extend_schema_field(OutShape(allow_null=True))
+    def get_out(self, node: Node) -> dict[str, str] | None:
+        return why_out(node.out_code, {"node": node.name})
+
+    @extend_schema_field(OutShape(allow_null=True))
+    def get_gpus_out(self, node: Node) -> dict[str, str] | None:
+        return why_out(node.gpus_out_code, {"node": node.name})
 
 
 class NodeFilter(filters.FilterSet):  # type: ignore[misc]
@@ -67,6 +118,14 @@ class NodesView(ListView):
 
     def get_queryset(self) -> QuerySet[Any]:
         return Node.objects.select_related("cluster")
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """With the GPUs of this page's nodes, which have their place by name."""
+        nodes: Any = super().paginate_queryset(queryset)
+        found = gpus_on(nodes)
+        for node in nodes:
+            node.gpus = found[node.cluster_id, node.name]
+        return nodes
 
     @extend_schema(
         summary=gettext_noop("Their nodes (admins)"), responses=answers({200: NodeShape(many=True)}, 403)

@@ -10,11 +10,18 @@ objects_changed = Signal()
 # Nodes, or what pods take of them, changed: somebody who waits may fit now. Arguments: cluster (Cluster).
 capacity_changed = Signal()
 
+# Their rows changed, or went. Arguments: cluster (Cluster), names (set of str).
+nodes_changed = Signal()
+
 # Listed anew after a gap: whoever was missed must be looked at again. Arguments: cluster (Cluster).
 relisted = Signal()
 
 # It went away, or answers again: its row says which. Arguments: cluster (Cluster).
 reachability_changed = Signal()
+
+# What our pods use, as metrics-server has it; told by a thread of its own, about every fifteen seconds.
+# Arguments: cluster (Cluster), measured (list of pod_metrics.Measured).
+pods_measured = Signal()
 
 # Doctor looks at a cluster: what the rooms above have to say of it. Arguments: cluster (Cluster), api (Api). Receivers
 # answer with findings (doctor.Finding), and may let a ClusterError through.

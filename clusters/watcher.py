@@ -16,14 +16,16 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 from django.utils import timezone
 
 from clusters import measures, signals
-from clusters.announcements import Announcements
+from clusters.announcements import Announcements, tell
 from clusters.changes import Changes
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.inventory import NodeTable, UsageTable, node_values
 from clusters.labels import INSTANCE, instance_selector
 from clusters.models import Cluster, Watcher
+from clusters.pod_metrics import PodMetrics
 from clusters.reachability import Probe
+from clusters.skipping import alone, reading
 from clusters.transport import Json, Lines
 from clusters.watching import Changed, Follower, Kept, Listed, Lost, Step
 
@@ -81,18 +83,19 @@ class Nodes:
         self.table = NodeTable(cluster)
 
     def listed(self, step: Listed) -> None:
-        self._tell(differs=self.table.replace(step.found))
+        self._tell(self.table.replace(step.found))
         version = api_for(self._cluster).version()[:40]
         Cluster.objects.filter(pk=self._cluster.pk).exclude(version=version).update(version=version)
 
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
-        self._tell(differs=self.table.remove(step.body) if deleted else self.table.put(step.body))
+        self._tell(self.table.remove(step.body) if deleted else self.table.put(step.body))
         measures.dealt_with(self._cluster.slug, step)
 
-    def _tell(self, *, differs: bool) -> None:
-        if differs:
+    def _tell(self, names: set[str]) -> None:
+        if names:
             self._announcements.add(signals.capacity_changed, self._cluster)
+            tell(signals.nodes_changed, cluster=self._cluster, names=names)
 
 
 class Pods(Ours):
@@ -179,7 +182,8 @@ class KindThread(threading.Thread):
             self._handler.listed(step)
             self._watch.listed(self.follower.kind)
         elif isinstance(step, Changed):
-            self._handler.changed(step)
+            with alone(self._watch.cluster.slug, self.follower.kind, step.body):
+                self._handler.changed(step)
         self._beat()
 
     def _beat(self) -> None:
@@ -199,13 +203,20 @@ class ClusterWatch:
         self._announcements = announcements
         self._lock = threading.Lock()
         self._probe = Probe(cluster, announcements)
+        self._pod_metrics = PodMetrics(cluster)
         ours = instance_selector()
         source = LateApi(cluster)
         self._changes = Changes(cluster)
         pods = Pods(cluster, announcements, self._changes, ours[INSTANCE])
         self._threads = [
-            KindThread(self, Follower(source, "Node", digest=node_values), Nodes(cluster, announcements)),
-            KindThread(self, Follower(source, "Pod", digest=pods.table.values), pods),
+            KindThread(
+                self,
+                Follower(source, "Node", digest=reading(cluster.slug, "Node", node_values)),
+                Nodes(cluster, announcements),
+            ),
+            KindThread(
+                self, Follower(source, "Pod", digest=reading(cluster.slug, "Pod", pods.table.values)), pods
+            ),
             KindThread(self, Follower(source, "Event", remembers=False), Events(self._changes)),
         ]
         for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
@@ -213,18 +224,19 @@ class ClusterWatch:
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:
-        for thread in (self._probe, self._changes, *self._threads):
+        for thread in (self._probe, self._pod_metrics, self._changes, *self._threads):
             thread.start()
 
     def stop(self) -> None:
         self._probe.stopped.set()
+        self._pod_metrics.stopped.set()
         for thread in self._threads:
             thread.follower.stop()
         self._changes.stop()
 
     def join(self, deadline: float) -> None:
         """Wait until they end, until then at most; a thread in the middle of a request ends with the process."""
-        for thread in (*self._threads, self._changes):
+        for thread in (*self._threads, self._changes, self._pod_metrics):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:

@@ -26,6 +26,8 @@ SERVER_TIMEOUT_SECONDS = 50
 READ_TIMEOUT_SECONDS = 65.0
 # A stream that the server ends sooner than this without a word counts as a failure, or we would spin.
 SHORTEST_STREAM_SECONDS = 5.0
+# What is kept of an object's metadata to tell of its deletion.
+OUTLINE = {"name": str, "namespace": str, "uid": str, "labels": dict, "ownerReferences": list}
 
 
 Kept = TypeVar("Kept")
@@ -193,11 +195,12 @@ class Follower:
     def _step(self, event: Json) -> Step:
         if event["type"] == "BOOKMARK":
             return Alive()
-        body = event["object"]
+        body = {**event["object"], "kind": self.kind}
+        outline = in_outline(body)
         if event["type"] == "DELETED":
-            self._known.pop(body["metadata"]["uid"], None)
+            self._known.pop(outline["metadata"]["uid"], None)
         elif self.remembers:
-            self._known[body["metadata"]["uid"]] = in_outline(body)
+            self._known[outline["metadata"]["uid"]] = outline
         return Changed(event["type"], body)
 
     def _forget_all_but(self, outlines: Objects) -> Objects:
@@ -215,7 +218,8 @@ def event_of(line: str) -> Json:
     try:
         event: Json = json.loads(line)
         kind, body = event["type"], event["object"]
-        if kind != "ERROR" and body["metadata"]["resourceVersion"]:  # the next request starts from it
+        version = "" if kind == "ERROR" else body["metadata"]["resourceVersion"]
+        if version and isinstance(version, str):  # the next request starts from it
             return event
         code, message = body.get("code"), str(body.get("message", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -226,14 +230,13 @@ def event_of(line: str) -> Json:
 
 
 def in_outline(body: Json) -> Json:
-    """What is kept of an object, to tell of its deletion later."""
-    metadata = body["metadata"]
+    """What is kept of an object, to tell of its deletion later; of nonsense nothing but that it is there."""
+    metadata, status = (
+        part if isinstance(part, dict) else {} for part in (body.get("metadata"), body.get("status"))
+    )
+    kept = {name: metadata[name] for name, is_a in OUTLINE.items() if isinstance(metadata.get(name), is_a)}
     return {
         "kind": body.get("kind", ""),
-        "metadata": {
-            name: metadata[name]
-            for name in ("name", "namespace", "uid", "labels", "ownerReferences")
-            if name in metadata
-        },
-        "status": {"phase": body.get("status", {}).get("phase", "")},
+        "metadata": {"uid": "", **kept},
+        "status": {"phase": status.get("phase", "")},
     }

@@ -7,8 +7,28 @@ class MonitoringConfig(AppConfig):
     verbose_name = _("Monitoring")
 
     def ready(self) -> None:
-        from clusters.signals import tick
+        from clusters.signals import examined, nodes_changed, objects_changed, pods_measured, relisted, tick
+        from quotas.signals import ask_busy
 
-        from . import looks
+        from .dcgm import readings
+        from .doctor import on_examined
+        from .drift import looks
+        from .figures import busy, pods, thinning
+        from .health import signs, starts, supplies
+        from .intake import ecc
+        from .validation import steps
 
+        examined.connect(on_examined, dispatch_uid="monitoring.doctor")
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
+        tick.connect(thinning.on_tick, dispatch_uid="monitoring.thinning")
+        tick.connect(ecc.on_tick, dispatch_uid="monitoring.ecc")
+        tick.connect(steps.on_tick, dispatch_uid="monitoring.validation")
+        objects_changed.connect(steps.on_objects_changed, dispatch_uid="monitoring.validation")
+        tick.connect(signs.on_tick, dispatch_uid="monitoring.health")
+        tick.connect(supplies.on_tick, dispatch_uid="monitoring.supplies")
+        nodes_changed.connect(signs.on_nodes_changed, dispatch_uid="monitoring.health")
+        objects_changed.connect(starts.on_objects_changed, dispatch_uid="monitoring.health")
+        relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
+        tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
+        pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
+        ask_busy.connect(busy.on_ask_busy, dispatch_uid="monitoring.figures")

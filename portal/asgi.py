@@ -3,25 +3,26 @@
 import gc
 import os
 
+import django
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-http_application = get_asgi_application()  # loads the apps: what follows imports models
+django.setup(set_prefix=False)  # loads the apps: what follows imports models
 
 from portal import urls  # noqa: E402, F401 - all pages, before the first is asked for
 from portal.body_limit import LimitedBody  # noqa: E402
+from portal.handler import Agents, InOneTurn  # noqa: E402
 from portal.lifespan import Beating  # noqa: E402
 from portal.origin import OwnOrigin  # noqa: E402
+from portal.routing import websocket_urlpatterns  # noqa: E402
 from workspaces.gateway.door import Gateway  # noqa: E402
-from workspaces.routing import websocket_urlpatterns  # noqa: E402
 
 application = Beating(
     Gateway(
         ProtocolTypeRouter(
             {
-                "http": LimitedBody(http_application),
+                "http": LimitedBody(Agents(InOneTurn())),
                 "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
             }
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -16,7 +18,7 @@ from django.utils.translation import ngettext
 
 from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
-from monitoring.models import Finding, What
+from monitoring.models import Finding, Trouble, What
 from portal.admin.claims import ASKED_BACK, LOST, NEVER
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
@@ -26,6 +28,7 @@ from quotas.pools.nodes import nodes_of
 from quotas.queries import names_of, place_in_queue
 from quotas.usage import held_in_pools
 from quotas.when import told_in_words
+from workspaces import story
 from workspaces.models import Phase, Workspace
 
 MOST_NAMED = 5
@@ -54,7 +57,7 @@ class Wait:
 
 def overview() -> dict[str, Any]:
     items = [
-        *unreachable(), *lost(), *over_quota(), *never(), *asked_back(), *drifted(), *failed(), *mail(),
+        *unreachable(), *unwell(), *lost(), *over_quota(), *never(), *asked_back(), *drifted(), *failed(), *mail(),
         *unexplained(),
     ]  # fmt: skip
     return {
@@ -74,6 +77,28 @@ def unreachable() -> list[Item]:
         )
         for cluster in Cluster.objects.exclude(unreachable_since=None)
     ]
+
+
+def unwell() -> list[Item]:
+    """What is wrong with nodes, GPUs, storage and addresses: one line for each kind, with where."""
+    by_code: defaultdict[str, list[Trouble]] = defaultdict(list)
+    for trouble in Trouble.objects.filter(ended_at=None).order_by("-takes_out", "since"):
+        by_code[trouble.code].append(trouble)
+    return [
+        Item(
+            "bad" if troubles[0].takes_out else "warn",
+            f"{story.sentence(code, troubles[0].data)} {_named(troubles)}".strip(),
+            story.hint(code, troubles[0].data),
+            reverse("admin:monitoring_trouble_changelist") + f"?q={code}",
+        )
+        for code, troubles in by_code.items()
+    ]
+
+
+def _named(troubles: Sequence[Trouble]) -> str:
+    names = list(dict.fromkeys(trouble.node or trouble.subject for trouble in troubles))
+    others = f" (+{len(names) - MOST_NAMED})" if len(names) > MOST_NAMED else ""
+    return _(", ").join(names[:MOST_NAMED]) + others
 
 
 def lost() -> list[Item]:
@@ -206,7 +231,11 @@ def mail() -> list[Item]:
 
 
 def unexplained() -> list[Item]:
-    count = UnknownCause.objects.count()
+    """One that grows is told with how many came up lately."""
+    rows = UnknownCause.objects.filter(dismissed_at=None)
+    count, lately = rows.aggregate(
+        count=Count("pk"), lately=Count("pk", filter=Q(last_at__gte=timezone.now() - FAILED_RECENTLY))
+    ).values()
     if not count:
         return []
     text = ngettext(
@@ -214,8 +243,9 @@ def unexplained() -> list[Item]:
         "%(count)d messages of the clusters are not explained.",
         count,
     )
-    hint = _("People see them as the cluster said them.")
-    return [Item("warn", text % {"count": count}, hint, reverse("admin:clusters_unknowncause_changelist"))]
+    told = _("%(count)d of them came up in the last day. People see them as the cluster said them.")
+    page = reverse("admin:clusters_unknowncause_changelist") + "?dismissed_at__isempty=1"
+    return [Item("warn", text % {"count": count}, told % {"count": lately}, page)]
 
 
 def longest_waits() -> list[Wait]:
@@ -245,7 +275,7 @@ def why(claim: Claim) -> str:
 def figures() -> list[tuple[Pool, SafeString]]:
     """GPUs in use of each pool."""
     pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
-    nodes, held = nodes_of(pools), held_in_pools({pool.pk for pool in pools})
+    nodes, held = nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
     return [
         (pool, gpus_meter(pool, held[pool.pk], sum(room.units for room in nodes[pool.pk].whole)))
         for pool in pools

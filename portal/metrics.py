@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import Any
 
-from django.db.models import Count, Min, Sum
+from django.db.models import Case, Count, Min, Q, Sum, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -24,16 +24,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 import clusters.measures
+import monitoring.measures
 import workspaces.measures
 from accounts.notices.models import Notice
-from clusters.models import UnknownCause, Watcher
-from monitoring.models import Finding, What
+from clusters.models import Gpu, Node, UnknownCause, Watcher
+from monitoring.health.rules import silent
+from monitoring.models import AgentState, Finding, Trouble, What
 from portal.health import parts_that_matter
 from quotas.models import Claim
 from vitals.clock import about
 from vitals.figures import INFINITE, Counter, Histogram
 from vitals.models import Figure, Process
-from vitals.pulse import SILENT_AFTER_SECONDS
+from vitals.pulse import SILENT_AFTER, heard_since
 from workspaces.models import Phase, Workspace
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,13 +45,19 @@ HISTOGRAMS = (
     workspaces.measures.LOOK,
     clusters.measures.LAG,
 )
-COUNTERS = (workspaces.measures.LOOK_ERRORS,)
+COUNTERS = (
+    workspaces.measures.LOOK_ERRORS,
+    clusters.measures.SKIPPED,
+    monitoring.measures.REPORTS,
+    monitoring.measures.VALIDATIONS,
+)
 GAUGES = (workspaces.measures.SOCKETS,)
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Rows())
+    registry.register(Health())
     registry.register(Counted())
     registry.register(Processes())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE)
@@ -71,12 +79,9 @@ class Rows(Collector):
         )
 
     def _workspaces(self) -> GaugeMetricFamily:
-        family = GaugeMetricFamily("berth_workspaces", "Workspaces that are not deleted.", labels=["phase"])
         rows = Workspace.objects.filter(deleted_at__isnull=True).order_by()
-        counted = dict(rows.values_list("phase").annotate(Count("pk")))
-        for phase in Phase.values:
-            family.add_metric([phase], counted.get(phase, 0))
-        return family
+        counted = dict.fromkeys(Phase.values, 0) | dict(rows.values_list("phase").annotate(Count("pk")))
+        return _gauge("berth_workspaces", "Workspaces that are not deleted.", ["phase"], counted.items())
 
     def _claims(self) -> Iterable[GaugeMetricFamily]:
         count = GaugeMetricFamily("berth_claims", "Claims that wait or hold.", labels=["pool", "state"])
@@ -97,44 +102,74 @@ class Rows(Collector):
         return count, gpus, oldest
 
     def _mails(self) -> GaugeMetricFamily:
-        family = GaugeMetricFamily("berth_mails", "Mails that wait or were given up.", labels=["state"])
-        for state in (Notice.Mail.WAITING, Notice.Mail.GIVEN_UP):
-            family.add_metric([state], Notice.objects.filter(mail=state).count())
-        return family
+        states = (Notice.Mail.WAITING, Notice.Mail.GIVEN_UP)
+        counted = [(state, Notice.objects.filter(mail=state).count()) for state in states]
+        return _gauge("berth_mails", "Mails that wait or were given up.", ["state"], counted)
 
     def _tasks(self) -> Iterable[GaugeMetricFamily]:
         """A task that a worker has taken is locked for a while to come."""
         waiting = OrmQ.objects.filter(lock__lte=Now()).aggregate(
             number=Count("pk"), since=Now() - Min("lock")
         )
-        count = GaugeMetricFamily(
-            "berth_tasks", "Tasks that wait, or that a worker has taken.", labels=["state"]
-        )
-        count.add_metric(["waiting"], waiting["number"])
-        count.add_metric(["taken"], OrmQ.objects.filter(lock__gt=Now()).count())
+        counted = [("waiting", waiting["number"]), ("taken", OrmQ.objects.filter(lock__gt=Now()).count())]
+        count = _gauge("berth_tasks", "Tasks that wait, or that a worker has taken.", ["state"], counted)
         oldest = waiting["since"].total_seconds() if waiting["since"] else 0
         return count, GaugeMetricFamily(
             "berth_tasks_oldest_seconds", "How long the first task has waited for a worker.", value=oldest
         )
 
     def _drift(self) -> GaugeMetricFamily:
-        family = GaugeMetricFamily(
-            "berth_drift_findings", "Where a cluster and the rows do not agree.", labels=["what"]
-        )
-        counted = dict(Finding.objects.open().order_by().values_list("what").annotate(Count("pk")))
-        for what in What.values:
-            family.add_metric([what], counted.get(what, 0))
-        return family
+        rows = Finding.objects.open().order_by()
+        counted = dict.fromkeys(What.values, 0) | dict(rows.values_list("what").annotate(Count("pk")))
+        words = "Where a cluster and the rows do not agree."
+        return _gauge("berth_drift_findings", words, ["what"], counted.items())
 
     def _watchers(self) -> GaugeMetricFamily:
-        family = GaugeMetricFamily(
-            "berth_watch_silent_seconds",
-            "Since a watch last heard from its cluster.",
-            labels=["cluster", "kind"],
+        now = timezone.now()
+        rows = Watcher.objects.values_list("cluster__slug", "kind", "seen_at")
+        silent_for = [(cluster, kind, (now - seen_at).total_seconds()) for cluster, kind, seen_at in rows]
+        words = "Since a watch last heard from its cluster."
+        return _gauge("berth_watch_silent_seconds", words, ["cluster", "kind"], silent_for)
+
+
+class Health(Collector):
+    """Nodes, GPUs and their agents, by cluster: each table once."""
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        yield self._nodes()
+        yield self._gpus()
+        yield self._agents()
+        yield self._troubles()
+
+    def _nodes(self) -> GaugeMetricFamily:
+        state = Case(
+            When(ready=False, then=Value("not_ready")),
+            When(~Q(out_code=""), then=Value("out")),
+            When(unschedulable=True, then=Value("cordoned")),
+            default=Value("well"),
         )
-        for cluster, kind, seen_at in Watcher.objects.values_list("cluster__slug", "kind", "seen_at"):
-            family.add_metric([cluster, kind], (timezone.now() - seen_at).total_seconds())
-        return family
+        rows = Node.objects.order_by().values_list("cluster__slug", state).annotate(Count("pk"))
+        return _gauge("berth_nodes", "Nodes of clusters.", ["cluster", "state"], rows)
+
+    def _gpus(self) -> GaugeMetricFamily:
+        state = Case(
+            When(~Q(out_code=""), then=Value("out")),
+            When(~Q(held_by=[]), then=Value("held")),
+            default=Value("free"),
+        )
+        rows = Gpu.objects.order_by().values_list("cluster__slug", "name", state).annotate(Count("pk"))
+        return _gauge("berth_gpus", "GPUs as agents told them last.", ["cluster", "product", "state"], rows)
+
+    def _agents(self) -> GaugeMetricFamily:
+        is_silent = silent(timezone.now(), heard_since("web"))
+        state = Case(When(is_silent, then=Value("silent")), default=Value("heard"))
+        rows = AgentState.objects.order_by().values_list("cluster__slug", state).annotate(Count("pk"))
+        return _gauge("berth_agents", "Nodes whose agent reports, or did.", ["cluster", "state"], rows)
+
+    def _troubles(self) -> GaugeMetricFamily:
+        rows = Trouble.objects.filter(ended_at__isnull=True).order_by()
+        grouped = rows.values_list("cluster__slug", "about", "code").annotate(Count("pk"))
+        return _gauge("berth_troubles", "What is wrong now.", ["cluster", "about", "code"], grouped)
 
 
 class Counted(Collector):
@@ -155,22 +190,31 @@ class Processes(Collector):
     """Who was heard of late, and what they have open."""
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        span = timedelta(seconds=SILENT_AFTER_SECONDS)
-        recent = Process.objects.filter(about("seen_at", Now(), span))
+        recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER))
         heard = list(recent.values_list("part", "gauges"))
-        count = GaugeMetricFamily("berth_processes", "Processes that were heard of late.", labels=["part"])
-        for part in ("web", *parts_that_matter()):
-            count.add_metric([part], sum(each == part for each, _ in heard))
-        yield count
+        parts = ("web", *parts_that_matter())
+        counted = [(part, sum(each == part for each, _ in heard)) for part in parts]
+        yield _gauge("berth_processes", "Processes that were heard of late.", ["part"], counted)
         for gauge in GAUGES:
             value = sum(gauges.get(gauge.name, 0) for _, gauges in heard)
             yield GaugeMetricFamily(gauge.name, gauge.words, value=value)
 
 
+def _gauge(
+    name: str, words: str, labels: Sequence[str], rows: Iterable[tuple[Any, ...]]
+) -> GaugeMetricFamily:
+    """Each row has the labels' values, and the figure last."""
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for *values, figure in rows:
+        family.add_metric(values, figure)
+    return family
+
+
 def _counter(counter: Counter, samples: list[tuple[dict[str, str], float]]) -> CounterMetricFamily:
     family = CounterMetricFamily(counter.name, counter.words, labels=counter.labels)
-    for labels, value in samples:
-        family.add_metric([labels[name] for name in counter.labels], value)
+    counted = {tuple(labels[name] for name in counter.labels): value for labels, value in samples}
+    for values, value in (dict.fromkeys(counter.known, 0.0) | counted).items():
+        family.add_metric(values, value)
     return family
 
 

@@ -231,6 +231,7 @@ CONTENT_SECURITY_POLICY = {
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ko", "한국어")]  # each in its own words
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = "portal.formats"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"

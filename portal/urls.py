@@ -5,6 +5,7 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal import health, views
+from portal.help import causes
 from portal.metrics import metrics
 
 api_v1 = [
@@ -12,12 +13,14 @@ api_v1 = [
     path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),
     path("", include("workspaces.urls_api")),
+    path("", include("monitoring.urls_api")),
 ]
 
 urlpatterns = [
     path("api/v1/", include((api_v1, "api-v1"))),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", views.api_docs, name="api-docs"),
+    path("help/causes/", causes, name="causes"),
     path("tenant/", views.choose_tenant, name="choose-tenant"),
     path("theme/", views.choose_theme, name="choose-theme"),
     path("healthz", health.healthz),
@@ -27,6 +30,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("accounts.urls")),
     path("", include("quotas.urls")),
+    path("", include("monitoring.urls")),
     path("", include("workspaces.urls")),
 ]
 

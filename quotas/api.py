@@ -18,7 +18,7 @@ from accounts.rest.pagination import KeysetPagination
 from accounts.rest.schema import answers
 from quotas import queries
 from quotas.models import Flavor, Pool, Quota, Sharing
-from quotas.pools.needs import GpuAsked, cheapest_first, fits
+from quotas.pools.needs import GpuAsked, cheapest_first, fitting
 from quotas.pools.selection import CAPABILITY
 from quotas.serializers import FlavorSerializer, PoolSerializer, QuotaSerializer
 
@@ -35,7 +35,7 @@ class PoolFilter(filters.FilterSet):  # type: ignore[misc]
 
     def leave(self, pools: QuerySet[Pool], name: str, value: Any) -> QuerySet[Pool]:
         asked = GpuAsked(**{name: value})
-        return pools.filter(pk__in=[pool.pk for pool in Pool.objects.all() if fits(pool, asked)])
+        return pools.filter(pk__in=[pool.pk for pool in fitting(Pool.objects.all(), asked)])
 
 
 class FlavorFilter(filters.FilterSet):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -68,11 +68,11 @@ class Outlook(When):
 class Looks:
     """Looks ahead for one person. Each pool is read once, however many sizes are asked about."""
 
-    def __init__(self, without: UUID | None = None) -> None:
-        """`without` a claim that waits: what is asked for would take its place."""
+    def __init__(self, without: UUID | None = None, nodes: Mapping[UUID, PoolNodes] | None = None) -> None:
+        """`without` a claim that waits: what is asked for would take its place. `nodes`: of pools read before."""
         self._without = without
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
-        self._nodes: dict[UUID, PoolNodes] = {}
+        self._nodes = dict(nodes or {})
 
     def look_at(self, these: Iterable[Asked], beside: Iterable[Asked] = ()) -> None:
         """Read at once what it takes to know of each of these whether it starts now, and all about those `beside`."""

@@ -13,8 +13,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.access import Actor, visible_tenants
+from accounts.models import Tenant
 from quotas import reasons, sharing
 from quotas.models import Claim, Pool, Quota, TenantLimit
+from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
 from quotas.signals import ask_storage, name_holders
@@ -46,9 +48,12 @@ def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
 
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
-    """The queue of each of these claims that waits, by its id. One query."""
+    """The queue of each of these claims that waits, by its id. One query, or none."""
+    ids = list(claim_ids)
+    if not ids:
+        return {}
     waiting = (
-        Claim.objects.filter(pk__in=list(claim_ids), state=State.WAITING)
+        Claim.objects.filter(pk__in=ids, state=State.WAITING)
         .annotate(ahead=place_in_queue(), units_before=Coalesce("units_ahead", _ahead(Sum("units"))))
         .select_related("pool")
     )
@@ -93,7 +98,7 @@ def pools_for(
     """Pools with what is free, what is the actor's own, and how many wait. Seven queries."""
     if pools is None:
         pools = list(Pool.objects.select_related("cluster"))
-    nodes = nodes or nodes_of(pools)
+    nodes = nodes or nodes_of(pools, with_runs=False)
     waiting = _by_pool(Claim.objects.filter(state=State.WAITING), Count("pk"))
     own = Claim.objects.filter(state=State.ADMITTED, user=actor.user, tenant__in=visible_tenants(actor))
     mine = _by_pool(own, Sum("units"))
@@ -131,9 +136,12 @@ def _quota(quota: Quota, units: int) -> dict[str, Any]:
     }
 
 
-def limits_for(actor: Actor) -> list[dict[str, Any]]:
+def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[dict[str, Any]]:
     """What each tenant that the actor sees uses over all pools, and in it the actor, beside the limits (None: none)."""
-    tenants = list(visible_tenants(actor).order_by("slug"))
+    if tenants is None:
+        tenants = list(visible_tenants(actor).order_by("slug"))
+    if not tenants:
+        return []
     limits = {limit.tenant_id: limit for limit in TenantLimit.objects.filter(tenant__in=tenants)}
     ids = {tenant.id for tenant in tenants}
     used, storage, own = held_over_all_pools(ids), storage_of(ids), held_by_people(ids)
@@ -183,7 +191,7 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
             "product": pool.gpu_product or None,
             "memory_mib": pool.gpu_memory_mib,
             "compute_capability": pool.compute_capability or None,
-            "ecc": pool.ecc,
+            "ecc": known_ecc_of(pool, nodes.nodes),
         },
         "unit_memory_mib": pool.unit_memory_mib,
         "units_per_gpu": per_gpu,
@@ -201,6 +209,7 @@ def _pool(pool: Pool, nodes: PoolNodes, *, waiting: int, mine: int) -> dict[str,
         "out": {
             "nodes_not_ready": nodes.out.not_ready,
             "nodes_cordoned": nodes.out.cordoned,
+            "nodes_unwell": nodes.out.unwell,
             "nodes_tainted": nodes.out.tainted,
             "gpus": as_gpus(nodes.out.units, per_gpu),
             "broken_gpus": as_gpus(nodes.out.broken_units, per_gpu),

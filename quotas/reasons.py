@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from math import ceil
 from typing import Any
 
 from django.template.defaultfilters import floatformat
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, ngettext_lazy
 
 from clusters import explain
 from quotas.pools import health
@@ -22,6 +23,7 @@ LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
 SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
 
 # code: (sentence, hint). Amounts come from the data, those of CPU and memory in cores and GiB (see `_for_people`).
+# Plurals go by whole GPUs: half of one has no number of its own.
 REASONS = {
     "": (_("It is in the queue and is being looked at."), ""),
     "no_quota": (
@@ -29,7 +31,11 @@ REASONS = {
         _("Choose another pool, or ask your admin for a quota."),
     ),
     "above_quota": (
-        _("You ask for %(gpus)s GPUs, and your tenant may use %(limit_gpus)s of this pool."),
+        ngettext_lazy(
+            "You ask for %(gpus)s GPU, and your tenant may use %(limit_gpus)s of this pool.",
+            "You ask for %(gpus)s GPUs, and your tenant may use %(limit_gpus)s of this pool.",
+            "whole_gpus",
+        ),
         LESS_OR_ASK,
     ),
     "above_cpu_limit": (
@@ -45,8 +51,10 @@ REASONS = {
         _("Ask your admin for more."),
     ),
     "no_node_has_gpus": (
-        _(
-            "You ask for %(gpus)s GPUs on one node, and no node of this pool can give more than %(largest_gpus)s."
+        ngettext_lazy(
+            "You ask for %(gpus)s GPU, and no node of this pool can give more than %(largest_gpus)s.",
+            "You ask for %(gpus)s GPUs on one node, and no node of this pool can give more than %(largest_gpus)s.",
+            "whole_gpus",
         ),
         SMALLER_OR_ELSEWHERE,
     ),
@@ -104,7 +112,11 @@ REASONS = {
         _("It starts by itself after that one. Stop what your tenant no longer needs."),
     ),
     "above_person_gpus": (
-        _("You ask for %(gpus)s GPUs, and one person of your tenant may use %(limit_gpus)s at once."),
+        ngettext_lazy(
+            "You ask for %(gpus)s GPU, and one person of your tenant may use %(limit_gpus)s at once.",
+            "You ask for %(gpus)s GPUs, and one person of your tenant may use %(limit_gpus)s at once.",
+            "whole_gpus",
+        ),
         LESS_OR_ASK,
     ),
     "above_person_workspaces": (
@@ -141,20 +153,30 @@ REASONS = {
         ),
     ),
     "behind_larger": (
-        _("An earlier request for %(gpus)s GPUs waits for what is free, and would be delayed by yours."),
+        ngettext_lazy(
+            "An earlier request for %(gpus)s GPU waits for what is free, and would be delayed by yours.",
+            "An earlier request for %(gpus)s GPUs waits for what is free, and would be delayed by yours.",
+            "whole_gpus",
+        ),
         _("It starts by itself after that one. With a shorter lifetime it may start before."),
     ),
     "no_free_cards": (
-        _(
+        ngettext_lazy(
+            "No node has %(cards)s GPU with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of its cores "
+            "free: the most on one node is %(free_cards)s, though %(free_memory_mib)s GiB are free in all.",
             "No node has %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of their cores "
-            "free each: the most on one node is %(free_cards)s, though %(free_memory_mib)s GiB are free in all."
+            "free each: the most on one node is %(free_cards)s, though %(free_memory_mib)s GiB are free in all.",
+            "whole_cards",
         ),
         _("It starts by itself when one node has enough. Ask for less memory to start sooner."),
     ),
     "no_node_has_cards": (
-        _(
+        ngettext_lazy(
+            "You ask for %(cards)s GPU with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of its cores "
+            "on one node, and no node of this pool can give more than %(largest_cards)s of that kind.",
             "You ask for %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of their cores "
-            "on one node, and no node of this pool can give more than %(largest_cards)s of them."
+            "on one node, and no node of this pool can give more than %(largest_cards)s of them.",
+            "whole_cards",
         ),
         SMALLER_OR_ELSEWHERE,
     ),
@@ -176,7 +198,11 @@ REASONS = {
         _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
     ),
     "no_free_gpus": (
-        _("%(free_gpus)s GPUs are free in this pool, and you ask for %(gpus)s."),
+        ngettext_lazy(
+            "%(free_gpus)s GPU is free in this pool, and you ask for %(gpus)s.",
+            "%(free_gpus)s GPUs are free in this pool, and you ask for %(gpus)s.",
+            "whole_free_gpus",
+        ),
         GIVEN_BACK,
     ),
     "fragmented": (
@@ -206,6 +232,8 @@ OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no
 NEVER = frozenset(
     code for code in REASONS if code == "no_quota" or code.startswith(("above_", "no_node_has_"))
 )
+# Which of their data a plural goes by.
+WHOLE = ("gpus", "free_gpus", "cards")
 # Which of their data is a moment.
 AT_A_TIME = {"waits_for_reclaim": "at", "booked": "from"}
 
@@ -219,8 +247,9 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     if not knows(code):
         return explain.sentence(code, dict(data))
     amounts = {name: value for name, value in data.items() if name != "out"}
+    amounts |= {f"whole_{name}": ceil(data[name]) for name in WHOLE if name in data}
     return " ".join(
-        [str(REASONS[code][0]) % _for_people(code, amounts), *health.words(data.get("out") or {})]
+        [str(REASONS[code][0] % _for_people(code, amounts)), *health.words(data.get("out") or {})]
     )
 
 

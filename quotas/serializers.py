@@ -45,6 +45,7 @@ class PoolOutSerializer(serializers.Serializer[Any]):
 
     nodes_not_ready = serializers.IntegerField()
     nodes_cordoned = serializers.IntegerField()
+    nodes_unwell = serializers.IntegerField(help_text="They, or some of their GPUs, do not work.")
     nodes_tainted = serializers.IntegerField(help_text="By a taint that the pool does not tolerate.")
     gpus = GPUsField(help_text="Of those nodes.")
     broken_gpus = GPUsField(help_text="Of the other nodes.")

@@ -17,6 +17,8 @@ ask_storage = (
     Signal()
 )  # tenants: set[UUID]; asks the rooms above for {tenant: MiB of storage} that was promised
 name_holders = Signal()  # holders: set[UUID]; asks the rooms above for {id: name} of those that are theirs
+# held: list[accounting.used.Held]; asks the room above for {(run, day): seconds that its GPUs were busy}
+ask_busy = Signal()
 claim_released = (
     Signal()
 )  # claim: Claim, successor: Claim | None; set when the holder goes on under another claim

@@ -24,7 +24,7 @@ from quotas.pools.map_queries import InQueue, Nodes, Viewer, booked_soon, queues
 from quotas.pools.nodes import nodes_of
 
 NODES_AT_FIRST = 16
-NODES_PER_PAGE = 100
+NODES_PER_PAGE = 50
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class PoolMap:
     queue: list[InQueue]
     fragmented: str
     booked: list[Seen]
+
+    @property
+    def is_cut(self) -> bool:
+        return self.pool.units_per_gpu > 1
 
     @property
     def is_sliced(self) -> bool:
@@ -83,13 +87,15 @@ def with_gpus() -> Any:
 def maps_of(request: HttpRequest, pools: Any, nodes_shown: int, *, page: Any) -> list[PoolMap]:
     viewer = Viewer(actor_of(request))
     pools = list(pools)
-    free = nodes_of(pools)
+    free = nodes_of(pools, with_runs=False)
     told = {one["slug"]: one for one in queries.pools_for(viewer.actor, pools, free)}
-    nodes, waiting = Nodes.read(pools, viewer, free), queues(pools, viewer)
-    scattered, booked = scattered_requests(pools), booked_soon(viewer.actor, pools)
+    with_queue = [pool for pool in pools if told[pool.slug]["waiting"]]
+    nodes, waiting = Nodes.read(pools, free), queues(with_queue, viewer)
+    scattered, booked = scattered_requests(with_queue), booked_soon(viewer.actor, pools)
     found = []
-    for pool in pools:
-        shown = Paginator(nodes.of(pool), nodes_shown).get_page(page)
+    pages = {pool: Paginator(nodes.of(pool), nodes_shown).get_page(page) for pool in pools}
+    nodes.look_closer((node for shown in pages.values() for node in shown), viewer)
+    for pool, shown in pages.items():
         first = shown.start_index()
         rows = [nodes.row(pool, node, number, viewer) for number, node in enumerate(shown, first)]
         words = fragments.told(

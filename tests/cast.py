@@ -8,7 +8,7 @@ from django.contrib.auth.hashers import make_password
 
 from accounts.access import Actor
 from accounts.models import Membership, Role, Tenant, User
-from clusters.models import Cluster, Installation, Node
+from clusters.models import Cluster, Node
 from quotas.models import Flavor, Pool, Quota
 from workspaces.models import Image
 
@@ -36,8 +36,6 @@ def make_cast() -> Cast:
 
     Thousands of tests begin with it: what is of one kind is written at once.
     """
-    if not Installation.objects.exists():  # a flush between tests takes what the migration made
-        Installation.objects.create()
     demo, second = Tenant.objects.bulk_create(
         [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
     )

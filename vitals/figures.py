@@ -59,6 +59,8 @@ class Counter:
     name: str
     words: str
     labels: tuple[str, ...] = ()
+    # Told as zero until they happen: from nothing to one, Prometheus sees no increase.
+    known: tuple[tuple[str, ...], ...] = ()
 
     def count(self, *values: str) -> None:
         _tally.add({(self.name, _key(self.labels, values)): 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class Process(models.Model):
@@ -14,6 +15,7 @@ class Process(models.Model):
     host = models.CharField(max_length=253)
     pid = models.PositiveIntegerField()
     seen_at = models.DateTimeField(help_text="By the database's clock.")
+    since = models.DateTimeField(db_default=Now(), help_text="Since when its part is heard, without a break.")
     gauges = models.JSONField(default=dict, help_text="What it has at the moment, by the gauge's name.")
 
     class Meta:

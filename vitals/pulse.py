@@ -14,10 +14,12 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db.models import Min
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from vitals import figures
 from vitals.clock import about
@@ -28,6 +30,7 @@ logger = logging.getLogger(__name__)
 BEAT_SECONDS = 5.0
 # Three beats may be late or lost to a busy machine before anybody is called dead.
 SILENT_AFTER_SECONDS = 20.0
+SILENT_AFTER = timedelta(seconds=SILENT_AFTER_SECONDS)
 # Until then it is told for how long a part is silent.
 FORGOTTEN_AFTER = timedelta(days=1)
 
@@ -61,14 +64,26 @@ class Pulse:
 def beat(part: str) -> None:
     """Write that this process was heard just now."""
     me = Process(
-        part=part, host=socket.gethostname(), pid=os.getpid(), seen_at=Now(), gauges=figures.gauges()
+        part=part,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        seen_at=Now(),
+        since=heard_since(part),
+        gauges=figures.gauges(),
     )
     Process.objects.bulk_create(
         [me],
         update_conflicts=True,
         unique_fields=["part", "host", "pid"],
-        update_fields=["seen_at", "gauges"],
+        update_fields=["seen_at", "since", "gauges"],
     )
+
+
+def heard_since(part: str) -> datetime:
+    """Since when one process of the part or another was heard, without a break; now, where none is."""
+    recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER), part=part)
+    since: datetime | None = recent.aggregate(since=Min("since"))["since"]
+    return since or timezone.now()
 
 
 def forget_gone(**_: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from django.contrib import admin
@@ -41,20 +41,19 @@ class StopWorkspaces(Previewed[Workspace]):
             _("Its person reads in its story who stopped it, and may start it again."),
         ]
 
-    def effects(self, actor: Actor, rows: Sequence[Workspace]) -> list[Effect]:
-        return [self._effect(workspace) for workspace in rows]
-
-    def _effect(self, workspace: Workspace) -> Effect:
-        pk = str(workspace.pk)
-        facts = {"name": workspace.name, "user": workspace.owner.username, "tenant": workspace.tenant}
+    def effect_on(self, row: Workspace) -> Effect:
+        pk = str(row.pk)
+        facts = {"name": row.name, "user": row.owner.username, "tenant": row.tenant}
         whom = _("%(name)s of %(user)s in %(tenant)s") % facts
-        if workspace.desired != Desired.RUNNING:
+        if row.desired != Desired.RUNNING:
             return Effect(pk, whom, refused=_("It is stopped, or about to be."))
-        if workspace.phase == Phase.WAITING:
+        if row.phase == Phase.WAITING:
             return Effect(pk, whom, (_("It only waits: it leaves the queue."),))
-        gpus = as_gpus(workspace.units, workspace.pool.units_per_gpu)
-        freed = _("%(gpus)s GPUs of %(pool)s become free.") % {"gpus": gpus, "pool": workspace.pool}
-        return Effect(pk, whom, (_("Its programs are ended."), *([freed] if workspace.units else [])))
+        gpus = as_gpus(row.units, row.pool.units_per_gpu)
+        freed = ngettext(
+            "%(gpus)s GPU of %(pool)s becomes free.", "%(gpus)s GPUs of %(pool)s become free.", ceil(gpus)
+        ) % {"gpus": gpus, "pool": row.pool}
+        return Effect(pk, whom, (_("Its programs are ended."), *([freed] if row.units else [])))
 
     def apply(self, actor: Actor, row: Workspace) -> bool:
         return lifecycle.stop(actor, row)
@@ -169,7 +168,7 @@ class WorkspacePage(ReadOnlyPage[Workspace]):
         return reverse("workspace", args=[obj.pk])
 
     def buttons(self, request: HttpRequest, obj: Workspace) -> list[tuple[str, str]]:
-        return [("stop", _("Stop, keep files …"))] if obj.desired == Desired.RUNNING else []
+        return [StopWorkspaces().as_button] if obj.desired == Desired.RUNNING else []
 
     @admin.display(description=gettext_lazy("page"))
     def page(self, workspace: Workspace) -> SafeString:

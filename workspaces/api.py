@@ -9,8 +9,6 @@ from uuid import UUID
 import django_filters
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
 from django.utils.translation import gettext_noop
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
@@ -44,7 +42,6 @@ from .serializers import (
     ExtendBody,
     ImageShape,
     LaunchBody,
-    MetricsShape,
     WorkspaceShape,
     change_of,
     spec_of,
@@ -175,14 +172,6 @@ class LogQuery(Query):
     follow = serializers.BooleanField(default=False)
 
 
-class MetricsQuery(Query):
-    window = serializers.RegexField(
-        r"^(?:[1-9]\d{0,4}m|[1-9]\d{0,2}h|(?:[12]?[1-9]|[123]0)d)\Z",
-        default="1h",
-        error_messages={"invalid": _lazy("Use minutes, hours or days, up to 30 days: 30m, 1h, 7d.")},
-    )
-
-
 class ActionView(APIView):
     """Start, stop, restart: 202 when something will happen, 200 when it is so already."""
 
@@ -267,21 +256,6 @@ class CloneView(APIView):
         access.require_launch(actor, source.tenant)
         copy = clone(actor, source, **checked(CloneBody, request))
         return answer(actor, copy.pk, 202)
-
-
-class MetricsView(APIView):
-    @extend_schema(
-        summary=gettext_noop("What it used"),
-        description="No figures are collected yet: `series` is empty, and `message` says so.",
-        parameters=[
-            OpenApiParameter("window", str, description="As 30m, 1h or 7d; 1h unless said, 30d at most.")
-        ],
-        responses=answers({200: MetricsShape}, 404),
-    )
-    def get(self, request: Request, id: UUID) -> Response:
-        access.get(actor_of(request), id)
-        window = MetricsQuery.of(request)["window"]
-        return Response({"window": window, "series": [], "message": _("No figures are collected yet.")})
 
 
 class EventsView(ListView):

@@ -12,12 +12,12 @@ from django.utils import timezone
 from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
-from clusters.explain import count
 from clusters.labels import RUN
+from clusters.unknown import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 
-from . import drivers, lifetime, manifests, runs, tasks
+from . import ailments, drivers, lifetime, manifests, runs, tasks
 from .digest import HASH
 from .live import changing
 from .look import look_at_storage, look_closely, what_ails
@@ -50,6 +50,8 @@ from .wanted import Wanted, wanted_of
 # One that is ended from outside again and again does not start again by itself for ever.
 MOST_INTERRUPTIONS = 3
 INTERRUPTIONS_WITHIN = timedelta(minutes=10)
+# One that is worded anew at every look is not told for ever.
+MOST_UNEXPLAINED = 10
 
 
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
@@ -82,6 +84,8 @@ def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
 
     What an apply answers takes the place of what was seen before: nothing is read twice.
     """
+    if (out := node_out(wanted, seen)) is not None:
+        return seen, out
     try:
         ensure_tenant(wanted.workspace.tenant, wanted.cluster, wanted.instance, api)
         make_driver_volume(wanted, api)
@@ -94,6 +98,18 @@ def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
     except ClusterRefused as refusal:
         return seen, refused(refusal)
     return seen, None
+
+
+def node_out(wanted: Wanted, seen: Seen) -> Trouble | None:
+    """What came over its node since it was admitted there: a pod that may not start where it is to start waits in vain,
+    and the queue knows when that node, or another, has room."""
+    code = wanted.unwell_nodes.get(wanted.node)
+    has_begun = started_set(seen.stateful_set, str(wanted.run)) or any(
+        is_of(str(wanted.run), pod) for pod in seen.pods
+    )
+    if code is None or has_begun:
+        return None
+    return Trouble(Diagnosis(code, {"node": wanted.node}), Outcome.REQUEUE)
 
 
 # A refusal that passes by itself, when others end or a namespace is gone; every other one is final.
@@ -269,7 +285,7 @@ def become_ready(row: Workspace, observation: Observation) -> None:
     if {"node_lost", "node_unwell"} & set(row.troubles):
         tell(row, "node_back", node=row.node)
     row.troubles = {}
-    row.message_code, row.message_data = "ready", {}
+    row.message_code, row.message_data = ailments.message(row)
     if row.phase != Phase.READY:
         row.phase = Phase.READY
         if row.ready_at is None:
@@ -282,15 +298,16 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     """Told once when it appears; final when it has lasted long enough."""
     diagnosis = trouble.diagnosis
     final = trouble.outcome != Outcome.WAIT
-    if diagnosis.code not in row.troubles:
+    name = name_of(diagnosis, row)
+    if name not in row.troubles:
         level = (
             Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
         )
         tell(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
         if not diagnosis.known:
-            count("start", diagnosis.data["raw"])
-    if not row.troubles.get(diagnosis.code):
-        row.troubles = {**row.troubles, diagnosis.code: now.isoformat() if final else NO_DEADLINE}
+            count("start", diagnosis.data["raw"], row.pool.cluster_id)
+    if not row.troubles.get(name):
+        row.troubles = {**row.troubles, name: now.isoformat() if final else NO_DEADLINE}
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     # What a start is refused for at once does not end what already runs.
     if not final or (row.ready_at and not trouble.after_seconds):
@@ -305,6 +322,15 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
         tell(row, "sent_back", step=row.step, level=Event.Level.WARNING)
         runs.end(row, Ending.REQUEUE)
+
+
+def name_of(diagnosis: Diagnosis, row: Workspace) -> str:
+    """Under which the row has this trouble. Messages that no rule explains have one code: each kind is its own."""
+    if diagnosis.known:
+        return diagnosis.code
+    name = f"{diagnosis.code}:{digest_of('start', diagnosis.data['raw'])[:16]}"
+    unexplained = [other for other in row.troubles if other.startswith(f"{diagnosis.code}:")]
+    return name if name in unexplained or len(unexplained) < MOST_UNEXPLAINED else diagnosis.code
 
 
 def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:

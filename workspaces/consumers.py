@@ -246,14 +246,8 @@ class WorkspaceList(Live):
         await super().access_changed(message)
 
 
-class OneWorkspace(Live):
-    """One workspace and its story: every event after `?after=N`, in order, none twice."""
-
-    async def connect(self) -> None:
-        after = query(self.scope).get("after", "")
-        self.after = int(after) if after.isdecimal() and len(after) < 10 else 0
-        self.told = ""
-        await super().connect()
+class OfWorkspace(Live):
+    """About the workspace of the address, for whoever may see it."""
 
     @property
     def workspace_id(self) -> UUID:
@@ -263,6 +257,16 @@ class OneWorkspace(Live):
     def groups_to_hear(self) -> set[str]:
         access.get(self.actor, self.workspace_id)
         return {f"workspace.{self.workspace_id}"}
+
+
+class OneWorkspace(OfWorkspace):
+    """One workspace and its story: every event after `?after=N`, in order, none twice."""
+
+    async def connect(self) -> None:
+        after = query(self.scope).get("after", "")
+        self.after = int(after) if after.isdecimal() and len(after) < 10 else 0
+        self.told = ""
+        await super().connect()
 
     async def tell(self) -> None:
         while True:
@@ -280,15 +284,10 @@ class OneWorkspace(Live):
             self.told = workspace
 
 
-class WorkspaceLog(Live):
+class WorkspaceLog(OfWorkspace):
     """The log, followed over restarts: `start` before its last lines are told anew, `note` when there is none."""
 
     log: logs.Log | None = None
-
-    @property
-    def workspace_id(self) -> UUID:
-        workspace_id: UUID = self.scope["url_route"]["kwargs"]["workspace_id"]
-        return workspace_id
 
     def groups_to_hear(self) -> set[str]:
         self.readable()

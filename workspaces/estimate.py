@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from accounts.models import Tenant, User
 from quotas import sharing
 from quotas.models import Flavor
 from quotas.outlook import Asked, Looks, Outlook
+from quotas.pools.nodes import PoolNodes
 
 from .sizing import Size
 
@@ -47,10 +49,14 @@ Other = tuple[Alternative, Asked]
 
 
 def estimate(
-    tenant: Tenant, user: User, size: Size, minutes: int | None = None
+    tenant: Tenant,
+    user: User,
+    size: Size,
+    minutes: int | None = None,
+    nodes: Mapping[UUID, PoolNodes] | None = None,
 ) -> tuple[Outlook, list[Alternative]]:
     """What the queue would say to this size; and if it does not start now, what would. Writes nothing."""
-    looks, asked = Looks(), size.asked_by(tenant, user, minutes)
+    looks, asked = Looks(nodes=nodes), size.asked_by(tenant, user, minutes)
     others = _others(tenant, user, size, minutes)
     looks.look_at((other for _alternative, other in others), beside=[asked])
     outlook = looks.outlook(asked, with_times=True)

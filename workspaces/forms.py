@@ -169,6 +169,8 @@ class LaunchForm(forms.Form):
             if name in {"image", "flavor"}:
                 field.error_messages["required"] = _("Choose one.")
         self.images = images
+        self.pools = {choice.pool["slug"]: choice.pool for choice in pools}
+        self.nodes = {choice.flavors[0].pool_id: choice.nodes for choice in pools}
         flavors = [(flavor.slug, flavor.name) for choice in pools for flavor in choice.flavors]
         self.parts = {part.value: part for choice in pools for part in choice.parts}
         flavors += [(value, part.name) for value, part in self.parts.items()]

@@ -42,18 +42,19 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
     if form.size_faults:
         return context | {"fault": form.size_faults[0]}
     asked = form.size()
-    pools = found(tenant, form.needed()) if form.finds else []
+    pools = found(tenant, form.needed(), form.nodes) if form.finds else []
     try:
         size = pools[0].size if pools and asked.gpu else resolve(tenant, asked)
     except Invalid as refusal:
         texts = [text for texts in refusal.fields.values() for text in texts]
         return context | {"fault": (texts or [refusal.message])[0]}
-    outlook, others = estimate(tenant, actor.user, size, form.cleaned_data.get("max_runtime_minutes"))
+    minutes = form.cleaned_data.get("max_runtime_minutes")
+    outlook, others = estimate(tenant, actor.user, size, minutes, form.nodes)
     return context | {
         "outlook": outlook,
         "size": size,
         "found": choices(pools[:MOST_FOUND], form, root),
-        "pool": pools_for(actor, [size.pool])[0],
+        "pool": form.pools.get(size.pool.slug) or pools_for(actor, [size.pool])[0],
         "alternatives": offered(others, tenant),
     }
 

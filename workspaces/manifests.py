@@ -12,6 +12,7 @@ from typing import Any
 from clusters import labels
 from clusters.models import Cluster
 from clusters.quantities import format_mib
+from quotas.sharing import hami
 
 from . import pod, start
 from .digest import HASH, digest_of
@@ -48,6 +49,7 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
             "annotations": {
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
                 **pod.gpu_parts(wanted).annotations,
+                **({hami.AVOIDED: ",".join(wanted.bad_gpus)} if wanted.bad_gpus else {}),
             },
             "finalizers": [FINALIZER],
         },

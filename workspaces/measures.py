@@ -17,7 +17,12 @@ from .models import Event, Step
 STEP = Histogram("berth_step_seconds", "How long each step of a start took.", ("step",))
 START = Histogram("berth_start_seconds", "From a start's admission until it was ready.")
 LOOK = Histogram("berth_reconcile_seconds", "How long one look at a workspace took, its changes included.")
-LOOK_ERRORS = Counter("berth_reconcile_errors_total", "Looks that did not come to their end.", ("kind",))
+LOOK_ERRORS = Counter(
+    "berth_reconcile_errors_total",
+    "Looks that did not come to their end.",
+    ("kind",),
+    known=(("cluster away",), ("cluster refused",), ("fault",)),
+)
 SOCKETS = Gauge("berth_sockets", "Websockets of pages and scripts that are open.")
 
 

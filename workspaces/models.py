@@ -148,6 +148,8 @@ class Workspace(models.Model):
     failure = models.JSONField(null=True)
     # What is in the way of the step under way, and for what may end the run, since when: {code: RFC 3339 time}.
     troubles = models.JSONField(default=dict)
+    # What the run suffers from that is not its own, as ailments.Ailment has it; the room above finds it.
+    ailments = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
     jupyter_port = models.PositiveIntegerField(null=True)
@@ -195,6 +197,10 @@ class Workspace(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def get_phase_display(self) -> str:  # type: ignore[no-redef]  # the plugin adds the same
+        """As Django's own, which puts all choices together anew for each of fifty cards."""
+        return str(Phase(self.phase).label)
 
     @property
     def object_name(self) -> str:

@@ -42,6 +42,7 @@ class Told(NamedTuple):
     title: Promise
 
 
+UNWELL = gettext_lazy("“%(name)s”: something is wrong with what it runs on")
 GIVES_BACK = gettext_lazy("“%(name)s” has to give its GPUs back soon")
 ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 ENDS_BY_BUDGET = "ends_by_budget"
@@ -61,6 +62,10 @@ TOLD: dict[str, Told] = {
     "goes_on_by_budget": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: there are GPU-hours again")),
     **dict.fromkeys(ASKED_BACK, Told(Kind.STOPS_SOON, GIVES_BACK)),
     "spared": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: its GPUs are not needed elsewhere")),
+    "node_drains": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its node needs maintenance")),
+    "stopped_by_drain": Told(
+        Kind.STOPPED, gettext_lazy("“%(name)s” was stopped: its node needs maintenance")
+    ),
     "interrupted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
     "container_restarted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
     "stopped_by_lifetime": Told(Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")),
@@ -84,6 +89,20 @@ def on_event(*, instance: Event, created: bool, **_: object) -> None:
         data=_about(instance),
         worth_a_mail=instance.code != "ready" or waited(instance) >= READY_IS_WORTH_A_MAIL_AFTER,
     )
+
+
+def tell_of_ailment(event: Event) -> None:
+    """Something that it runs on is not well: its person hears of it once, as long as it lasts."""
+    workspace = event.workspace
+    if workspace.notify and event.code not in TOLD:
+        tell(
+            Kind.HEALTH,
+            [workspace.owner],
+            subject=SUBJECT,
+            subject_id=workspace.pk,
+            key=f"{SUBJECT} {workspace.pk} {event.number}",
+            data={"code": event.code, "data": event.data},
+        )
 
 
 def _about(event: Event) -> dict[str, Any]:
@@ -118,7 +137,7 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     return {
         notice.pk: _words(notice, workspaces[notice.subject_id], asked)
         for notice in notices
-        if notice.subject_id in workspaces and notice.data["code"] in TOLD
+        if notice.subject_id in workspaces and (notice.data["code"] in TOLD or notice.kind == Kind.HEALTH)
     }
 
 
@@ -126,7 +145,8 @@ def _words(notice: Notice, workspace: Workspace, asked: Mapping[UUID | None, Ask
     code, data = notice.data["code"], notice.data["data"]
     cause = notice.data.get("cause") or notice.data
     return Words(
-        title=str(TOLD[code].title) % {**data, "name": workspace.name},
+        title=str(UNWELL if notice.kind == Kind.HEALTH else TOLD[code].title)
+        % {**data, "name": workspace.name},
         text=_text(notice, workspace) or story.sentence(cause["code"], cause["data"]),
         hint=story.hint(cause["code"], cause["data"]),
         path=reverse("workspace", args=[workspace.pk]),
@@ -163,6 +183,8 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     """Nobody is called to what is not ready any more, was stopped already, or was given more time."""
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
+    if notice.kind == Kind.HEALTH or notice.data["code"] == "node_drains":
+        return all(one["code"] != notice.data["code"] for one in workspace.ailments)
     stops_at = _stops_at(notice)
     if stops_at is None:
         return False

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any
 
 from clusters.causes.cause import Diagnosis
-from clusters.explain import diagnose
+from clusters.explain import diagnose, is_passing
 from clusters.labels import RUN
 
 from .models import STEPS, Step
@@ -39,7 +39,8 @@ TROUBLE_REASONS = (
 )
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
-DELETED = "Deleted"
+DELETED, EVICTED = "Deleted", "Evicted"
+BY_KUBELET = "TerminationByKubelet"  # of the condition DisruptionTarget
 
 
 class Outcome(Enum):
@@ -205,9 +206,16 @@ def end_proven(pod: Object) -> bool:
 
 def end_reason(pod: Object) -> str:
     status = pod.get("status", {})
+    evicted = EVICTED if evicted_why(pod) else ""
     ended = container_status(pod).get("state", {}).get("terminated", {})
     deleted = DELETED if pod["metadata"].get("deletionTimestamp") else ""
-    return str(status.get("reason") or deleted or ended.get("reason") or status.get("phase"))
+    return str(status.get("reason") or evicted or deleted or ended.get("reason") or status.get("phase"))
+
+
+def evicted_why(pod: Object) -> str:
+    """A kubelet that ends a pod may lose its word in the status while the containers end; not in this condition."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return next((str(one.get("message", "")) for one in conditions if one.get("reason") == BY_KUBELET), "")
 
 
 def last_end(pod: Object) -> Diagnosis | None:
@@ -221,10 +229,10 @@ def last_end(pod: Object) -> Diagnosis | None:
 
 def end_told(pod: Object) -> Diagnosis | None:
     """What its node said about the end: an eviction, a shutdown. None where it said nothing that we know."""
-    status = pod.get("status", {})
-    if not status.get("message"):
+    message = pod.get("status", {}).get("message") or evicted_why(pod)
+    if not message:
         return None
-    told = diagnose("container", f"{status.get('reason', '')}: {status['message']}")
+    told = diagnose("container", f"{end_reason(pod)}: {message}")
     return told if told.known else None
 
 
@@ -344,7 +352,9 @@ def _from_events(
     found = [
         e
         for e in seen.events
-        if e.get("reason") in reasons and e.get("involvedObject", {}).get("kind") == kind
+        if e.get("reason") in reasons
+        and e.get("involvedObject", {}).get("kind") == kind
+        and not is_passing(str(e.get("message", "")))
     ]
     if not found:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 from clusters.models import Cluster
@@ -44,7 +44,7 @@ def spec(wanted: Wanted) -> dict[str, Any]:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"nodeAffinity": node_affinity(pool, wanted.node)},
+        "affinity": {"nodeAffinity": node_affinity(pool, wanted.node, wanted.unwell_nodes)},
         # Berth decides about a lost node: an eviction by a timer would let a second pod write to the same disk.
         "tolerations": [
             *pool.tolerations,
@@ -62,13 +62,15 @@ def spec(wanted: Wanted) -> dict[str, Any]:
     return body
 
 
-def node_affinity(pool: Pool, node: str) -> dict[str, Any]:
-    """The pool is required; the node that admission chose is preferred."""
+def node_affinity(pool: Pool, node: str, unwell: Iterable[str] = ()) -> dict[str, Any]:
+    """The pool is required, without its unwell nodes; the node that admission chose is preferred."""
     affinity: dict[str, Any] = {}
-    if required := selection.terms(pool):
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-            "nodeSelectorTerms": selection.manifest(required)
-        }
+    terms = selection.manifest(selection.terms(pool))
+    others = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in unwell]
+    if others:
+        terms = [term | {"matchFields": others} for term in terms or [{}]]
+    if terms:
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if node:
         chosen = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": chosen}]

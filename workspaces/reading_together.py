@@ -71,15 +71,16 @@ def frames_of(rows: Iterable[Workspace]) -> Callable[[Workspace, Actor], str]:
     return frame
 
 
-def _rows(
+def rows_for(
     ids: Iterable[UUID], actors: Collection[Actor]
 ) -> tuple[dict[UUID, Workspace], Callable[..., bool]]:
+    """The workspaces that are asked about, and who of those who ask sees which."""
     rows = {row.pk: row for row in joined(Workspace.objects.filter(pk__in=set(ids)))}
     return rows, sight(actors, {row.tenant_id for row in rows.values()})
 
 
 def read_changed(asked: Sequence[tuple[Actor, set[UUID]]]) -> list[list[str]]:
-    rows, sees = _rows((pk for _, ids in asked for pk in ids), [actor for actor, _ in asked])
+    rows, sees = rows_for((pk for _, ids in asked for pk in ids), [actor for actor, _ in asked])
     frame = frames_of(rows.values())
     return [
         [frame(rows[pk], actor) for pk in ids if pk in rows and sees(actor, rows[pk].tenant_id)]
@@ -91,7 +92,7 @@ def read_story(
     asked: Sequence[tuple[Actor, UUID, int]],
 ) -> list[tuple[str, list[tuple[int, str]]] | NotThere]:
     """Of each its workspace, and its next events. The row first: nobody hears of a state before its events."""
-    rows, sees = _rows((pk for _, pk, _ in asked), [actor for actor, _, _ in asked])
+    rows, sees = rows_for((pk for _, pk, _ in asked), [actor for actor, _, _ in asked])
     frame = frames_of(rows.values())
     wanted = {(pk, after) for _, pk, after in asked if pk in rows}
     events = {key: _events(*key) for key in wanted}

@@ -28,6 +28,7 @@ from .models import STEPS, Event, Phase, Step, Workspace
 from .sizing import Size
 from .ssh_config import Jump, bracketed
 
+MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 Json = dict[str, Any]
 
@@ -60,7 +61,7 @@ def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]
 def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], Json]:
     """The JSON of any of these for anybody, without further queries."""
     workspaces = list(workspaces)
-    queues = queues_of(workspace.run for workspace in workspaces if workspace.run)
+    queues = queues_of(one.run for one in workspaces if one.run and one.phase in MAY_WAIT)
     asked = reclaim.asked(workspace.run for workspace in workspaces)
     jump = known_jump()
 

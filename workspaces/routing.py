@@ -1,6 +1,6 @@
 """Websocket addresses."""
 
-from django.urls import path, re_path
+from django.urls import path
 
 from . import consumers, notices_live
 
@@ -10,5 +10,4 @@ websocket_urlpatterns = [
     path("ws/workspaces/<uuid:workspace_id>/logs/", consumers.WorkspaceLog.as_asgi()),
     path("ws/notices/", notices_live.Notices.as_asgi()),
     path("ws/gpus/", consumers.Pools.as_asgi()),
-    re_path("", consumers.Nowhere.as_asgi()),
 ]

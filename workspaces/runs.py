@@ -30,6 +30,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.ending = ""
     workspace.failure = None
     workspace.troubles = {}
+    workspace.ailments = []
     workspace.warned = False
     workspace.node = workspace.host = workspace.pod_uid = ""
     workspace.jupyter_port = workspace.ssh_port = None
@@ -224,6 +225,7 @@ def end(workspace: Workspace, ending: Ending) -> None:
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
+    workspace.ailments = []
     _describe(workspace, ending)
 
 

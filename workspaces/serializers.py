@@ -331,12 +331,6 @@ class ImageShape(serializers.ModelSerializer[Image]):
         return [name for name, is_offered in offered.items() if is_offered]
 
 
-class MetricsShape(serializers.Serializer[Any]):
-    window = serializers.CharField()
-    series = serializers.ListField(child=serializers.DictField())
-    message = serializers.CharField()
-
-
 class EstimateShape(WhenShape):
     admissible = serializers.BooleanField()
     starts_now = serializers.BooleanField()

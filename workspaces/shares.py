@@ -8,13 +8,14 @@ from typing import Any
 from accounts.access import Actor
 from accounts.models import Tenant
 from quotas.accounting import budgets
+from quotas.models import TenantLimit
 from quotas.queries import limits_for, quotas_for, visible_quotas
 
 
 def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
     """By tenant: its GPUs in each pool, what it uses of its limits over all pools, then budgets of this month.
 
-    Ten queries for any number.
+    Ten queries for any number at most: what limits are held against is read only where there is one.
     """
     rows = list(visible_quotas(actor).filter(tenant__in=tenants))
     pools: dict[str, list[dict[str, Any]]] = {}
@@ -28,13 +29,17 @@ def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
         }
         pools.setdefault(row.tenant.slug, []).append(share)
         longest[row.tenant.slug] = quota["longest_runtime_minutes"]
-    limits = {limit["tenant"]: limit for limit in limits_for(actor)}
+    limited = set(TenantLimit.objects.filter(tenant__in=tenants).values_list("tenant_id", flat=True))
+    limits = {
+        limit["tenant"]: limit
+        for limit in limits_for(actor, [tenant for tenant in tenants if tenant.pk in limited])
+    }
     standings = budgets.seen_by(actor, tenants)
     found = [
         {
             "tenant": tenant,
             "pools": pools.get(tenant.slug, []),
-            "limits": _set(limits[tenant.slug]),
+            "limits": _set(limits.get(tenant.slug, {})),
             "longest_runtime_minutes": longest.get(tenant.slug),
             "budgets": [budgets.for_people(one) for one in standings.get(tenant.pk, [])],
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 
@@ -14,7 +16,8 @@ from accounts.models import Tenant
 from quotas import sharing
 from quotas.models import Flavor, Pool
 from quotas.outlook import Asked, Looks, Outlook
-from quotas.pools.needs import GpuAsked, fits, price
+from quotas.pools.needs import GpuAsked, fitting, price
+from quotas.pools.nodes import PoolNodes
 from quotas.sharing import Portion
 
 if TYPE_CHECKING:
@@ -215,20 +218,19 @@ class Found:
         return str(sharing.of(self.size.pool).isolation)
 
 
-def found(tenant: Tenant, asked: SizeAsked) -> list[Found]:
+def found(tenant: Tenant, asked: SizeAsked, nodes: Mapping[UUID, PoolNodes] | None = None) -> list[Found]:
     """Every pool with such a GPU that the tenant may use, cheapest first; of those that cost the same, one that starts
     now, then the smaller GPU.
 
     One that is refused for what is asked beside it comes last: its reason says more than that there is none.
     """
     sizes = []
-    for pool in Pool.objects.select_related("cluster").filter(is_open=True):
-        if fits(pool, asked.gpu or GpuAsked()):
-            try:
-                sizes.append(_in_pool(pool, with_memory(pool, asked)))
-            except Invalid:
-                continue
-    looks, asks = Looks(), [size.asked_by(tenant) for size in sizes]
+    for pool in fitting(Pool.objects.select_related("cluster").filter(is_open=True), asked.gpu or GpuAsked()):
+        try:
+            sizes.append(_in_pool(pool, with_memory(pool, asked)))
+        except Invalid:
+            continue
+    looks, asks = Looks(nodes=nodes), [size.asked_by(tenant) for size in sizes]
     looks.look_at((), beside=asks)
     every = [Found(size, looks.outlook(one)) for size, one in zip(sizes, asks, strict=True)]
     usable = [one for one in every if one.outlook["admissible"] or not _has_no_share(one.outlook)]

@@ -4,10 +4,13 @@ so that each reader gets their own language. Codes of the rooms below (why it wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
@@ -100,6 +103,15 @@ LINES: dict[str, Line] = {
         _("The container was started again in place. Files are kept; what ran in it is gone.")
     ),
     "node_back": Line(_("Node %(node)s answers again, and what ran there goes on.")),
+    "ailment_over": Line(_("This is over: %(was)s")),
+    "node_drains": Line(
+        _("Its node is taken out of use for maintenance at %(time)s: it stops then. Files are kept."),
+        _("Save what is only in memory. Stop it and start it again to go on elsewhere at once."),
+    ),
+    "stopped_by_drain": Line(
+        _("Its node is taken out of use for maintenance, so it stops. Files are kept."),
+        _("Start it again: it gets another node."),
+    ),
     "ended_before_ready": Line(
         _("The container ended before it was ready (%(reason)s)."),
         _("Look at its logs, then start it again."),
@@ -109,7 +121,7 @@ LINES: dict[str, Line] = {
         _("Start it again when the cause is mended."),
     ),
     "sent_back": Line(
-        _("It could not be placed for two minutes and went back to the front of the queue."),
+        _("It could not be placed, and went back to the front of the queue."),
         _("It is tried again by itself."),
     ),
     "cluster_unavailable": Line(
@@ -217,6 +229,10 @@ def lifetime(minutes: int) -> str:
 
 
 def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "what" in data:
+        return {**data, "was": sentence(data["what"], data["about"])}
+    if "until" in data:
+        return {**data, "time": date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")}
     return {**data, "span": lifetime(data["minutes"])} if "minutes" in data else data
 
 

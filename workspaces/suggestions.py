@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accounts.access import Actor, visible_tenants
-from accounts.models import Membership, Role, Tenant
-from quotas.models import Flavor
+from django.http import HttpRequest
+
+from accounts.access import Actor
+from accounts.models import Role, Tenant
+from accounts.tenancy import roles
+from quotas.models import Flavor, Pool
 from quotas.outlook import Looks
+from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.queries import pools_for, quotas_for
 
 from .estimate import size_of
@@ -38,6 +42,7 @@ class PoolChoice:
     pool: Mapping[str, Any]
     flavors: Sequence[Flavor]
     quota: Mapping[str, Any] | None
+    nodes: PoolNodes
     parts: Sequence[Part] = ()
 
     @property
@@ -61,26 +66,24 @@ def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
     for flavor in Flavor.objects.filter(pool__is_open=True).select_related("pool"):
         flavors.setdefault(flavor.pool.slug, []).append(flavor)
     quotas = {quota["pool"]: quota for quota in quotas_for(actor) if quota["tenant"] == tenant.slug}
+    pools = list(Pool.objects.select_related("cluster").filter(slug__in=flavors))
+    nodes = nodes_of(pools)
     choices = [
         PoolChoice(
-            pool,
-            flavors[pool["slug"]],
-            quotas.get(pool["slug"]),
-            parts_of(flavors[pool["slug"]][0].pool, flavors[pool["slug"]]),
+            told,
+            flavors[pool.slug],
+            quotas.get(pool.slug),
+            nodes[pool.pk],
+            parts_of(pool, flavors[pool.slug]),
         )
-        for pool in pools_for(actor)
-        if pool["slug"] in flavors
+        for pool, told in zip(pools, pools_for(actor, pools, nodes), strict=True)
     ]
     return sorted(choices, key=lambda choice: (not choice.usable, not choice.has_gpus))
 
 
-def launch_tenants(actor: Actor) -> list[Tenant]:
-    """Where the actor may launch: as `access.may_launch` says of each, in one query."""
-    tenants = visible_tenants(actor)
-    if not actor.user.is_staff:
-        joined = Membership.objects.filter(user=actor.user, role__in=(Role.OWNER, Role.MEMBER))
-        tenants = tenants.filter(id__in=joined.values("tenant"))
-    return list(tenants)
+def launch_tenants(request: HttpRequest) -> list[Tenant]:
+    """Where its person may launch: as `access.may_launch` says of each."""
+    return [tenant for tenant, role in roles(request) if role in (Role.OWNER, Role.MEMBER)]
 
 
 def friendly_name(actor: Actor) -> str:

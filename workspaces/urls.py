@@ -11,7 +11,6 @@ urlpatterns = [
     path("add-ssh-key/", views.add_ssh_key, name="add-ssh-key"),
     path("workspaces/<uuid:id>/", views_workspace.activity, name="workspace"),
     path("workspaces/<uuid:id>/logs/", views_workspace.logs, name="workspace-logs"),
-    path("workspaces/<uuid:id>/metrics/", views_workspace.metrics, name="workspace-metrics"),
     path("workspaces/<uuid:id>/settings/", views_settings.settings, name="workspace-settings"),
     path("workspaces/<uuid:id>/jupyter/", views_workspace.jupyter, name="workspace-jupyter"),
     path("workspaces/<uuid:id>/instead/", views_waiting.instead, name="workspace-instead"),

@@ -26,7 +26,6 @@ urlpatterns = [
     path("workspaces/<uuid:id>/extend/", api.ExtendView.as_view(), name="workspace-extend"),
     path("workspaces/<uuid:id>/keep-alive/", api.KeepAliveView.as_view(), name="workspace-keep-alive"),
     path("workspaces/<uuid:id>/clone/", api.CloneView.as_view(), name="workspace-clone"),
-    path("workspaces/<uuid:id>/metrics/", api.MetricsView.as_view(), name="workspace-metrics"),
     path("jobs/", not_yet("GET", "POST", write_scope=Scope.JOBS), name="jobs"),
     path("jobs/<uuid:id>/", not_yet("GET", "PATCH", "DELETE", write_scope=Scope.JOBS), name="job"),
     path("jobs/<uuid:id>/cancel/", not_yet("POST", write_scope=Scope.JOBS), name="job-cancel"),
@@ -38,8 +37,6 @@ urlpatterns = [
     path("volumes/<uuid:id>/snapshot/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-snapshot"),
     path("volumes/<uuid:id>/clone/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-clone"),
     path("volumes/<uuid:id>/restore/", not_yet("POST", write_scope=Scope.VOLUMES), name="volume-restore"),
-    path("agent/samples/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-samples"),
-    path("agent/health/", not_yet("POST", write_scope=Scope.ADMIN), name="agent-health"),
     path("alerts/", not_yet("GET"), name="alerts"),
     path("drift/", not_yet("GET", check=is_admin), name="drift"),
     path(

@@ -43,8 +43,9 @@ def home(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(tenant=chosen)
     page = Paginator(rows.values_list("pk", flat=True), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     workspaces = with_related(Workspace.objects.filter(pk__in=list(page.object_list)))
-    tenants = launch_tenants(actor)
-    is_first_visit = shown == "mine" and not access.visible(actor).filter(owner=actor.user).exists()
+    tenants = launch_tenants(request)
+    is_empty = shown == "mine" and not workspaces
+    is_first_visit = is_empty and not access.visible(actor).filter(owner=actor.user).exists()
     seen = [chosen] if chosen else tenants_to_choose(request)
     context = {
         "section": "workspaces",

@@ -33,7 +33,7 @@ from .suggestions import PoolChoice, friendly_name, launch_tenants, pool_choices
 @require_http_methods(["GET", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
-    tenants = launch_tenants(actor)
+    tenants = launch_tenants(request)
     if not tenants:
         return render(request, "workspaces/no_tenant.html", {"section": "workspaces"})
     if request.method == "GET":

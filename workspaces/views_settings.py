@@ -32,7 +32,7 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
         access.require_own(actor, workspace)
     may_change = access.is_own(actor, workspace) and access.may_launch(actor, workspace.tenant)
     if not may_change or workspace.desired == Desired.DELETED:
-        return workspace_page(request, id, "settings")
+        return workspace_page(request, workspace, "settings")
     form = SettingsForm(request.POST if request.method == "POST" else None, workspace)
     if request.method == "POST" and form.is_valid():
         try:
@@ -43,4 +43,4 @@ def settings(request: HttpRequest, id: UUID) -> HttpResponse:
             if changed:
                 messages.success(request, _("Saved."))
             return redirect("workspace-settings", id=id)
-    return workspace_page(request, id, "settings", status=422 if form.errors else 200, form=form)
+    return workspace_page(request, workspace, "settings", status=422 if form.errors else 200, form=form)

@@ -44,28 +44,20 @@ ASKED_FIRST = ("stop", "restart")
 @login_required
 @require_GET
 def activity(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, id, "activity")
+    return workspace_page(request, access.get(actor_of(request), id), "activity")
 
 
 @never_cache
 @login_required
 @require_GET
 def logs(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, id, "logs")
-
-
-@never_cache
-@login_required
-@require_GET
-def metrics(request: HttpRequest, id: UUID) -> HttpResponse:
-    return workspace_page(request, id, "metrics")
+    return workspace_page(request, access.get(actor_of(request), id), "logs")
 
 
 def workspace_page(
-    request: HttpRequest, id: UUID, tab: str, *, status: int = 200, **more: Any
+    request: HttpRequest, workspace: Workspace, tab: str, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     actor = actor_of(request)
-    workspace = access.get(actor, id)
     events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
     context = {
         "section": "workspaces",
@@ -97,7 +89,8 @@ def workspace_page(
 def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
     """Which actions make sense now, for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
-    manages = is_there and access.may_manage(actor, workspace)
+    reads_logs = access.may_manage(actor, workspace)
+    manages = is_there and reads_logs
     runs_own = manages and access.is_own(actor, workspace)
     wanted = workspace.desired == Desired.RUNNING
     rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
@@ -108,7 +101,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
         "extend": manages and wanted and workspace.stops_at is not None,
         "delete": manages,
         "launch_again": rests and access.may_launch(actor, workspace.tenant),
-        "logs": access.may_manage(actor, workspace),
+        "logs": reads_logs,
     }
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from accounts.access import Actor, role_in
 from accounts.models import Role
 from accounts.secrets import decrypt
 from clusters import labels
-from clusters.models import Cluster, Installation
-from quotas.models import Claim
+from clusters.models import Cluster, Gpu, Installation
+from quotas.models import Claim, Pool, Sharing
+from quotas.pools.nodes import unwell_nodes
 
 from .models import Workspace
 from .tenancy import tenant_labels
@@ -29,6 +30,10 @@ class Wanted:
     requested_cpu_millicores: int
     requested_memory_mib: int
     secret: SecretValues
+    # GPUs that it must not get, where the way of sharing can be told so.
+    bad_gpus: tuple[str, ...] = ()
+    # Nodes that it must not start on, though Kubernetes would have it there.
+    unwell_nodes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:
@@ -81,6 +86,8 @@ def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
         node=claim.node,
         requested_cpu_millicores=claim.cpu_millicores,
         requested_memory_mib=claim.memory_mib,
+        bad_gpus=avoided(workspace.pool),
+        unwell_nodes={} if workspace.ready_at else unwell_nodes(workspace.pool),
         secret=SecretValues(
             jupyter_token=decrypt(secret.jupyter_token),
             host_key=decrypt(secret.host_key),
@@ -88,6 +95,13 @@ def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
             env=secret.clear_env(),
         ),
     )
+
+
+def avoided(pool: Pool) -> tuple[str, ...]:
+    if pool.sharing != Sharing.HAMI:
+        return ()
+    bad = Gpu.objects.filter(cluster=pool.cluster_id).exclude(out_code="")
+    return tuple(bad.order_by("uuid").values_list("uuid", flat=True))
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:

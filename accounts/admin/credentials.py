@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
 from django.db.models import Q, QuerySet
@@ -30,17 +28,14 @@ class RevokeTokens(Previewed[APIToken]):
     def notes(self) -> list[str]:
         return [_("Scripts that use them are refused from the next request on. This cannot be undone.")]
 
-    def effects(self, actor: Actor, rows: Sequence[APIToken]) -> list[Effect]:
-        return [self._effect(token) for token in rows]
-
-    def _effect(self, token: APIToken) -> Effect:
-        whom = _("“%(name)s” of %(user)s") % {"name": token.name, "user": token.user.username}
-        if token.revoked_at is not None:
-            return Effect(str(token.pk), whom, refused=_("It is revoked already."))
-        used = token.last_used_at
+    def effect_on(self, row: APIToken) -> Effect:
+        whom = _("“%(name)s” of %(user)s") % {"name": row.name, "user": row.user.username}
+        if row.revoked_at is not None:
+            return Effect(str(row.pk), whom, refused=_("It is revoked already."))
+        used = row.last_used_at
         told = _("Last used on %(date)s.") % {"date": date_format(used)} if used else _("It was never used.")
-        scopes = _("It may: %(scopes)s.") % {"scopes": ", ".join(token.scopes)}
-        return Effect(str(token.pk), whom, (_("It stops working at once."), scopes, told))
+        scopes = _("It may: %(scopes)s.") % {"scopes": ", ".join(row.scopes)}
+        return Effect(str(row.pk), whom, (_("It stops working at once."), scopes, told))
 
     def apply(self, actor: Actor, row: APIToken) -> bool:
         tokens.end(actor, row)
@@ -102,7 +97,7 @@ class APITokenPage(ReadOnlyPage[APIToken]):
     actions = (RevokeTokens(),)
 
     def buttons(self, request: HttpRequest, obj: APIToken) -> list[tuple[str, str]]:
-        return [("revoke", _("Revoke …"))] if tokens.is_usable(obj) else []
+        return [RevokeTokens().as_button] if tokens.is_usable(obj) else []
 
     @admin.display(description=gettext_lazy("may"))
     def may(self, token: APIToken) -> str:

@@ -62,12 +62,21 @@ class Previewed(Generic[M]):
     def __init__(self) -> None:
         self.__name__ = self.name  # Django knows actions as functions
 
+    @property
+    def as_button(self) -> tuple[str, str]:
+        """For the page of one row."""
+        return self.name, str(self.short_description)
+
     def notes(self) -> list[str]:
         """What holds for all of them."""
         return []
 
     def effects(self, actor: Actor, rows: Sequence[M]) -> list[Effect]:
         """One for each row, in order; by a number of queries that does not grow with them."""
+        return [self.effect_on(row) for row in rows]
+
+    def effect_on(self, row: M) -> Effect:
+        """Where the row itself tells all that is needed."""
         raise NotImplementedError
 
     def apply(self, actor: Actor, row: M) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin, messages
@@ -116,6 +116,14 @@ class Page(admin.ModelAdmin[M]):
 
 class ReadOnlyPage(Page[M]):
     """For looking: rows are made and ended elsewhere."""
+
+    def idle_fields(self, obj: M) -> Mapping[str, object]:
+        """Fields that may say nothing of this one: where that is true, they are left out."""
+        return {}
+
+    def get_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
+        idle = {name for name, is_idle in self.idle_fields(obj).items() if is_idle} if obj else set()
+        return [name for name in super().get_fields(request, obj) if name not in idle]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

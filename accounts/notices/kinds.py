@@ -16,6 +16,7 @@ class Kind(models.TextChoices):
     QUOTA = "quota", _("quota changed")
     BUDGET = "budget", _("budget nearly or wholly spent")
     BOOKING = "booking", _("GPUs booked")
+    HEALTH = "health", _("GPU or node not well")
 
     @property
     def when(self) -> str:
@@ -30,6 +31,7 @@ WHEN = {
     Kind.STOPS_SOON: _("The lifetime of a workspace of yours is nearly over"),
     Kind.QUOTA: _("What your tenant may use became more or less"),
     Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to give some back for a booking"),
+    Kind.HEALTH: _("Something is wrong with the GPU, node or storage that a workspace of yours runs on"),
     Kind.BUDGET: _("The GPU-hours of a month, yours or those of a tenant that you own, are nearly spent"),
 }
 
@@ -50,4 +52,5 @@ DEFAULTS = {
     Kind.QUOTA: Ways(in_berth=True, by_mail=False),
     Kind.BUDGET: Ways(in_berth=True, by_mail=True),
     Kind.BOOKING: Ways(in_berth=True, by_mail=True),
+    Kind.HEALTH: Ways(in_berth=True, by_mail=True),
 }

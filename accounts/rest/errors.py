@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.db import InterfaceError, OperationalError, ProgrammingError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
@@ -103,6 +103,16 @@ def is_api(request: HttpRequest) -> bool:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not is_api(request):
         return defaults.bad_request(request, exception)
+    if isinstance(exception, DisallowedHost):
+        # No 400: it is not what was sent that is wrong, and a node's agent keeps it and comes again.
+        return json_response(
+            _with_status(
+                421,
+                "wrong_host",
+                _("Berth is not known by the name that was asked for."),
+                _("Ask at its own address, or let an operator add the name to BERTH_ALLOWED_HOSTS."),
+            )
+        )
     return json_response(
         _with_status(400, "bad_request", _("This request cannot be read."), _("Check its form."))
     )

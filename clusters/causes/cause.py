@@ -22,21 +22,26 @@ LONGEST_VALUE = 300
 
 @dataclass(frozen=True)
 class Cause:
-    """Named groups of the pattern are the data of the sentence and the hint, as in "%(image)s"."""
+    """Named groups of the pattern are the data of the sentence and the hint, as in "%(image)s".
+
+    One may stand in several tables: what is the same to its reader, and mended in the same way, is one cause. Without a
+    pattern it is told by none of the cluster's messages; Berth finds it by watching (monitoring/health).
+    """
 
     code: str
     pattern: str
     sentence: StrOrPromise
     hint: StrOrPromise
+    # Who can end it.
     audience: Audience = "you"
-    # As one of several reasons for several nodes: a plural by `nodes`, as "3 nodes are full".
+    # As one reason among several nodes or GPUs: a plural by `nodes`, as "3 nodes are full".
     in_short: StrOrPromise = ""
     # A second pattern, for data that may stand anywhere in the text.
     details: str = ""
 
     def read(self, text: str) -> Data | None:
         """The data, if the text is about this cause."""
-        match = _compiled(self.pattern).search(text)
+        match = _compiled(self.pattern).search(text) if self.pattern else None
         if match is None:
             return None
         detailed = _compiled(self.details)
@@ -63,26 +68,49 @@ class Diagnosis:
     known: bool = True
 
 
-_RESOURCES = {
+# What of a sentence's data has a name that people use. A resource "": the message does not say which.
+_NAMED = ("resource", "how")
+_NAMES = {
+    "": _("room"),
     "cpu": _("CPU"),
     "memory": _("memory"),
     "ephemeral-storage": _("temporary disk space"),
+    "nodefs": _("disk space"),
+    "imagefs": _("disk space"),
+    "storage": _("disk space"),
+    "capacity": _("disk space"),
+    "diskpressure": _("disk space"),
+    "memorypressure": _("memory"),
+    "pidpressure": _("numbers for processes"),
+    "claims": _("devices"),
+    "resourceclaim": _("devices"),
     "nvidia.com/gpu": _("GPUs"),
+    "cardinsufficientmemory": _("memory"),
+    "cardinsufficientcore": _("compute"),
+    "cardcomputeunitsexhausted": _("compute"),
+    "cardtimeslicingexhausted": _("places"),
+    "crashloopbackoff": _("again and again"),
+    "restarting failed container": _("again and again"),
 }
 
 
 class _Words(dict[str, Any]):
-    """The data of a sentence; what an older or shorter message did not tell is a question mark."""
+    """The data of a sentence, and what stands for that which an older or shorter message did not tell."""
+
+    def __init__(self, untold: str, data: Mapping[str, Any]) -> None:
+        super().__init__(data)
+        self._untold = untold
 
     def __missing__(self, name: str) -> str:
-        return "?"
+        return self._untold
 
 
-def in_words(text: StrOrPromise, data: Mapping[str, Any]) -> str:
-    """A sentence with its data, in the reader's language; resources by the names that people use."""
-    resource = data.get("resource")
-    named = {"resource": str(_RESOURCES[resource])} if resource in _RESOURCES else {}
-    return str(text % _Words(data, **named))
+def in_words(text: StrOrPromise, data: Mapping[str, Any], untold: str = "?") -> str:
+    """A sentence with its data, in the reader's language, and what has a name that people use by that."""
+    told = {"resource": "", **data}
+    for name in _NAMED:
+        told[name] = _NAMES.get(str(told[name]).lower(), told[name]) if name in told else untold
+    return str(text % _Words(untold, told))
 
 
 def first_match(causes: Iterable[Cause], text: str) -> Diagnosis | None:

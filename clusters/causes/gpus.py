@@ -7,6 +7,7 @@ so those of the hardware come before those of programs.
 from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from clusters.causes.cause import Cause
 
@@ -16,90 +17,123 @@ def _xid(*numbers: int) -> str:
     return rf"\bXid(?: \(PCI:[^)]*\))?[\s:=]+(?P<xid>{'|'.join(map(str, numbers))})\b"
 
 
+OF_PROGRAMS = (
+    *(8, 11, 13, 25, 31, 32, 39, 40, 41, 43, 45, 60, *range(68, 73), 75, 76, 77, 80, *range(82, 87), 88, 89),
+    *(*range(96, 106), 109, *range(126, 136), 137, 139, 141),
+)
+
+DRIVER_NOT_LOADED = Cause(
+    "gpu_driver_not_loaded",
+    r"could not load NVML library|load library failed: libnvidia-ml"
+    r"|lib(?:nvidia-ml|cuda)\.so\S*: cannot open shared object"
+    r"|driver (?:is )?not loaded|couldn't communicate with the NVIDIA driver|could not insert '?nvidia"
+    r"|Module nvidia\S* not found"
+    # The folder of the driver that a pool names (workspaces/drivers.py).
+    r'|volume "driver\S*\s*:\s*hostPath type check failed',
+    _("The node's NVIDIA driver is not loaded, or containers do not find it."),
+    _(
+        "An admin has to install or load it for the node's kernel, and to make the NVIDIA runtime the node's default "
+        "(or to correct the driver's path of the pool). Another node may work."
+    ),
+    "admin",
+)
+
 DRIVER_FAULTS = (
+    DRIVER_NOT_LOADED,
     Cause(
-        "gpu_driver_library_missing",
-        r"could not load NVML library|load library failed: libnvidia-ml|libnvidia-ml\.so\S*: cannot open shared object",
-        _("The node's NVIDIA driver cannot be found by containers."),
-        _("An admin has to install the driver there, or make the NVIDIA runtime the node's default."),
-        "admin",
+        "gpu_software_unfit",
+        r"driver version is insufficient|driver on your system is too old|unsatisfied condition: cuda"
+        r"|forward compatibility|file creation failed: \S+: file exists|compiled with an unsupported toolchain"
+        r"|Cannot dlopen some GPU libraries"
+        r"|no kernel image is available for execution|is not compatible with the current PyTorch installation"
+        r"|device kernel image is invalid|CUDNN_STATUS_NOT_INITIALIZED|Torch not compiled with CUDA"
+        r"|\blib(?:cu\w+|nccl|nvrtc|nvJitLink|nvinfer)\b\S*: (?:cannot open shared object|undefined symbol)",
+        _("The CUDA version or the libraries of your image do not fit this GPU or its driver."),
+        _(
+            "Choose an image with another CUDA version, or another kind of GPU. An admin can update the driver."
+        ),
     ),
     Cause(
         "gpu_driver_mismatch",
-        r"Driver/library version mismatch|driver version is insufficient|unsatisfied condition: cuda"
-        r"|forward compatibility|unsupported display driver / cuda driver combination|NVRM: API mismatch",
+        r"Driver/library version mismatch|unsupported display driver / cuda driver combination|NVRM: API mismatch",
         _(
-            "The node's NVIDIA driver does not fit: it was updated without a restart, or is too old for the image."
+            "The parts of the node's NVIDIA driver are of different versions: it was updated without a restart."
         ),
-        _("Choose an image for an older CUDA version, or ask an admin to restart or update the node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_driver_not_loaded",
-        r"driver (is )?not loaded|couldn't communicate with the NVIDIA driver|could not insert '?nvidia",
-        _("The node's NVIDIA driver is not loaded."),
-        _("An admin has to load it, or install it anew for the node's kernel. Another node may work."),
-        "admin",
-    ),
-    Cause(
-        "gpu_cgroup_mismatch",
-        r"devices\.allow: no such file or directory|unable to (generate|create) new device filter program"
-        r"|failed to add device rules",
-        _("The node's NVIDIA container tools do not fit its control groups."),
-        _("An admin has to update the NVIDIA container toolkit on that node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_runtime_missing",
-        r"no runtime for \"?nvidia|unknown runtime specified:? \"?nvidia|unresolvable CDI device"
-        r"|CDI device injection failed|inject CDI device",
-        _("The node's container runtime is not set up to hand out its GPUs."),
-        _("An admin has to set up the NVIDIA container toolkit on that node. Another node may work."),
+        _("An admin has to restart the node, or load the driver anew. Starting again may pick another node."),
         "admin",
     ),
     Cause(
         "gpu_uvm_missing",
-        r"/dev/nvidia-uvm|nvidia-uvm.*(no such|not found)|open failed: /dev/nvidia",
+        r"/dev/nvidia-uvm|nvidia-uvm.*(?:no such|not found)|open failed: /dev/nvidia",
         _("The node lacks a device that GPU programs need (/dev/nvidia-uvm)."),
-        _("An admin has to load the module nvidia-uvm on that node."),
+        _("An admin has to load the module nvidia-uvm on that node. Starting again may pick another one."),
+        "admin",
+    ),
+    Cause(
+        "gpu_sharing_failed",
+        r"MPS daemon health|waiting for MPS daemon|nvidia-cuda-mps-\w.*(?:exited|failed)|CUDA_ERROR_MPS|cudaErrorMps"
+        r"|MPS (?:control )?(?:daemon|server)\b.*(?:failed|exited|not ready)|Server encountered a fatal exception"
+        r"|Legacy Server\b.*Failed to start"
+        r"|migEnabled=|invalid MIG configuration|No MIG devices associated|has no MIG devices configured"
+        r"|More than one MIG device type|getting device memory info: Insufficient P|MIG device allocation failed"
+        r"|error creating (?:MIG device|GPU instance)|GPUs could not be reset|using MPS requires"
+        r"|libvgpu\.so[^\n]*(?:undefined symbol|cannot be preloaded)|(?:HAMI-core|4pdvGPU) ERROR[^\n]*lock shrreg",
+        _("The sharing of GPUs on that node, by MPS, by HAMi or as MIG instances, does not work."),
+        _(
+            "An admin has to look at the node's MPS daemon or HAMi's library, or to divide its GPUs as the device "
+            "plugin wants it. Another pool may start now."
+        ),
         "admin",
     ),
 )
 
-SHARING_FAULTS = (
-    Cause(
-        "gpu_mps_failed",
-        r"MPS daemon health|waiting for MPS daemon|nvidia-cuda-mps-\w+.*(exited|failed)|CUDA_ERROR_MPS|cudaErrorMps"
-        r"|MPS (control )?(daemon|server)\b.*(failed|exited|not ready)|Server encountered a fatal exception"
-        r"|Legacy Server\b.*Failed to start",
-        _("The sharing of GPUs by MPS does not work on that node."),
-        _("An admin has to look at the node's MPS daemon. Starting again may pick another node."),
-        "admin",
+UNHEALTHY = Cause(
+    "gpu_unhealthy",
+    r"CardNotHealth|CardCordoned|no healthy devices present|cannot allocate unhealthy devices",
+    _("GPUs that it could have are not healthy, or were taken out of use by an admin."),
+    _(
+        "It is placed anew when one can be used again; another pool may start now. An admin has to look at them."
     ),
-    Cause(
-        "gpu_mig_misconfigured",
-        r"migEnabled=|invalid MIG configuration|No MIG devices associated|has no MIG devices configured"
-        r"|More than one MIG device type|getting device memory info: Insufficient P",
-        _("The division of GPUs into MIG instances on that node does not fit its device plugin."),
-        _(
-            "An admin has to divide the GPUs as the device plugin's strategy wants. Another pool may start now."
-        ),
-        "admin",
+    "admin",
+    ngettext_lazy("%(nodes)s GPU is out of use", "%(nodes)s GPUs are out of use", "nodes"),
+)
+
+TOO_FEW_TOGETHER = Cause(
+    "gpu_too_few_together",
+    r"NodeInsufficientDevice|request devices nums cannot exceed|AllocatedCardsInsufficientRequest|NumaNotFit"
+    r"|CardMigTopologyInfeasible|CardNotFoundCustomFilterRule|maximum request size for shared resources",
+    _("No node has as many GPUs free together as were asked for."),
+    _("Ask for fewer GPUs. If a node has that many, it starts by itself when enough of them are free."),
+    in_short=ngettext_lazy(
+        "%(nodes)s has too few GPUs together", "%(nodes)s have too few GPUs together", "nodes"
+    ),
+)
+
+SHARE_SHORT = Cause(
+    "gpu_share_short",
+    r"(?P<resource>CardInsufficientMemory|CardInsufficientCore|CardComputeUnitsExhausted|CardTimeSlicingExhausted)"
+    r"|ExclusiveDeviceAllocateConflict|NodeUnfitPod|GPU Memory in one device|no-gpu-has-\d+"
+    r"|no available node, (?:all node scores|\d+ nodes) do not meet",
+    _("No GPU has enough free %(resource)s for what was asked."),
+    _("It starts by itself when a share of a GPU is given back. A smaller share may start now."),
+    in_short=ngettext_lazy(
+        "%(nodes)s GPU lacks free %(resource)s", "%(nodes)s GPUs lack free %(resource)s", "nodes"
     ),
 )
 
 HARDWARE_FAULTS = (
     Cause(
         "gpu_link_fault",
-        rf"{_xid(74, 144, 145, 146, 147, 148, 149, 150)}|uncorrectable NVLink error|system not yet initialized",
+        rf"{_xid(74, 136, *range(144, 151), 155)}|\bSXid\b[^\n]*, Fatal|uncorrectable NVLink error"
+        rf"|system not yet initialized",
         _("The links between the node's GPUs do not work."),
         _("A single GPU may work. An admin has to look at NVLink and the fabric manager of that node."),
         "admin",
     ),
     Cause(
         "gpu_memory_damaged",
-        rf"{_xid(48, 63, 64, 92, 94, 95, 140, 171, 172)}|uncorrectable ECC error|ECC_UNCORRECTABLE"
-        r"|row remap\w* fail",
+        rf"{_xid(48, 64, 92, 94, 95, 140, 156, 171, 172)}|uncorrectable ECC error|ECC_UNCORRECTABLE"
+        r"|row remap\w*[^\n]{0,20} fail",
         _("The GPU's memory has a fault."),
         _(
             "Do not trust what was computed last. An admin has to reset or replace that GPU; another one may work."
@@ -107,8 +141,18 @@ HARDWARE_FAULTS = (
         "admin",
     ),
     Cause(
+        "gpu_repair_due",
+        _xid(63),
+        _("The GPU found a weak place in its memory and sets it aside when it is reset the next time."),
+        _(
+            "It can be used until then; a program that met that place was ended. An admin has to reset the GPU when "
+            "nobody is on it."
+        ),
+        "admin",
+    ),
+    Cause(
         "gpu_lost",
-        rf"GPU is lost|fallen off the bus|Unable to determine the device handle|{_xid(79)}",
+        rf"GPU is lost|fallen off the bus|Unable to determine the device handle|{_xid(79, 167)}",
         _("A GPU of the node no longer answers."),
         _("An admin has to restart the node or replace the GPU. Starting again may pick another one."),
         "admin",
@@ -116,96 +160,85 @@ HARDWARE_FAULTS = (
     Cause(
         "gpu_stuck",
         # Xid 154 also tells when nothing is to be done any more.
-        rf"{_xid(61, 62, 119, 120, 143, 154)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
-        r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP",
+        rf"{_xid(46, 54, 61, 62, 110, 119, 120, 143, 151, 154, 158, 169)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
+        r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP|GSP RPC timeout|HeartbeatTimedOut",
         _("A GPU of the node hangs and has to be reset."),
         _("An admin has to reset it or to restart the node. Starting again may pick another one."),
         "admin",
     ),
     Cause(
         "gpu_program_fault",
-        rf"{_xid(8, 13, 31, 32, 43, 45, 68, 69, 109, 137)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
+        rf"{_xid(*OF_PROGRAMS)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
         r"|unspecified launch failure|misaligned address|illegal instruction)",
         _("A program on the GPU failed and was ended by the driver."),
         _(
-            "Look for the fault in the program first: the GPU goes on. Tell an admin if other programs fail on it, too."
+            "Look for the fault in the program first: the GPU goes on. Tell an admin if other programs fail on it, "
+            "too."
         ),
     ),
 )
 
 CAUSES = (
     *DRIVER_FAULTS,
-    *SHARING_FAULTS,
     *HARDWARE_FAULTS,
+    SHARE_SHORT,
     Cause(
         "gpu_vanished",
         r"Failed to initialize NVML: Unknown Error",
-        _("The container lost its GPU while it ran, as happens when the node's services are reloaded."),
-        _("Restart it to get a GPU again. An admin can prevent it by using CDI on the nodes."),
+        _(
+            "Containers on the node lost their GPUs while they ran, as happens when its services are reloaded."
+        ),
+        _("Restart your workspace to get a GPU again. An admin can prevent it by using CDI on the nodes."),
     ),
     Cause(
         "gpu_nvml_failed",
-        r"Failed to initialize NVML|nvml: |nvidia-container-cli",
-        _("The node's NVIDIA driver or container tools do not work."),
-        _("An admin has to look at that node. Starting again may pick another one."),
-        "admin",
-    ),
-    Cause(
-        "gpu_none_healthy",
-        r"no healthy devices present|cannot allocate unhealthy devices (?P<resource>\S*[^\s,])",
-        _("The node has no healthy GPU left to hand out."),
-        _("It is placed anew. An admin has to look at the GPUs of that node."),
-        "admin",
-    ),
-    Cause(
-        "gpu_not_handed_out",
-        r"UnexpectedAdmissionError|\bAllocate failed|requested number of devices unavailable"
-        r"|Update plugin resources failed",
-        _("The node could not hand out the GPU that it had promised."),
+        r"Failed to initialize NVML|nvml: |nvidia-container-(?:cli|runtime)|error running (?:prestart )?hook"
+        r"|No help topic for '"
+        r"|error modifying OCI spec"
+        r"|RuntimeHandler \"?nvidia|nvidia-cdi-hook|nvidia-ctk\b"
+        r"|devices\.allow: no such file or directory|unable to (?:generate|create) new device filter program"
+        r"|failed to add device rules|no runtime for \"?nvidia|unknown runtime specified:? \"?nvidia"
+        r"|unresolvable CDI device|CDI device injection failed|inject CDI device|setting up CDI devices"
+        r"|could not select device driver|invalid device discovery strategy|Incompatible strategy detected",
+        _("The node's NVIDIA driver and container tools do not work together."),
         _(
-            "It is placed anew by itself. Tell an admin if it happens again: the device plugin may need a restart."
+            "An admin has to set up or update the NVIDIA container toolkit there, for its container runtime and "
+            "control groups. Starting again may pick another node."
         ),
         "admin",
     ),
+    UNHEALTHY,
+    TOO_FEW_TOGETHER,
     Cause(
         "gpu_out_of_memory",
-        r"\bCUDA\b[^\n]{0,40}\bout of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
-        r"|HAMI-core ERROR.*(\bOOM\b|cuMemoryAllocate failed res=2)",
-        _("The GPU's memory was full."),
-        _("Use a smaller batch or model, or choose a GPU with more memory."),
+        r"\bCUDA\w*[^\n]{0,40}\bout ?of ?memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+        r"|CUBLAS_STATUS_ALLOC_FAILED|OOM when allocating tensor|RESOURCE_EXHAUSTED: Out of memory"
+        r"|CUBLAS_STATUS_NOT_INITIALIZED|gpu_memory_utilization|Free memory on device[^\n]* is less than desired"
+        r"|(?:HAMI-core|4pdvGPU) ERROR.*(?:\bOOM\b|cuMemoryAllocate failed res=2)",
+        _("The GPU's memory, or your share of it, was full."),
+        _("Use a smaller batch or model, or choose a GPU or a share with more memory."),
     ),
     Cause(
-        "gpu_kind_unsupported",
-        r"no kernel image is available for execution|is not compatible with the current PyTorch installation",
-        _("The program's libraries were not built for this kind of GPU."),
-        _("Choose another image or newer libraries, or another kind of GPU."),
-    ),
-    Cause(
-        "gpu_busy",
-        r"CUDA-capable device\S* (is/)?are busy or unavailable|cudaErrorDevicesUnavailable",
-        _("The GPU takes no program at the moment."),
+        "gpu_takes_no_program",
+        r"CUDA-capable device\S* (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
+        r"|CUDA unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN|CUDA driver initialization failed"
+        r"|CUDA_ERROR_NOT_INITIALIZED|CUDA error: initialization error",
+        _("There is a GPU, but it takes no program."),
         _(
-            "Restart it. If that does not help, tell an admin: another program holds the GPU, or it has to be reset."
+            "Restart your workspace. If that does not help, tell an admin: something else holds the GPU, the module "
+            "nvidia-uvm is missing on that node, or the GPU has to be reset."
         ),
         "admin",
     ),
     Cause(
         "gpu_none_seen",
         r"no CUDA-capable device is detected|cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|No CUDA GPUs are available"
-        r"|Found no NVIDIA driver",
+        r"|Found no NVIDIA driver|nvidia-smi: (?:command )?not found|No devices were found|invalid device ordinal"
+        r"|cuda\.is_available\(\) is False|failed call to cuInit|no compatible GPUs were discovered"
+        r"|Discovered GPU libraries: \[\]|Could not find cuda drivers",
         _("The program sees no GPU."),
         _(
             "Check that it was started with a GPU, and CUDA_VISIBLE_DEVICES. If both are right, tell an admin."
         ),
-    ),
-    Cause(
-        "gpu_cuda_not_started",
-        r"CUDA unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN|CUDA driver initialization failed"
-        r"|CUDA_ERROR_NOT_INITIALIZED",
-        _("CUDA does not start, though there is a GPU."),
-        _(
-            "Restart it. If that does not help, tell an admin: the module nvidia-uvm may be missing on that node."
-        ),
-        "admin",
     ),
 )

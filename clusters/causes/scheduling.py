@@ -10,17 +10,19 @@ CardInsufficientMemory`; told for nodes it stands behind how many of them: `2 3/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from clusters.causes.cause import Cause, Data, Diagnosis, first_match, in_words
+from clusters.causes import nodes, volumes
+from clusters.causes.cause import Cause, Data, Diagnosis, first_match
+from clusters.causes.gpus import SHARE_SHORT, TOO_FEW_TOGETHER, UNHEALTHY
 
 _PREEMPTION = re.compile(r"[.,]?\s*(no new claims to deallocate,\s*)?preemption: .*", re.DOTALL)
-_NODES = re.compile(r"0/(?P<total>\d+) nodes are available:\s*(?P<reasons>.*)", re.DOTALL)
+_NODES = re.compile(r"0/(?P<total>\d+) nodes are (?:un)?available:\s*(?P<reasons>.*)", re.DOTALL)
 _NEXT_REASON = re.compile(r",\s+(?=\d+(?:/\d+)? )")
 _COUNTED = re.compile(r"(?P<count>\d+)(?:/(?P<of>\d+))? (?:nodes? )?(?:failed: )?(?P<reason>\S.*)", re.DOTALL)
 _OF_CARDS = re.compile(r"(?P<count>\d+)/(?P<of>\d+) (?P<reason>[A-Z]\w+)")
@@ -70,7 +72,7 @@ def diagnose(message: str) -> Diagnosis | None:
     if not (_NODES.search(message) or _HAMI.search(message)):
         return first_match(UNCOUNTED, message)
     total, reasons = total_and_reasons(message)
-    found = [(rank, reason, data) for reason in reasons for rank, data in _ranked(reason)]
+    found = _alike_together((rank, reason, data) for reason in reasons for rank, data in _ranked(reason))
     if not found:
         return None
     found.sort(key=lambda entry: (entry[0], _gpus_first(entry[2])))
@@ -81,6 +83,17 @@ def diagnose(message: str) -> Diagnosis | None:
     return Diagnosis(
         CAUSES[rank].code, {**data, "nodes": nodes or 0, "total": total or nodes or 0, "also": others}
     )
+
+
+def _alike_together(found: Iterable[tuple[int, Reason, Data]]) -> list[tuple[int, Reason, Data]]:
+    """Two wordings of one cause are counted together."""
+    by_cause: dict[tuple[str, str], tuple[int, Reason, Data]] = {}
+    for rank, reason, data in found:
+        key = CAUSES[rank].code, str(data)
+        first, earlier, _same = by_cause.get(key, (rank, Reason(None, ""), data))
+        nodes = (earlier.nodes or 0) + (reason.nodes or 0) or None
+        by_cause[key] = min(first, rank), replace(reason, nodes=nodes), data
+    return list(by_cause.values())
 
 
 def _ranked(reason: Reason) -> Iterator[tuple[int, Data]]:
@@ -102,326 +115,127 @@ def _encoded(code: str, reason: Reason, data: Data) -> str:
     return f"{code}:{reason.nodes or 1}:{quote(detail, safe='')}"
 
 
-def others_in_short(also: str) -> list[str]:
-    """The other reasons as phrases; what cannot be read is left out."""
-    phrases = []
+def counted(also: str) -> Iterator[tuple[str, Data]]:
+    """The other reasons, as code and data; what cannot be read is left out."""
     for entry in also.split():
         code, __, rest = entry.partition(":")
-        nodes, __, detail = rest.partition(":")
-        cause = BY_CODE.get(code)
-        if cause is not None and nodes.isdecimal() and len(nodes) < 9:
-            detail = unquote(detail)
-            phrases.append(
-                in_words(cause.in_short, {"nodes": int(nodes), "resource": detail, "taint": detail})
-            )
-    return phrases
+        count, __, detail = rest.partition(":")
+        if count.isdecimal() and len(count) < 9:
+            named = dict.fromkeys(("resource", "taint"), unquote(detail)) if detail else {}
+            yield code, {"nodes": int(count), **named}
 
 
-# What the scheduler says without counting nodes.
-UNCOUNTED = (
-    Cause(
-        "cluster_without_nodes",
-        r"no nodes available to schedule pods",
-        _("The cluster has no node at all that could run something."),
-        _("Tell an admin: no node has joined, or all were removed."),
-        "admin",
+CLUSTER_QUEUE_WAITS = Cause(
+    "cluster_queue_waits",
+    r"non-empty scheduling gates|couldn't assign flavors|(?:Local|Cluster)Queue \S+ (?:doesn't exist|is inactive)"
+    r"|insufficient (?:unused )?quota .* in flavor"
+    r"|unavailable in ClusterQueue|match ClusterQueue selector|didn't fit in the remaining quota|ResourceQuotaNotFit"
+    r"|ExceedsGPUQuota|queue resource quota insufficient|pod group is not ready"
+    r"|PodsReady timeout|enough sibling pods",
+    _(
+        "A queue or a quota that another component of the cluster keeps, such as Kueue, HAMi or Volcano, holds it back."
     ),
-    Cause(
-        "scheduling_gated",
-        r"non-empty scheduling gates",
-        _("Another component of the cluster holds it back from being placed."),
-        _("Tell an admin if it does not start soon: something set a scheduling gate on it."),
-        "admin",
+    _(
+        "It starts when there is room: stop something of your tenant's. If it lasts, tell an admin: that queue may "
+        "not offer what was asked for."
     ),
-    Cause(
-        "kueue_waits",
-        r"couldn't assign flavors|insufficient (unused )?quota .* in flavor|unavailable in ClusterQueue"
-        r"|didn't fit in the remaining quota",
-        _("The cluster's own queue (Kueue) has no room for it."),
-        _(
-            "It starts when there is room. If it lasts, tell an admin: that queue may not offer what was asked for."
-        ),
-        "admin",
-    ),
-    Cause(
-        "gpu_none_fits",
-        r"no available node, (all node scores|\d+ nodes) do not meet",
-        _("HAMi found no GPU with room for what was asked."),
-        _("It starts by itself when something ends. A smaller share of memory or compute may start now."),
+    "admin",
+    ngettext_lazy(
+        "%(nodes)s is beyond your tenant's share", "%(nodes)s are beyond your tenant's share", "nodes"
     ),
 )
 
+INSUFFICIENT = Cause(
+    "insufficient_resource",
+    r"(?:Insufficient |cannot allocate all (?=claims)|\b(?=resourceclaim (?:not available"
+    r"|in use)))(?P<resource>[^\s,]*[^\s,.])"
+    r"|max (?:node group size|limit) reached|node\(s\) resource fit failed|exceed limits for nodepool",
+    _("No node has enough free %(resource)s."),
+    _("It starts by itself when something ends. A smaller size or another pool may start now."),
+    in_short=ngettext_lazy("%(nodes)s node lacks %(resource)s", "%(nodes)s nodes lack %(resource)s", "nodes"),
+)
+
+# For a local disk.
+NO_DISK_SPACE = replace(
+    INSUFFICIENT,
+    pattern=r"(?:enough free |not enough lv |Insufficient \S+/)(?P<resource>storage|capacity)\b",
+)
+
+NOT_READY = Cause(
+    "node_not_ready",
+    r"node\.kubernetes\.io/(?:not-ready|unreachable)|node\(s\) were not ready|node is not ready"
+    r"|no nodes available to schedule pods",
+    _("Nodes that could run it do not answer at the moment, or there are none."),
+    _("It starts when they are back. If it lasts, tell an admin. Another pool may start now."),
+    "admin",
+    ngettext_lazy("%(nodes)s node does not answer", "%(nodes)s nodes do not answer", "nodes"),
+)
+
+NOT_MATCHING = Cause(
+    "node_not_matching",
+    r"match Pod's node affinity|match node selector|MatchNodeSelector|CheckServiceAffinity"
+    r"|incompatible with (?:nodepool|provisioner)",
+    _("No node is what this pool asks for, or a rule keeps it from those that are."),
+    _(
+        "Choose another pool or kind of GPU. If this one should work, tell an admin: the labels of its nodes may "
+        "have changed, HAMi's device plugin may not run there, or a rule that is not Berth's is in the way."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s does not fit", "%(nodes)s do not fit", "nodes"),
+)
+
+# That nodes are those of other pools tells least; what keeps it from its own tells more than which are reserved.
+KEPT_OFF = replace(
+    NOT_MATCHING,
+    pattern=r"pod (?:anti-)?affinity|pods anti-affinity|topology spread constraints|free ports for the requested pod"
+    r"|match the requested node name|scheduler-enforced node affinity|declared features"
+    r"|PodsAntiAffinityRulesNotMatch|MatchInterPodAffinity|PodFitsHostPorts"
+    r"|CardTypeMismatch|CardUuidMismatch|^(?:node )?(?:unregister|usage unavailable)",
+)
+
+# What is said without counting nodes.
+UNCOUNTED = (NOT_READY, CLUSTER_QUEUE_WAITS, SHARE_SHORT)
+
 # The most telling first: on a cluster with several pools, most nodes simply are not of the chosen one.
 CAUSES = (
-    Cause(
-        "volume_claim_missing",
-        r'persistentvolumeclaim "(?P<volume>[^"]*)" (not found|is being deleted)',
-        _("Its volume %(volume)s does not exist, or is being deleted."),
-        _("Nothing was started, and nothing else was touched. Tell an admin if you did not delete it."),
-        "admin",
-        ngettext_lazy("%(nodes)s node misses the volume", "%(nodes)s nodes miss the volume", "nodes"),
-    ),
-    Cause(
-        "volume_lost",
-        r"bound to non-existent persistentvolume",
-        _("Its volume was removed from the cluster behind its back."),
-        _("Tell an admin at once: the data may still be on the storage, and must not be overwritten."),
-        "admin",
-        ngettext_lazy("%(nodes)s node misses the volume", "%(nodes)s nodes miss the volume", "nodes"),
-    ),
-    Cause(
-        "storage_class_missing",
-        r'storageclass\S* "(?P<storage_class>[^"]*)" not found',
-        _("The storage class %(storage_class)s does not exist in this cluster."),
-        _("An admin has to name an existing class in the cluster's settings."),
-        "admin",
-        ngettext_lazy(
-            "%(nodes)s node misses the storage class", "%(nodes)s nodes miss the storage class", "nodes"
-        ),
-    ),
-    Cause(
-        "volume_unbound",
-        r"unbound immediate PersistentVolumeClaims|PersistentVolumeClaim is not bound",
-        _("Its storage is still being made."),
-        _("This usually takes seconds. If it lasts, tell an admin: the storage's provisioner may be down."),
-        "admin",
-        ngettext_lazy("%(nodes)s node waits for storage", "%(nodes)s nodes wait for storage", "nodes"),
-    ),
-    Cause(
-        "gpu_memory_short",
-        r"CardInsufficientMemory",
-        _("No GPU has that much memory free: %(nodes)s of %(total)s looked at lack it."),
-        _("Ask for less GPU memory, or wait: it starts by itself when a share is given back."),
-        in_short=ngettext_lazy("%(nodes)s GPU lacks free memory", "%(nodes)s GPUs lack free memory", "nodes"),
-    ),
-    Cause(
-        "gpu_cores_short",
-        r"CardInsufficientCore|CardComputeUnitsExhausted",
-        _("No GPU has that much compute free: %(nodes)s of %(total)s looked at lack it."),
-        _("Ask for a smaller share, or wait: it starts by itself when one is given back."),
-        in_short=ngettext_lazy(
-            "%(nodes)s GPU lacks free compute", "%(nodes)s GPUs lack free compute", "nodes"
-        ),
-    ),
-    Cause(
-        "gpu_slots_full",
-        r"CardTimeSlicingExhausted",
-        _("Every GPU is shared by as many people as it may be."),
-        _("It starts by itself when one of them stops."),
-        in_short=ngettext_lazy("%(nodes)s GPU is shared out", "%(nodes)s GPUs are shared out", "nodes"),
-    ),
-    Cause(
-        "gpu_not_empty",
-        r"ExclusiveDeviceAllocateConflict",
-        _("No GPU is wholly free: others share those that it looked at."),
-        _("It starts by itself when one is empty. A share of a GPU may start now."),
-        in_short=ngettext_lazy("%(nodes)s GPU is shared", "%(nodes)s GPUs are shared", "nodes"),
-    ),
-    Cause(
-        "gpu_quota_full",
-        r"ResourceQuotaNotFit",
-        _("Your tenant has used up its share of GPU memory or compute on this cluster."),
-        _("Stop something of your tenant's, or ask an admin for more."),
-        in_short=ngettext_lazy(
-            "%(nodes)s GPU is beyond your tenant's share",
-            "%(nodes)s GPUs are beyond your tenant's share",
-            "nodes",
-        ),
-    ),
-    Cause(
-        "gpu_devices_short",
-        r"NodeInsufficientDevice|request devices nums cannot exceed",
-        _("No node has as many GPUs as were asked for."),
-        _("Ask for fewer GPUs."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node has too few GPUs", "%(nodes)s nodes have too few GPUs", "nodes"
-        ),
-    ),
-    Cause(
-        "gpu_unhealthy",
-        r"CardNotHealth",
-        _("%(nodes)s of %(total)s GPUs are not healthy."),
-        _("An admin has to look at them. Another pool may start now."),
-        "admin",
-        ngettext_lazy("%(nodes)s GPU is not healthy", "%(nodes)s GPUs are not healthy", "nodes"),
-    ),
-    Cause(
-        "gpu_cordoned",
-        r"CardCordoned",
-        _("%(nodes)s of %(total)s GPUs were taken out of use by an admin."),
-        _("Another pool may start now; an admin puts them back into use."),
-        "admin",
-        ngettext_lazy("%(nodes)s GPU is out of use", "%(nodes)s GPUs are out of use", "nodes"),
-    ),
-    Cause(
-        "insufficient_resource",
-        r"Insufficient (?P<resource>[^\s,]*[^\s,.])",
-        _("No node has enough free %(resource)s: %(nodes)s of %(total)s nodes lack it."),
-        _("It starts by itself when something ends. A smaller size or another pool may start now."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node lacks %(resource)s", "%(nodes)s nodes lack %(resource)s", "nodes"
-        ),
-    ),
-    Cause(
-        "volume_on_other_node",
-        r"volume node affinity conflict|match PersistentVolume's node affinity|NoVolumeZoneConflict",
-        _(
-            "Its disk lives on another node than those with room: %(nodes)s of %(total)s nodes cannot reach it."
-        ),
-        _("It starts when the disk's own node has room. To move now, launch anew without this disk."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node cannot reach its disk", "%(nodes)s nodes cannot reach its disk", "nodes"
-        ),
-    ),
-    Cause(
-        "volume_no_space",
-        r"enough free storage",
-        _("No node has enough room for a local disk of this size: %(nodes)s of %(total)s nodes lack it."),
-        _("Ask for a smaller disk."),
-        in_short=ngettext_lazy("%(nodes)s node lacks disk space", "%(nodes)s nodes lack disk space", "nodes"),
-    ),
-    Cause(
-        "volume_none_to_bind",
-        r"find available persistent volumes to bind",
-        _("The cluster has no volume of this kind left to hand out."),
-        _("An admin has to add volumes, or choose a storage class that makes them by itself."),
-        "admin",
-        ngettext_lazy(
-            "%(nodes)s node has no volume to hand out", "%(nodes)s nodes have no volume to hand out", "nodes"
-        ),
-    ),
-    Cause(
-        "volume_held_by_another",
-        r"ReadWriteOncePod",
-        _("Its volume is still held by another container."),
-        _("It goes on when that container has ended."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node sees the volume held", "%(nodes)s nodes see the volume held", "nodes"
-        ),
-    ),
-    Cause(
-        "volume_limit_reached",
-        r"exceed max volume count",
-        _("The nodes have as many volumes attached as they can have."),
-        _("It starts by itself when something ends."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node has too many volumes", "%(nodes)s nodes have too many volumes", "nodes"
-        ),
-    ),
-    Cause(
-        "node_pods_full",
-        r"Too many pods",
-        _("%(nodes)s of %(total)s nodes already run as many containers as they may."),
-        _("It starts by itself when something ends. An admin can raise the nodes' limit of pods."),
-        "admin",
-        ngettext_lazy("%(nodes)s node is full", "%(nodes)s nodes are full", "nodes"),
-    ),
-    Cause(
-        "node_ports_taken",
-        r"free ports for the requested pod ports",
-        _("The ports it asked for are taken on every node."),
-        _("Tell an admin: Berth itself asks for no ports of nodes."),
-        "admin",
-        ngettext_lazy("%(nodes)s node has the port taken", "%(nodes)s nodes have the port taken", "nodes"),
-    ),
-    Cause(
-        "node_under_pressure",
-        r"node\.kubernetes\.io/(?P<taint>disk|memory|pid)-pressure",
-        _("%(nodes)s of %(total)s nodes are short of %(taint)s themselves and take nothing new."),
-        _("An admin has to free it. Another pool may start now."),
-        "admin",
-        ngettext_lazy(
-            "%(nodes)s node is short of %(taint)s", "%(nodes)s nodes are short of %(taint)s", "nodes"
-        ),
-    ),
-    Cause(
-        "node_not_ready",
-        r"node\.kubernetes\.io/(not-ready|unreachable|network-unavailable)|node\(s\) were not ready|node is not ready",
-        _("%(nodes)s of %(total)s nodes do not answer at the moment."),
-        _("It starts when they are back. Tell an admin if that lasts."),
-        "admin",
-        ngettext_lazy("%(nodes)s node does not answer", "%(nodes)s nodes do not answer", "nodes"),
-    ),
+    volumes.MISSING,
+    volumes.CLASS_MISSING,
+    volumes.UNBOUND,
+    SHARE_SHORT,
+    CLUSTER_QUEUE_WAITS,
+    TOO_FEW_TOGETHER,
+    UNHEALTHY,
+    NO_DISK_SPACE,
+    INSUFFICIENT,
+    volumes.ON_OTHER_NODE,
+    volumes.DISK_FULL,
+    volumes.HELD_ELSEWHERE,
+    nodes.LIMIT_REACHED,
+    nodes.SHORT_OF_DISK,
+    nodes.SHORT_OF_MEMORY,
+    nodes.NETWORK_DOWN,
+    NOT_READY,
     Cause(
         "node_cordoned",
-        r"node\(s\) were unschedulable|node\.kubernetes\.io/unschedulable",
-        _("%(nodes)s of %(total)s nodes were taken out of use for maintenance."),
+        r"node\(s\) were unschedulable|node\.kubernetes\.io/unschedulable|NodeNotSchedulable",
+        _("Nodes that could run it were taken out of use for maintenance."),
         _("It starts when an admin puts them back into use. Another pool may start now."),
         "admin",
         ngettext_lazy("%(nodes)s node is in maintenance", "%(nodes)s nodes are in maintenance", "nodes"),
     ),
-    Cause(
-        "pod_rules_conflict",
-        r"pod (anti-)?affinity|anti-affinity rules|topology spread constraints",
-        _("It may not run beside what runs on %(nodes)s of %(total)s nodes."),
-        _("It starts by itself when something ends."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node runs a conflicting container",
-            "%(nodes)s nodes run a conflicting container",
-            "nodes",
-        ),
-    ),
-    Cause(
-        "device_claim_unmet",
-        r"cannot allocate all claims|resourceclaim",
-        _("The devices it asked for cannot be handed out now."),
-        _("It starts by itself when something ends."),
-        in_short=ngettext_lazy(
-            "%(nodes)s node has no such device free", "%(nodes)s nodes have no such device free", "nodes"
-        ),
-    ),
+    KEPT_OFF,
     Cause(
         "node_tainted",
-        r"(untolerated taint\S*|had taints?) \{(?P<taint>[^}]*?):?\s*\}",
-        _("%(nodes)s of %(total)s nodes are reserved for something else (%(taint)s)."),
-        _("Choose another pool. An admin can let this pool onto reserved nodes by its tolerations."),
+        # Which taint is not told by Kubernetes 1.36 and 1.18.
+        r"(?:(?:untolerated taint\S*|had taints?) \{|(?=untolerated taint\(s\)|taints that the pod))"
+        r"(?P<taint>(?<=\{)[^}]*?(?=:?\s*\})|untolerated taint\(s\)|taints that the pod didn't tolerate)",
+        _("Nodes are reserved for something else, or not well (%(taint)s)."),
+        _(
+            "Choose another pool. An admin can let this pool onto reserved nodes by its tolerations; kubectl "
+            "describe nodes tells their taints."
+        ),
         "admin",
         ngettext_lazy("%(nodes)s node is reserved", "%(nodes)s nodes are reserved", "nodes"),
     ),
-    Cause(
-        "node_reserved",  # which taint is not told: Kubernetes 1.36 and 1.18
-        r"untolerated taint\(s\)|taints that the pod didn't tolerate",
-        _("%(nodes)s of %(total)s nodes are reserved for something else, or not well."),
-        _("Choose another pool. To an admin, kubectl describe nodes shows which taints they have."),
-        "admin",
-        ngettext_lazy(
-            "%(nodes)s node is reserved or not well", "%(nodes)s nodes are reserved or not well", "nodes"
-        ),
-    ),
-    Cause(
-        "gpu_type_mismatch",
-        r"CardTypeMismatch|CardUuidMismatch",
-        _("None of the GPUs is of the kind that was asked for."),
-        _("Choose another kind of GPU."),
-        in_short=ngettext_lazy(
-            "%(nodes)s GPU is of another kind", "%(nodes)s GPUs are of another kind", "nodes"
-        ),
-    ),
-    Cause(
-        "gpu_too_few_together",
-        r"AllocatedCardsInsufficientRequest|NumaNotFit|CardMigTopologyInfeasible|CardNotFoundCustomFilterRule",
-        _("Not as many GPUs of one node have room together as were asked for."),
-        _("It starts by itself when something ends. Fewer GPUs may start now."),
-        in_short=ngettext_lazy("%(nodes)s GPU alone has room", "%(nodes)s GPUs alone have room", "nodes"),
-    ),
-    Cause(
-        "gpu_node_unknown_to_hami",
-        r"^(node )?(unregistered|usage unavailable)",
-        _("HAMi does not know the GPUs of %(nodes)s of %(total)s nodes."),
-        _("Tell an admin: its device plugin does not run there, or has written nothing on the node yet."),
-        "admin",
-        ngettext_lazy("%(nodes)s node is unknown to HAMi", "%(nodes)s nodes are unknown to HAMi", "nodes"),
-    ),
-    Cause(
-        "node_not_matching",
-        r"match Pod's node affinity|match node selector|match pod's node affinity/selector",
-        _("No node is what this pool asks for: %(nodes)s of %(total)s nodes are of another kind."),
-        _(
-            "Choose another pool. If this one should work, tell an admin: the labels of its nodes may have changed."
-        ),
-        "admin",
-        ngettext_lazy("%(nodes)s node is of another kind", "%(nodes)s nodes are of another kind", "nodes"),
-    ),
+    NOT_MATCHING,
 )
-
-BY_CODE = {cause.code: cause for cause in CAUSES}

@@ -9,30 +9,29 @@ from clusters.causes.cause import Cause
 CAUSES = (
     Cause(
         "addresses_used_up",
-        r"no available IPs|pool .*(exhausted|has no available)|\"?<nil>\"?\]? is not allowed in config",
-        _("All addresses for workspaces are in use."),
-        _("It goes on when somebody stops. An admin can add addresses to the load balancer's pool."),
-        "admin",
-    ),
-    Cause(
-        "address_pool_missing",
-        r"unknown pool|pool \"?(?P<pool>[^\s\"]+)\"? (does not exist|not found)|not allowed in config",
-        _("The address pool that the cluster's settings name does not exist."),
-        _("An admin has to correct the load balancer's pool."),
-        "admin",
-    ),
-    Cause(
-        "address_conflict",
-        r"can't change sharing key|address also in use|\b(IP|address)\b.*already allocated",
-        _("The address is used by something else."),
-        _("An admin has to look at the load balancer's settings."),
+        r"no available IPs|no addresses? available|pool .*(?:exhausted|has no available)"
+        r"|\"?<nil>\"?\]? is not allowed in config"
+        r"|failed to allocate a nodePort|provided port is already allocated|range is full",
+        _("All addresses, or ports, for workspaces are in use."),
+        _(
+            "It goes on when somebody stops. An admin can add addresses to the load balancer's pool, or widen the "
+            "range of node ports."
+        ),
         "admin",
     ),
     Cause(
         "address_failed",
-        r"AllocationFailed|Failed to allocate IP|SyncLoadBalancerFailed|Error syncing load balancer",
-        _("No address could be given to it."),
-        _("It is tried again by itself. Tell an admin if it lasts."),
+        r"unknown pool|pool \"?[^\s\"]+\"? (?:does not exist|not found)|not allowed in config"
+        r"|can't change sharing key|address also in use|\b(?:IP|address)\b.*already allocated"
+        r"|cannot own \[[^\]]*\] under new config|requested a different pool"
+        r"|AllocationFailed|Failed to allocate IP|SyncLoadBalancerFailed|Error syncing load balancer"
+        r"|failed to ensure load balancer|no available nodes for LoadBalancer|differentIPRequested|notAllowedByConfig"
+        r"|different IP than the one|LoadBalancerIPPool",
+        _("The load balancer could not give it an address."),
+        _(
+            "It is tried again by itself. If it lasts, an admin has to look at the load balancer: the pool that the "
+            "settings name may not exist, or something else may use the address."
+        ),
         "admin",
     ),
 )

@@ -1,158 +1,215 @@
-"""Why a volume is not made, not attached or not mounted: events of claims and of the kubelet."""
+"""Why a volume is not made, not attached or not mounted: events of claims and of the kubelet, the scheduler's words."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from clusters.causes.cause import Cause
+from clusters.causes.gpus import DRIVER_NOT_LOADED
+
+# --- what the scheduler tells of, too
+
+MISSING = Cause(
+    "volume_missing",
+    r'(?:persistentvolume(?:claim)?s? "(?=[^"]*" (?:not found|is being deleted|bound to non-existent))'
+    r"|bound to non-existent pv|lost (?:its|reference to) PersistentVolume"
+    r'|NewMounter initialization failed for volume "(?=.* does not exist)'
+    r'|hostPath type check failed: )(?P<volume>[^"\s]*)',
+    _("Its volume %(volume)s is not there any more, or is just being deleted."),
+    _(
+        "If you did not delete it, tell an admin at once: the data may still be there. Nothing was overwritten."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s node misses the volume", "%(nodes)s nodes miss the volume", "nodes"),
+)
+
+CLASS_MISSING = Cause(
+    "class_missing",
+    r'(?P<missing>storageclass\S* "[^"]*"(?= not found)|no storage class is set'
+    r'|PriorityClass with name \S+(?= was found)|RuntimeClass "[^"]*"|RuntimeClass \S+(?= not found)'
+    r"|device class \S+(?= does not exist))",
+    _("The cluster lacks a class that this needs: %(missing)s."),
+    _("An admin has to create it, or to correct the settings of the cluster or of the pool that name it."),
+    "admin",
+    ngettext_lazy(
+        "%(nodes)s node misses the storage class", "%(nodes)s nodes miss the storage class", "nodes"
+    ),
+)
+
+UNBOUND = Cause(
+    "volume_unbound",
+    r"unbound immediate PersistentVolumeClaims|PersistentVolumeClaim is not bound"
+    r"|Waiting for a volume to be created|waiting for first consumer|waiting for pod \S+ to be scheduled"
+    r"|clone from snapshot is already in progress",
+    _("Its storage is being made. A local disk is made once a node is chosen."),
+    _("This usually takes seconds. If it lasts, tell an admin: what makes the storage may be down."),
+    "admin",
+    ngettext_lazy("%(nodes)s node waits for storage", "%(nodes)s nodes wait for storage", "nodes"),
+)
+
+ON_OTHER_NODE = Cause(
+    "volume_on_other_node",
+    r"volume node affinity conflict|match PersistentVolume's node affinity|NoVolumeZoneConflict"
+    r"|no available volume zone",
+    _("Its disk lives on another node than those with room, and cannot be reached from them."),
+    _("It starts when the disk's own node has room. To move now, launch anew without this disk."),
+    in_short=ngettext_lazy(
+        "%(nodes)s node cannot reach its disk", "%(nodes)s nodes cannot reach its disk", "nodes"
+    ),
+)
+
+DISK_FULL = Cause(
+    "volume_disk_full",
+    r"no space left on device|disk quota exceeded|not enough (?:free |lv )?(?:space|storage)|insufficient free space"
+    r"|\bResourceExhausted\b|volume \S+ not scheduled|no enough space left|insufficient storage|\bout of space\b"
+    r"|exceeds allowed gigabytes|VolumeLimitExceeded"
+    r"|no persistent volumes available for this claim(?! and no storage class)"
+    r"|find available persistent volumes to bind",
+    _("The storage has no room left for it, or no volume of its kind."),
+    _("Delete files that you do not need. If that does not help, an admin has to add storage."),
+    "admin",
+    ngettext_lazy(
+        "%(nodes)s node has no volume to hand out", "%(nodes)s nodes have no volume to hand out", "nodes"
+    ),
+)
+
+HELD_ELSEWHERE = Cause(
+    "volume_attached_elsewhere",
+    r"Multi-Attach error|already (?:exclusively )?attached to (?:another|one) node|used by pod\(s\)|volume is in use"
+    r"|ReadWriteOncePod|rbd image \S+ is still being used|\bvol-\w+ is not 'available'|already being used by"
+    r"|no available disk"
+    r"|already attached to (?:node|an instance)|\bVolumeInUse\b|still mounted on (?:the )?node"
+    # The node does not let go of it.
+    r"|Unmount(?:Volume|Device)\S* failed|\bumount: |target is busy|device or resource busy|DetachVolume\S* failed"
+    r"|error cleaning subPath|mounted by other references|volume paths are still present",
+    _("Its volume is still held by another container or another node."),
+    _(
+        "It goes on when that has let go of it, which can take minutes after a node was lost. If it lasts, an admin "
+        "has to make sure that the other node is off."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s node sees the volume held", "%(nodes)s nodes see the volume held", "nodes"),
+)
+
+SETTINGS_MISSING = Cause(
+    "settings_missing",
+    r"(?:(?:secret|configmap)s? \"(?=[^\"]*\" (?:not found|is being deleted))"
+    r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>[^\s\"]*)",
+    _("A part of its settings is missing in the cluster: %(name)s."),
+    _(
+        "Stop your workspace and start it again: Berth writes its settings anew. If that does not help, tell an admin."
+    ),
+    "admin",
+)
+
+MOUNT_FAILED = Cause(
+    "volume_mount_failed",
+    r"FailedMount|FailedAttachVolume|FailedMapVolume|\bM(?:ount|ap)Volume\.\w+ failed|failed to prepare subPath"
+    r"|AttachVolume\.\w+ failed"
+    r"|Unable to (?:attach or )?mount volumes|mount failed: exit status|rbd: (?:map|sysfs write) failed"
+    r'|\bmounting \\*"/(?!proc\b|sys\b|dev\b)[^"]*" to rootfs',
+    _("A volume could not be mounted."),
+    _("It is tried again by itself. If it lasts, start it again, or tell an admin."),
+    "admin",
+)
+
+UNWELL = Cause(
+    "storage_unwell",
+    r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (?:faulted|degraded)"
+    r"|\bMDS_SLOW|\bSLOW_OPS\b|\bOSD_DOWN\b|Waiting for volume share|engine image \S+ is not deployed"
+    # A "Mon" with a day behind it is none of Ceph's monitors.
+    r"|\b(?:osds?\d*|mdss?|mons?(?! \w{3} +\d|, \d))\b[^\n]*\b(?:down|flapping|slow|unreachable)\b"
+    r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
+    r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
+    r"|timed out waiting for external-attacher|Attach timeout for volume|\bReplicas yet to connect|Host is down"
+    r"|nfs: server \S+ not responding"
+    r"|failed to dial all known|couldn't connect to the cluster"
+    r"|\bmount[^\n]*(?:connection refused|no route to host|network is unreachable|failed to resolve server)",
+    _("The storage is not well at the moment, or unusually slow."),
+    _(
+        "It is tried again by itself, and your files are kept. If it lasts, an admin has to look at the storage's "
+        "own services; a node that lost them may need a restart."
+    ),
+    "admin",
+)
+
+# Nothing but a lost share prints these, wherever they stand.
+STALE = replace(UNWELL, pattern=r"stale (?:NFS )?file handle|Transport endpoint is not connected")
+
+DAMAGED = Cause(
+    "volume_damaged",
+    # Of an address (host:/export) it is the node that lacks a program: volume_not_mountable.
+    r"can(?:'t|not) read superblock|bad superblock(?! on [^\s/]+:/)|superblock could not be read"
+    r"|structure needs cleaning|fsck.*(?:error|failed)"
+    r"|read-only file ?system(?!: '/(?:usr|opt|etc|var|root)/)|mounted read-only|write[- ]protected"
+    r"|EXT4-fs (?:error|\([^)]*\): (?:Remounting filesystem read-only|I/O error))"
+    r"|(?:XFS|BTRFS)\b[^\n]*(?:corrupt|shutting down|forced readonly)",
+    _("The file system of its volume cannot be read, or cannot be written."),
+    _(
+        "Do not delete the volume or make it anew: an admin has to look at the storage first. Nothing was formatted."
+    ),
+    "admin",
+)
+
+# Of a path: a terminal has such errors, too.
+UNREADABLE = replace(DAMAGED, pattern=r"Input/output error: '/|'/[^'\n]*': Input/output error")
+
+CANNOT_RESIZE = Cause(
+    "volume_cannot_resize",
+    r"can not be less than (?:status\.capacity|previous value)"
+    r"|only dynamically provisioned pvc can be resized|does not support resize"
+    r"|except resources\.requests .*for bound claims|requested volume size \d+ is less than",
+    _("Its volume cannot have that size."),
+    _(
+        "A volume never shrinks. It grows if its kind supports that and it was used once: start it first, and ask an "
+        "admin about its storage class if that does not help."
+    ),
+)
 
 CAUSES = (
+    DRIVER_NOT_LOADED,  # a pool may take it from a folder of its nodes
+    MISSING,
+    STALE,
+    HELD_ELSEWHERE,
+    DAMAGED,
+    DISK_FULL,
+    CLASS_MISSING,
+    SETTINGS_MISSING,
     Cause(
-        "volume_attached_elsewhere",
-        r"Multi-Attach error|already (exclusively )?attached to (another|one) node|used by pod\(s\)|volume is in use",
-        _("Its volume is still attached to another node."),
-        _("It goes on when the other node has let go of it, which can take minutes after a node was lost."),
-        "admin",
-    ),
-    Cause(
-        "volume_damaged",
-        # Of an address (host:/export) it is the node that lacks a program: volume_driver_missing.
-        r"can't read superblock|bad superblock(?! on [^\s/]+:/)|superblock could not be read|structure needs cleaning"
-        r"|fsck.*(error|failed)",
-        _("The file system of its volume cannot be read."),
-        _("Do not delete or remake it: an admin has to look at the storage first. Nothing was formatted."),
-        "admin",
-    ),
-    Cause(
-        "storage_unwell",
-        r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (faulted|degraded)"
-        # A "Mon" with a day behind it is none of Ceph's monitors.
-        r"|\b(osds?|mdss?|mons?(?! \w{3} +\d|, \d))\b[^\n]*\b(down|flapping|slow|unreachable)\b",
-        _("The storage itself is not well at the moment."),
-        _(
-            "It is tried again by itself, and your files are kept. An admin has to look at the storage's own services."
-        ),
-        "admin",
-    ),
-    Cause(
-        "volume_read_only",
-        r"read-only file ?system|mounted read-only|write[- ]protected",
-        _("Its volume can only be read at the moment."),
-        _("An admin has to look at the storage. Your files are still there."),
-        "admin",
-    ),
-    Cause(
-        "volume_disk_full",
-        r"no space left on device|disk quota exceeded|not enough (free |lv )?(space|storage)|ResourceExhausted",
-        _("There is no room left on the storage for its volume."),
-        _("An admin has to add storage. Deleting files that are not needed may help, too."),
-        "admin",
-    ),
-    Cause(
-        "volume_class_missing",
-        r'storageclass\S* "(?P<storage_class>[^"]*)" not found',
-        _("The storage class that the volume needs does not exist in this cluster (%(storage_class)s)."),
-        _("An admin has to name an existing class in the cluster's settings, or to set a default class."),
-        "admin",
-    ),
-    Cause(
-        "volume_class_not_set",
-        r"for this claim and no storage class is set",
-        _("No storage class is named for its volume, and the cluster has no default one."),
-        _("An admin has to name an existing class in the cluster's settings, or to set a default class."),
-        "admin",
-    ),
-    Cause(
-        "volume_key_missing",
-        r"references non-existent (secret|config) key:? ?(?P<key>\S*)",
-        _("A file that it mounts is missing a part (%(key)s)."),
-        _("Berth writes it anew when you start again."),
-    ),
-    Cause(
-        "volume_source_missing",
-        r'(?P<kind>secret|configmap|persistentvolume(claim)?)s? "(?P<name>[^"]*)" (not found|is being deleted)',
-        _("It cannot be mounted: the %(kind)s %(name)s does not exist."),
-        _("Stop it and start it again. Tell an admin if that does not help."),
-        "admin",
-    ),
-    Cause(
-        "driver_missing_on_node",
-        r"hostPath type check failed: (?P<path>\S+) is not a directory",
-        _("The node has no folder %(path)s, from which the pool takes the GPU driver."),
-        _(
-            "An admin has to put the driver there, or to correct the driver's path of the pool. "
-            "Starting again may pick another node."
-        ),
-        "admin",
-    ),
-    Cause(
-        "volume_access_denied",
-        r"mount.*permission denied|access denied by server|mount failed.*\b(13|EACCES)\b",
-        _("The storage does not let the node mount the volume."),
-        _("An admin has to check the storage's credentials and exports."),
-        "admin",
-    ),
-    Cause(
-        "volume_driver_missing",
-        r"driver name \S+ not found in the list of registered CSI drivers"
+        "volume_not_mountable",
+        r"mount.*permission denied|access denied by server|mount failed.*\b(?:13|EACCES)\b"
+        r"|driver name \S+ not found in the list of registered CSI drivers"
         r"|CSINode \S+ does not contain driver|failed to get Plugin|no volume plugin matched"
-        r"|unknown filesystem type"
-        r"|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/",
-        _("The node has no working driver for this kind of volume."),
+        r"|unknown filesystem type|for several filesystems \(e\.g\. nfs|bad superblock on [^\s/]+:/"
+        r"|reason given by server|mount error\((?:2|13|22|95)\)|(?:protocol|transport)\b[^\n]* not supported"
+        r"|rpc\.statd is not running"
+        r"|incorrect mount option|iscsiadm|running modprobe args|is host /dev mounted"
+        r"|Module \S+ not found in directory|csi\.sock"
+        r"|apparently in use by the system|already mounted or mount point busy",
         _(
-            "An admin has to install or restart the storage driver there. Starting again may pick another node."
+            "The node cannot mount this kind of volume: a driver is missing there, or the storage refuses the node."
+        ),
+        _(
+            "An admin has to look at the storage's driver on that node, and at the storage's credentials and "
+            "exports. Starting again may pick another node."
         ),
         "admin",
     ),
-    Cause(
-        "volume_provisioner_silent",
-        r"Waiting for a volume to be created,? either by (the )?external provisioner ['\"](?P<provisioner>[^'\"]*)",
-        _("Storage is being made by %(provisioner)s."),
-        _("This usually takes seconds. If it lasts, tell an admin: the provisioner may be down."),
-        "admin",
-    ),
-    Cause(
-        "volume_waits_for_container",
-        r"waiting for first consumer|waiting for pod \S+ to be scheduled",
-        _("Storage is made as soon as a node is chosen."),
-        _("Nothing to do: this is how local disks work."),
-    ),
+    UNBOUND,
+    CANNOT_RESIZE,
+    UNWELL,
     Cause(
         "volume_not_provisioned",
-        r"failed to provision volume|ProvisioningFailed",
-        _("The storage could not make the volume."),
-        _("It is tried again by itself. Tell an admin if it lasts."),
+        r"failed to provision volume|ProvisioningFailed|create process timeout|connecting failed: rados"
+        r"|VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed",
+        _("The storage could not make the volume, or could not make it larger."),
+        _(
+            "It is tried again by itself. If it lasts, tell an admin: the words of the cluster say where it failed."
+        ),
         "admin",
     ),
-    Cause(
-        "volume_none_available",
-        r"no persistent volumes available for this claim",
-        _("The cluster has no volume of this kind left to hand out."),
-        _("An admin has to add volumes, or choose a storage class that makes them by itself."),
-        "admin",
-    ),
-    Cause(
-        "volume_not_grown",
-        r"VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed",
-        _("The volume could not be made larger yet."),
-        _("It is tried again by itself. Tell an admin if it lasts."),
-        "admin",
-    ),
-    Cause(
-        "volume_mount_timeout",
-        r"(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes|context deadline exceeded"
-        r"|operation with the given Volume ID \S+ already exists|connection timed out"
-        r"|timed out waiting for external-attacher|Attach timeout for volume",
-        _("The volume takes unusually long to be mounted."),
-        _("It is tried again by itself. If it lasts, tell an admin: the storage may be slow or down."),
-        "admin",
-    ),
-    Cause(
-        "volume_mount_failed",
-        r"FailedMount|FailedAttachVolume|MountVolume\.\w+ failed|AttachVolume\.\w+ failed"
-        r"|Unable to (attach or )?mount volumes|mount failed: exit status|rbd: (map|sysfs write) failed",
-        _("A volume could not be mounted."),
-        _("It is tried again by itself. Tell an admin if it lasts."),
-        "admin",
-    ),
+    MOUNT_FAILED,
 )

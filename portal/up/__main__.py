@@ -101,7 +101,7 @@ def start_all(plan: Plan, supervisor: Supervisor, environ: dict[str, str]) -> No
     if plan.has_trial_cluster:
         played = plan.settings["BERTH_DEVCLUSTER_PODS"] == "played"
         pods = "only played" if played else "processes of this machine"
-        with starting("cluster", f"a trial cluster; its pods are {pods}"):
+        with starting("cluster", f"a trial cluster; its GPUs are simulated, its pods are {pods}"):
             plan.state.kubeconfig.unlink(missing_ok=True)  # written when the cluster is ready
             supervisor.start("cluster")
             supervisor.wait_for("cluster", plan.state.kubeconfig.exists, 30)

@@ -152,7 +152,8 @@ def manage(*words: str) -> tuple[str, ...]:
 def web_command(port: int) -> tuple[str, ...]:
     """Nothing stands before it: who it is that connects is not to be read from headers that anybody may send."""
     options = ("--host", ports.LOOPBACK, "--port", str(port), "--timeout-graceful-shutdown", "1")
-    quiet = ("--no-access-log", "--no-proxy-headers")
+    # Agents of nodes come every five seconds, which is when uvicorn would close what they keep open.
+    quiet = ("--no-access-log", "--no-proxy-headers", "--timeout-keep-alive", "75")
     sockets = ("--ws", "portal.sockets:Sockets", "--ws-per-message-deflate", "false")
     return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet, *sockets)
 
@@ -166,6 +167,9 @@ def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...
         command += ["--image", f"{TRIAL_IMAGE}={state.image}"]
     if "BERTH_DEVCLUSTER_NODES" in settings:
         command += ["--nodes", settings["BERTH_DEVCLUSTER_NODES"]]
+    if "BERTH_BASE_URL" in settings:  # there is a portal beside it
+        command += ["--agent-portal", settings["BERTH_BASE_URL"]]
+        command += ["--agent-token-file", str(state.agent_token)]
     return tuple(command)
 
 

@@ -23,6 +23,8 @@ from workspaces.models import Image
 MIB = 1024 * 1024
 MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # of resources that are GPUs
 TRIAL_CLUSTER, REAL_CLUSTER = "trial", "default"
+# Part of the trial cluster, which has no GPUs: it only says what NVIDIA's sample says.
+TRIAL_VALIDATION_IMAGE = "devcluster.local/simulated-vectoradd:passes"
 DEFAULT_IMAGE = "berth/workspace:1"  # deploy/images/workspace builds it
 
 
@@ -62,6 +64,7 @@ def expected_cluster() -> Cluster:
         ssh_service_port=int(os.environ.get("BERTH_SSH_SERVICE_PORT", "22")),
         disk_class=os.environ.get("BERTH_DISK_CLASS", ""),
         home_class=os.environ.get("BERTH_HOME_CLASS", ""),
+        validation_image="" if real else TRIAL_VALIDATION_IMAGE,
     )
 
 

@@ -64,6 +64,11 @@ class State:
         return self.folder / "kubeconfig"
 
     @property
+    def agent_token(self) -> Path:
+        """What the trial cluster's simulated agents send."""
+        return self.folder / "agent-token"
+
+    @property
     def image(self) -> Path:
         return self.folder / "image"
 
@@ -105,9 +110,16 @@ class State:
         return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
     def write_run_file(self, values: Mapping[str, str]) -> None:
-        """Replace run.env in one step: a `manage.py` in another terminal reads the old one or the new one."""
-        new = self.folder / f"run.env.{secrets.token_hex(4)}"
+        """Replace run.env, which a `manage.py` in another terminal may be reading."""
         lines = [f"{key}={value}\n" for key, value in values.items()]
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.writelines(["# Written by `make up`; `manage.py` reads it. Holds secrets.\n", *lines])
-        new.replace(self.run_file)
+        write_private(
+            self.run_file, "".join(["# Written by `make up`; `manage.py` reads it. Holds secrets.\n", *lines])
+        )
+
+
+def write_private(file: Path, text: str) -> None:
+    """In one step: whoever reads it meanwhile has the old text or the new one."""
+    new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+    new.replace(file)

@@ -38,7 +38,7 @@ class UsageFigures(serializers.Serializer[Any]):
     allocated_gpu_hours = serializers.FloatField(help_text="Held; a slice of a GPU is its fraction.")
     weighted_gpu_hours = serializers.FloatField(help_text="The same by the pools' weights, as budgets count.")
     used_gpu_hours = serializers.FloatField(
-        allow_null=True, help_text="While GPUs were busy. Null: not measured."
+        allow_null=True, help_text="While GPUs were busy, as far as it was measured. Null: it was not."
     )
 
 

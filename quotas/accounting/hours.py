@@ -19,13 +19,19 @@ MICROSECONDS_OF_AN_HOUR = 3_600_000_000
 
 @dataclass(frozen=True)
 class GPUHours:
-    """Of GPUs, of which a slice is its fraction; and as budgets count them, by the weights of the pools."""
+    """Of GPUs, of which a slice is its fraction; and as budgets count them, by the weights of the pools.
+
+    `used` is for how long the GPUs were busy, as far as that was told; None: nothing was.
+    """
 
     allocated: Fraction = Fraction(0)
     weighted: Fraction = Fraction(0)
+    used: Fraction | None = None
 
     def __add__(self, other: GPUHours) -> GPUHours:
-        return GPUHours(self.allocated + other.allocated, self.weighted + other.weighted)
+        told = [used for used in (self.used, other.used) if used is not None]
+        used = sum(told, Fraction(0)) if told else None
+        return GPUHours(self.allocated + other.allocated, self.weighted + other.weighted, used)
 
     @classmethod
     def of(cls, unit_microseconds: int, units_per_gpu: int, weight: Any) -> GPUHours:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from accounts.models import Tenant, User
 from accounts.spreadsheets import line
 from quotas.accounting.budgets import rounded
 from quotas.accounting.hours import GPUHours, hours
+from quotas.accounting.used import used_hours
 from quotas.models import Pool
 
 GROUPS = ("tenant", "user", "pool", "day")
@@ -114,8 +115,23 @@ def _refusal(field: str, message: str, hint: str) -> Refusal:
 
 
 def read(actor: Actor, asked: Asked, now: datetime) -> Report:
-    """Six queries at most, however much there is."""
-    amounts = hours(_where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now)
+    """Eight queries at most, however much there is."""
+    what = _where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now
+    amounts, used = dict(hours(*what)), used_hours(*what)
+    for key, told in used.items():
+        held = amounts.get(key, GPUHours())
+        # The ledger has GPUs as they were cut then, and the pool as they are cut now.
+        amounts[key] = replace(held, used=min(told, held.allocated))
+    return _report(actor, asked, amounts)
+
+
+def held_by_day(actor: Actor, asked: Asked, now: datetime) -> Report:
+    """Without what of it was used."""
+    amounts = hours(_where(actor, asked), asked.first, asked.last, _columns("day"), now)
+    return _report(actor, replace(asked, group_by="day"), amounts)
+
+
+def _report(actor: Actor, asked: Asked, amounts: Mapping[tuple[Any, ...], GPUHours]) -> Report:
     rows = [row for row in _named(actor, asked.group_by, amounts) if row.amount.allocated]
     by_key = asked.group_by == "day"
     return Report(
@@ -175,8 +191,9 @@ def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[R
 
 
 def figures(amount: GPUHours) -> dict[str, float | None]:
-    """`used`: what of it the GPUs were busy for is not measured, which is not the same as none."""
-    return dict(zip(COLUMNS, (rounded(amount.allocated), rounded(amount.weighted), None), strict=True))
+    """`used` is None where nothing was measured, which is not the same as none."""
+    used = None if amount.used is None else rounded(amount.used)
+    return dict(zip(COLUMNS, (rounded(amount.allocated), rounded(amount.weighted), used), strict=True))
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -8,7 +8,6 @@ the budget again, by an admin or by a new month, they are told that they go on.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -18,6 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from clusters.ticks import is_due
 from quotas import admission, tasks
 from quotas.accounting import budgets, ledger
 from quotas.accounting import notices as budget_notices
@@ -29,15 +29,13 @@ State = Claim.State
 
 CODE = "budget_spent"
 EVERY_SECONDS = 60
-# A tick comes every five seconds, or a little later.
-TICK_SECONDS = 6
 
 Ends = dict[tuple[UUID, UUID | None], datetime]
 
 
 def on_tick(**_: Any) -> None:
-    """Once a minute; twice or not at all now and then does no harm."""
-    if time.time() % EVERY_SECONDS < TICK_SECONDS:
+    """Once a minute; twice now and then does no harm."""
+    if is_due(EVERY_SECONDS):
         tasks.enqueue_spending()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -46,11 +46,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: how much of the largest it is, in percent."""
+    """A row of the table: how much of the largest it is, in percent; `used` is None where nothing was measured."""
 
     key: str | None
     name: str
     allocated: float
+    used: float | None
     weighted: float
     percent: str
 
@@ -66,9 +67,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         refused, asked = refusal, usage_report.parse({}, now)
     report = usage_report.read(actor, asked, now)
-    by_day = (
-        report if asked.group_by == "day" else usage_report.read(actor, replace(asked, group_by="day"), now)
-    )
+    by_day = report if asked.group_by == "day" else usage_report.held_by_day(actor, asked, now)
     context = {
         "section": "usage",
         "refused": refused,
@@ -105,6 +104,7 @@ def lines(report: Report) -> list[Line]:
             row.key,
             row.name,
             rounded(row.amount.allocated),
+            None if row.amount.used is None else rounded(row.amount.used),
             rounded(row.amount.weighted),
             f"{float(100 * row.amount.allocated / report.most):.1f}%",
         )

@@ -106,7 +106,7 @@ class BookingPage(ReadOnlyPage[Booking]):
         return reverse("booking", args=[obj.pk])
 
     def buttons(self, request: HttpRequest, obj: Booking) -> list[tuple[str, str]]:
-        return [("cancel", _("Cancel …"))] if obj.state in (State.UPCOMING, State.RUNNING) else []
+        return [CancelBookings().as_button] if obj.state in (State.UPCOMING, State.RUNNING) else []
 
     @admin.display(description=gettext_lazy("size"))
     def size(self, row: Booking) -> str:

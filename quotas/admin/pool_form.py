@@ -14,9 +14,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.admin.labels import LabelledInlineRows
 from accounts.errors import Invalid
 from clusters.models import Node
+from clusters.node_labels import PRODUCT
 from quotas import sharing
 from quotas.models import Flavor, Pool
-from quotas.pools import selection
+from quotas.pools import bad_gpus, selection
+from quotas.pools.bad_gpus import Bad
 from quotas.pools.health import Trouble, broken_units, trouble_of
 from quotas.pools.nodes import offered_units
 from quotas.pools.rules import faults
@@ -80,7 +82,7 @@ class FlavorRows(LabelledInlineRows):
 
 def known_products() -> set[str]:
     """Of all clusters, without what GPU Feature Discovery puts after it for how a GPU is cut."""
-    labels = Node.objects.values_list(f"labels__{selection.PRODUCT}", flat=True).distinct()
+    labels = Node.objects.values_list(f"labels__{PRODUCT}", flat=True).distinct()
     return {selection.plain_product(product) for product in labels if product}
 
 
@@ -95,6 +97,7 @@ TROUBLES = {
     Trouble.NONE: "",
     Trouble.NOT_READY: gettext_lazy("not ready"),
     Trouble.CORDONED: gettext_lazy("cordoned"),
+    Trouble.UNWELL: gettext_lazy("out of use: it, or one of its GPUs, does not work"),
     Trouble.TAINTED: gettext_lazy("tainted: the pool does not tolerate it"),
 }
 
@@ -102,21 +105,26 @@ TROUBLES = {
 def lines(pool: Pool) -> list[NodeLine]:
     """Its nodes as last seen, with what each gives and what ails it."""
     nodes = selection.members(pool, Node.objects.filter(cluster=pool.cluster_id))
+    bad = bad_gpus.read([pool.cluster_id])
     return [
-        NodeLine(node.name, as_gpus(offered_units(node, pool), pool.units_per_gpu), ailing(node, pool))
+        NodeLine(
+            node.name,
+            as_gpus(offered_units(node, pool), pool.units_per_gpu),
+            ailing(node, pool, bad.get((node.cluster_id, node.name), ())),
+        )
         for node in nodes
     ]
 
 
-def ailing(node: Node, pool: Pool) -> str:
-    return _(", ").join(filter(None, _ailments(node, pool)))
+def ailing(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> str:
+    return _(", ").join(filter(None, _ailments(node, pool, bad)))
 
 
-def _ailments(node: Node, pool: Pool) -> Iterable[str]:
-    yield str(TROUBLES[trouble_of(node, pool)])
+def _ailments(node: Node, pool: Pool, bad: Sequence[Bad]) -> Iterable[str]:
+    yield str(TROUBLES[trouble_of(node, pool, bad)])
     if not pool.has_gpus:
         return
-    if broken := broken_units(node, pool):
+    if broken := broken_units(node, pool, bad):
         count = -(-broken // pool.units_per_gpu)
         yield ngettext("%(n)d GPU broken", "%(n)d GPUs broken", count) % {"n": count}
     elif not offered_units(node, pool):

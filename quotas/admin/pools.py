@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -166,7 +167,7 @@ class InUseFilter(admin.SimpleListFilter):
 @admin.register(Pool)
 class PoolPage(ConfirmsLowering[Pool]):
     purpose = gettext_lazy("Sets of nodes, chosen by their labels, with one way of sharing a GPU.")
-    list_display = ("name", "cluster", "gpu_product", "sharing", "in_use", "nodes_seen", "waiting", "is_open")
+    list_display = ("name", "cluster", "gpu", "in_use", "nodes_seen", "waiting", "is_open")
     list_filter = ("is_open", InUseFilter, "cluster", "sharing")
     list_select_related = ("cluster",)
     search_fields = ("slug", "name", "gpu_product")
@@ -191,8 +192,8 @@ class PoolPage(ConfirmsLowering[Pool]):
                 ),
                 "description": gettext_lazy(
                     "A node belongs to the pool when it has all of this; what is empty does not matter. "
-                    "ECC is read from the label berth.dev/gpu.ecc (true or false), which you set on the nodes: "
-                    "GPU Feature Discovery does not tell it."
+                    "ECC is read from the label berth.dev/gpu.ecc (true or false): GPU Feature Discovery does not "
+                    "tell it. Berth sets it on nodes whose agent tells; on others you do."
                 ),
             },
         ),
@@ -271,7 +272,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         """With the room and the use of this page's pools: a few queries for all of them."""
         found = super().get_changelist_instance(request)
         pools = list(found.result_list)
-        nodes, held = nodes_of(pools), held_in_pools({pool.pk for pool in pools})
+        nodes, held = nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
         waiting = Claim.objects.filter(pool__in=pools, state=Claim.State.WAITING).order_by()
         counts = dict(waiting.values_list("pool_id").annotate(count=Count("pk")))
         for pool in found.result_list:
@@ -279,7 +280,15 @@ class PoolPage(ConfirmsLowering[Pool]):
         return found
 
     def buttons(self, request: HttpRequest, obj: Pool) -> list[tuple[str, str]]:
-        return [("close", _("Take out of use …"))] if obj.is_open else [("open", _("Put into use …"))]
+        return [(ClosePools() if obj.is_open else OpenPools()).as_button]
+
+    @admin.display(description=gettext_lazy("GPU"), ordering="gpu_product")
+    def gpu(self, pool: Pool) -> SafeString | str:
+        """What it is, and how it is shared: of both in one column, as a list of eight is wider than a screen."""
+        if not pool.has_gpus:
+            return "–"
+        product = pool.gpu_product.removeprefix("NVIDIA-")
+        return format_html('{}<div class="quiet">{}</div>', product, pool.get_sharing_display())
 
     @admin.display(description=gettext_lazy("GPUs in use"))
     def in_use(self, pool: Any) -> SafeString | str:

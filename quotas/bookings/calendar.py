@@ -104,7 +104,7 @@ def weeks_of(actor: Actor, pools: Sequence[Pool], week: Week) -> list[PoolWeek]:
     by_pool: defaultdict[UUID, list[bookings.Seen]] = defaultdict(list)
     for seen in bookings.seen(actor, rows.order_by("starts_at", "pk")):
         by_pool[seen.booking.pool_id].append(seen)
-    nodes = nodes_of(pools)
+    nodes = nodes_of(pools, with_runs=False)
     return [
         PoolWeek(
             pool,

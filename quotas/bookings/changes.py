@@ -58,7 +58,8 @@ def in_pools(actor: Actor) -> QuerySet[Booking]:
 
 
 def seen(actor: Actor, rows: Iterable[Booking]) -> list[Seen]:
-    own = {tenant.pk: role == Role.OWNER for tenant, role in roles_of(actor)}
+    rows = list(rows)
+    own = {tenant.pk: role == Role.OWNER for tenant, role in roles_of(actor)} if rows else {}
     return [Seen(row, row.tenant_id in own, own.get(row.tenant_id, False)) for row in rows]
 
 

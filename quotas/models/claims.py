@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from decimal import Decimal
-from fractions import Fraction
 from typing import ClassVar
 
 from django.conf import settings
@@ -120,6 +119,9 @@ class Claim(models.Model):
                 condition=Q(state="released", admitted_at__isnull=False),
                 name="claim_lengths",
             ),
+            models.Index(
+                fields=["released_at"], condition=Q(admitted_at__isnull=False), name="claim_runs_by_end"
+            ),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -179,8 +181,3 @@ class LedgerEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.claim_id} · {self.day}"
-
-    @property
-    def gpu_seconds(self) -> Fraction:
-        """Exact, unweighted."""
-        return Fraction(self.microseconds * self.units, 1_000_000 * self.units_per_gpu)

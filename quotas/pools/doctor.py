@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,16 +10,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from clusters import kueue
-from clusters.api import Api
+from clusters.api import Api, list_if_served
 from clusters.doctor import Finding, Level
 from clusters.inventory import node_values
 from clusters.kueue import Managed
 from clusters.models import Cluster, Node
+from clusters.node_labels import STRATEGY
 from quotas.models import Pool, Sharing
 from quotas.pools import rules as pool_rules
 from quotas.pools import selection
 
-STRATEGY = "nvidia.com/gpu.sharing-strategy"
 MOST_NAMED = 3
 
 Members = Mapping[Pool, Sequence[Node]]
@@ -28,13 +28,31 @@ Members = Mapping[Pool, Sequence[Node]]
 def on_examined(*, cluster: Cluster, api: Api, **_kwargs: Any) -> Iterator[Finding]:
     pools = list(Pool.objects.filter(cluster=cluster))
     if not pools:
-        return iter([Finding(Level.OK, _("No pool is made of its nodes yet."))])
+        yield Finding(Level.OK, _("No pool is made of its nodes yet."))
+        return
     seen = [node_values(body) for body in api.list("Node")]
+    classes = {body["metadata"]["name"] for body in list_if_served(api, "RuntimeClass")}
     nodes = [
         Node(cluster=cluster, name=one.name, labels=dict(one.labels), allocatable=dict(one.allocatable))
         for one in seen
     ]
-    return findings({pool: selection.members(pool, nodes) for pool in pools}, nodes, kueue.managed(api))
+    yield from without_runtime(pools, classes)
+    yield from findings({pool: selection.members(pool, nodes) for pool in pools}, nodes, kueue.managed(api))
+
+
+def without_runtime(pools: Sequence[Pool], classes: Collection[str]) -> Iterator[Finding]:
+    for pool in pools:
+        if pool.runtime_class and pool.runtime_class not in classes:
+            facts = {
+                "pool": pool.name,
+                "name": pool.runtime_class,
+                "names": _(", ").join(sorted(classes)) or "–",
+            }
+            yield Finding(
+                Level.FAIL,
+                _("The pool %(pool)s names the runtime class %(name)s, which does not exist.") % facts,
+                _("The cluster has: %(names)s. Correct the pool, or make the class.") % facts,
+            )
 
 
 def findings(members: Members, nodes: Sequence[Node], managed: Sequence[Managed]) -> Iterator[Finding]:
@@ -62,7 +80,8 @@ def of_pool(pool: Pool, mine: Sequence[Node], nodes: Sequence[Node]) -> Iterator
         yield Finding(
             Level.WARN,
             _("The pool %(pool)s asks for ECC, and no node says whether it has it.") % {"pool": pool.name},
-            _("Label the nodes: kubectl label node NAME %(label)s=true") % {"label": selection.ECC},
+            _("Run Berth's agent on them, or label them: kubectl label node NAME %(label)s=true")
+            % {"label": selection.ECC},
         )
     if not mine:
         text = _("No node belongs to the pool %(pool)s: nothing starts there.") % {"pool": pool.name}

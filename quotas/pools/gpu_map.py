@@ -2,7 +2,7 @@
 
 Which unit lies on which card is the node's own choice and mostly nobody reports it, so units are drawn in one order:
 the reader's own first, what is free last. How many there are of each kind is true; their places are not. HAMi does
-report it: there each card is drawn with what is on it.
+report it, and so do agents on the nodes: there each card is drawn with what is on it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from math import ceil
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from quotas.pools.gpu_told import Told
 from quotas.pools.health import Trouble
 from quotas.scheduling import as_gpus
 
@@ -79,6 +80,17 @@ class NodeRow:
     parts: tuple[tuple[Held, str], ...]
     gpus: tuple[tuple[Segment, ...], ...]
     units_per_gpu: int = 1
+    # Of each GPU, where its place is known, or else of whatever is there.
+    told: tuple[Told, ...] = ()
+    # Why nothing new may start there, where that has words of its own.
+    why: str = ""
+    is_by_card: bool = False
+
+    @property
+    def cells(self) -> list[tuple[tuple[Segment, ...], Told | None]]:
+        """Each drawn GPU, and what is told of it where it is known which that is."""
+        told = self.told if self.is_by_card else ()
+        return list(zip_longest(self.gpus, told[: len(self.gpus)]))
 
     @property
     def words(self) -> str:
@@ -102,6 +114,8 @@ def node_row(
     units_per_gpu: int,
     kept: int = 0,
     cards: Mapping[str, bool] | None = None,
+    told: Mapping[str, Told] | None = None,
+    why: str = "",
 ) -> NodeRow:
     """`offered` units the node has, and `broken` ones it should have besides. None is free where nothing new may go.
 
@@ -109,8 +123,13 @@ def node_row(
     """
     taken = sorted(held, key=lambda one: (ORDER[one.kind], one.who, one.what))
     if cards:
-        taken = _dealt(taken, cards)
-        free = sum(max(0, left) for left in _left_of(taken, cards).values())
+        taken, left = _dealt(taken, cards, units_per_gpu)
+        free = sum(max(0, units) for name, units in left.items() if cards[name])
+        broken = sum(max(0, units) for name, units in left.items() if not cards[name])
+        # A run on a broken GPU leaves one that works to nobody: Kubernetes counts them.
+        if units_per_gpu != IN_PERCENT:
+            given = min(free, max(offered - sum(one.units for one in taken), 0))
+            free, broken = given, broken + free - given
     else:
         free = max(offered - sum(one.units for one in taken), 0)
     booked = 0 if trouble else min(kept, free)
@@ -120,62 +139,78 @@ def node_row(
         Held(Kind.OUT, broken),
     ]
     parts = _joined([*taken, *rest])
-    told = tuple((part, words_of(part, units_per_gpu)) for part in parts)
-    gpus = _by_card(told, cards, trouble) if cards else _gpus(told, units_per_gpu)
-    return NodeRow(label, trouble, told, tuple(gpus), units_per_gpu)
+    worded = tuple((part, words_of(part, units_per_gpu)) for part in parts)
+    gpus = _by_card(worded, cards, trouble, units_per_gpu) if cards else _gpus(worded, units_per_gpu)
+    told = told or {}
+    known = [told[name] for name in cards if name in told] if cards else list(told.values())
+    is_by_card = bool(cards) and len(known) == len(cards or ())
+    return NodeRow(label, trouble, worded, tuple(gpus), units_per_gpu, tuple(known), why, is_by_card)
 
 
-def _left_of(taken: Iterable[Held], cards: Mapping[str, bool]) -> dict[str, int]:
-    left = {name: IN_PERCENT for name, works in cards.items() if works}
+def _dealt(
+    taken: Iterable[Held], cards: Mapping[str, bool], units_per_gpu: int
+) -> tuple[list[Held], dict[str, int]]:
+    """All with their cards, and what is left of each. Until it is told which a pod got, it is drawn on the fullest."""
+    taken = [held for held in taken if held.units]
+    left = dict.fromkeys(cards, units_per_gpu)
     for held in taken:
         for name, units in held.on:
-            if name in left:
-                left[name] -= units
-    return left
-
-
-def _dealt(taken: Iterable[Held], cards: Mapping[str, bool]) -> list[Held]:
-    """All with their cards. Before a pod has said which it got, it is drawn on the fullest that hold it."""
-    taken = [held for held in taken if held.units]
-    left = _left_of(taken, cards)
+            left[name] -= units
     dealt = []
     for held in taken:
+        on = held.on or _chosen(held, {name: left[name] for name in cards if cards[name]}, units_per_gpu)
         if not held.on:
-            each = held.units // held.cards
-            fitting_first = sorted(left, key=lambda name: (left[name] < each, left[name]))
-            chosen = fitting_first[: held.cards]
-            dealt.append(replace(held, on=tuple((name, each) for name in chosen)))
-            for name in chosen:
-                left[name] -= each
-        else:
-            dealt.append(held)
-    return dealt
+            for name, units in on:
+                left[name] -= units
+        dealt.append(replace(held, on=on))
+    return dealt, left
+
+
+def _chosen(held: Held, left: Mapping[str, int], units_per_gpu: int) -> tuple[tuple[str, int], ...]:
+    """Where GPUs are cut by percent, so many of each of its cards; else unit by unit, as there is room."""
+    if units_per_gpu == IN_PERCENT:
+        each = held.units // held.cards
+        fitting_first = sorted(left, key=lambda name: (left[name] < each, left[name]))
+        return tuple((name, each) for name in fitting_first[: held.cards])
+    on, rest = [], held.units
+    for name in sorted(left, key=lambda name: left[name]):
+        if (units := min(rest, left[name])) > 0:
+            on.append((name, units))
+            rest -= units
+    return tuple(on)
 
 
 def _by_card(
-    parts: Sequence[tuple[Held, str]], cards: Mapping[str, bool], trouble: Trouble
+    parts: Sequence[tuple[Held, str]], cards: Mapping[str, bool], trouble: Trouble, units_per_gpu: int
 ) -> Iterable[tuple[Segment, ...]]:
     rest = {part.kind: (part.units, words) for part, words in parts if not part.on}
     booked, _words = rest.get(Kind.BOOKED, (0, ""))
+    free, _words = rest.get(Kind.FREE, (0, ""))
     for card, works in cards.items():
         pieces = [(part, units, words) for part, words in parts for name, units in part.on if name == card]
-        left = max(0, IN_PERCENT - sum(units for _part, units, _words in pieces))
+        left = max(0, units_per_gpu - sum(units for _part, units, _words in pieces))
         keeps = min(booked, left) if works and not trouble else 0
-        booked -= keeps
-        kind = Kind.FREE if works and not trouble else Kind.OUT
-        for kind_left, units in ((Kind.BOOKED, keeps), (kind, left - keeps)):
+        gives = min(free, left - keeps) if works and not trouble else 0
+        booked, free = booked - keeps, free - gives
+        for kind_left, units in (
+            (Kind.BOOKED, keeps),
+            (Kind.FREE, gives),
+            (Kind.OUT, left - keeps - gives),
+        ):
             pieces.append((Held(kind_left, units), units, rest.get(kind_left, (0, ""))[1]))
-        yield tuple(_side_by_side(pieces))
+        yield tuple(_side_by_side(pieces, units_per_gpu))
 
 
-def _side_by_side(pieces: Iterable[tuple[Held, int, str]]) -> Iterable[Segment]:
+def _side_by_side(pieces: Iterable[tuple[Held, int, str]], units_per_gpu: int) -> Iterable[Segment]:
     """Of one card. No more than all of it is drawn."""
+    one = 100 / units_per_gpu
     at = 0
     for part, units, words in pieces:
-        width = min(units, IN_PERCENT - at)
-        if width > 0:
-            yield Segment(part.kind, at, width, words, part.asked_back is not None)
-            at += width
+        end = min(at + units, units_per_gpu)
+        step = 1 if units_per_gpu <= MOST_COUNTED else max(1, end - at)
+        for unit in range(at, end, step):
+            yield Segment(part.kind, unit * one, step * one, words, part.asked_back is not None)
+        at = end
 
 
 def _joined(parts: Sequence[Held]) -> list[Held]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,12 +11,14 @@ from typing import Any
 from django.utils.translation import ngettext
 
 from clusters.models import Node
+from clusters.node_labels import COUNT
 from quotas.models import Pool, Sharing
+from quotas.pools import bad_gpus
+from quotas.pools.bad_gpus import Bad
 
 SHUT_OUT = ("NoSchedule", "NoExecute")
 # Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
 COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
-CARDS_LABEL = "nvidia.com/gpu.count"
 
 
 class Trouble(StrEnum):
@@ -25,6 +27,7 @@ class Trouble(StrEnum):
     NONE = ""
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
+    UNWELL = "unwell"
     TAINTED = "tainted"
 
 
@@ -34,20 +37,31 @@ class Out:
 
     not_ready: int = 0
     cordoned: int = 0
+    unwell: int = 0
     tainted: int = 0
     units: int = 0
     broken_units: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.not_ready or self.cordoned or self.tainted or self.broken_units)
+        return bool(self.not_ready or self.cordoned or self.unwell or self.tainted or self.broken_units)
 
 
-def trouble_of(node: Node, pool: Pool) -> Trouble:
+def trouble_of(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> Trouble:
+    """`bad`: the node's GPUs that are given to nobody."""
     if not node.ready:
         return Trouble.NOT_READY
     if node.unschedulable:
         return Trouble.CORDONED
+    if is_unwell(node, pool, bad):
+        return Trouble.UNWELL
     return Trouble.TAINTED if is_shut_out(node, pool) else Trouble.NONE
+
+
+def is_unwell(node: Node, pool: Pool, bad: Sequence[Bad]) -> bool:
+    """It does not work, or its GPUs do not; or the next pod there might get one that does not."""
+    if node.out_code or (pool.has_gpus and node.gpus_out_code):
+        return True
+    return bad_gpus.may_be_given(pool, bad, withdrawn_units(node, pool))
 
 
 def is_shut_out(node: Node, pool: Pool) -> bool:
@@ -56,8 +70,14 @@ def is_shut_out(node: Node, pool: Pool) -> bool:
     return any(not any(tolerates(toleration, taint) for toleration in pool.tolerations) for taint in shut)
 
 
-def broken_units(node: Node, pool: Pool) -> int:
-    """What the node has, by its device plugin or by its label, and cannot give."""
+def broken_units(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> int:
+    """What the node has and cannot give, or what of it does not work; of both the larger."""
+    found = pool.units_per_gpu * len(bad_gpus.concerning(pool, bad))
+    return max(withdrawn_units(node, pool), found)
+
+
+def withdrawn_units(node: Node, pool: Pool) -> int:
+    """What the node has, by its device plugin or by its label, and does not offer."""
     if pool.sharing == Sharing.HAMI:
         return int(pool.units_per_gpu * sum(not card["usable"] for card in node.devices))
     has: int = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool))
@@ -67,7 +87,7 @@ def broken_units(node: Node, pool: Pool) -> int:
 
 def cards_said(node: Node, pool: Pool) -> int:
     """The units of the GPUs that the node says it has; 0 where that is not told."""
-    said = node.labels.get(CARDS_LABEL, "")
+    said = node.labels.get(COUNT, "")
     return int(said) * pool.units_per_gpu if pool.sharing in COUNTED_BY_NODE and said.isdecimal() else 0
 
 
@@ -82,36 +102,54 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def out_of(pool: Pool, nodes: Iterable[tuple[Node, int]]) -> Out:
-    """Of the pool's own nodes, each with the units that it gives when nothing is in the way."""
+# A node, what is wrong with it, the units that it gives when nothing is in the way, and its bad GPUs.
+Judged = tuple[Node, Trouble, int, Sequence[Bad]]
+
+
+def out_of(pool: Pool, nodes: Iterable[Judged]) -> Out:
+    """Of the pool's own nodes."""
     troubles: Counter[Trouble] = Counter()
     units = broken = 0
-    for node, whole_units in nodes:
-        trouble = trouble_of(node, pool)
+    for node, trouble, whole_units, bad in nodes:
         troubles[trouble] += 1
         if trouble:
             units += whole_units
         else:
-            broken += broken_units(node, pool)
+            broken += broken_units(node, pool, bad)
     return Out(
-        troubles[Trouble.NOT_READY], troubles[Trouble.CORDONED], troubles[Trouble.TAINTED], units, broken
+        not_ready=troubles[Trouble.NOT_READY],
+        cordoned=troubles[Trouble.CORDONED],
+        unwell=troubles[Trouble.UNWELL],
+        tainted=troubles[Trouble.TAINTED],
+        units=units,
+        broken_units=broken,
     )
 
 
 def told(pool: Pool, out: Out) -> dict[str, int]:
     """What is out of order, counted; without nodes that are kept for others."""
     broken_gpus = -(-out.broken_units // pool.units_per_gpu)  # one that is broken in part counts
-    counts = {"not_ready": out.not_ready, "cordoned": out.cordoned, "broken_gpus": broken_gpus}
+    counts = {
+        "not_ready": out.not_ready,
+        "cordoned": out.cordoned,
+        "unwell": out.unwell,
+        "broken_gpus": broken_gpus,
+    }
     return {name: count for name, count in counts.items() if count}
 
 
 def words(counts: Mapping[str, int]) -> list[str]:
     """A sentence for each, for people who wait."""
-    n = {name: counts.get(name, 0) for name in ("not_ready", "cordoned", "broken_gpus")}
+    n = {name: counts.get(name, 0) for name in ("not_ready", "cordoned", "unwell", "broken_gpus")}
     texts = {
         "not_ready": ngettext("%(n)d node is not ready.", "%(n)d nodes are not ready.", n["not_ready"]),
         "cordoned": ngettext(
             "%(n)d node is closed by an admin.", "%(n)d nodes are closed by an admin.", n["cordoned"]
+        ),
+        "unwell": ngettext(
+            "%(n)d node is out of use: it, or one of its GPUs, does not work.",
+            "%(n)d nodes are out of use: they, or some of their GPUs, do not work.",
+            n["unwell"],
         ),
         "broken_gpus": ngettext("%(n)d GPU is broken.", "%(n)d GPUs are broken.", n["broken_gpus"]),
     }

@@ -14,23 +14,25 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Window
-from django.db.models.functions import Coalesce, RowNumber
+from django.db.models import Exists, F, OuterRef, Q, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, visible_tenants
 from accounts.models import Membership
+from clusters import explain
+from clusters.gpus import NodeKey
 from clusters.models import Node, PodUsage
 from quotas import pool_state, reasons
 from quotas.bookings import changes as bookings
 from quotas.models import Booking, Claim, Pool, Sharing
 from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
-from quotas.pools.health import broken_units, trouble_of
+from quotas.pools.gpu_told import Pod, Shares, Teller, cards_of, gpus_seen, shares_held
+from quotas.pools.health import Trouble, trouble_of, withdrawn_units
 from quotas.pools.nodes import PoolNodes, offered_units
-from quotas.pools.selection import members
 from quotas.queries import names_of, place_in_queue
 from quotas.scheduling import kept_now
 from quotas.when import told_in_words
@@ -38,6 +40,10 @@ from quotas.when import told_in_words
 QUEUE_SHOWN = 20
 SOON = timedelta(days=1)
 DIGITS = re.compile(r"(\d+)")
+
+# Who has a claim.
+NAMED = {"person": F("user__username"), "tenant_name": F("tenant__name")}
+NO_POD: Pod = ("", "")
 
 Place = tuple[UUID, str, str]  # cluster, node, resource
 
@@ -71,21 +77,21 @@ class Viewer:
     def joined(self) -> set[UUID]:
         return set(Membership.objects.filter(user=self.actor.user).values_list("tenant_id", flat=True))
 
-    def kind(self, claim: Claim) -> Kind:
+    def kind(self, claim: Any) -> Kind:
         if claim.end_unproven_since:
             return Kind.RESERVED
         if claim.user_id == self.actor.user.pk and claim.tenant_id in self.visible:
             return Kind.MINE
         return Kind.TENANT if claim.tenant_id in self.joined else Kind.OTHER
 
-    def knows(self, claim: Claim) -> bool:
+    def knows(self, claim: Any) -> bool:
         return claim.tenant_id in self.visible
 
-    def who(self, claim: Claim) -> str:
+    def who(self, claim: Any) -> str:
+        """`claim` tells its person and the name of its tenant, too: see `NAMED`."""
         if not self.knows(claim):
             return _("another tenant")
-        names = {"person": claim.user.get_username(), "tenant": claim.tenant.name}
-        return _("%(person)s of %(tenant)s") % names
+        return _("%(person)s of %(tenant)s") % {"person": claim.person, "tenant": claim.tenant_name}
 
 
 @dataclass(frozen=True)
@@ -94,65 +100,79 @@ class OtherPod:
 
     units: int
     is_ours: bool
-    on: tuple[tuple[str, int], ...]
+    on: Shares
+    pod: Pod
 
 
 @dataclass
 class Nodes:
-    """Everything that is on the nodes of some clusters, read at once."""
+    """The nodes of some pools; and of those that are shown everything that is on them, read at once."""
 
-    nodes: list[Node]
-    claims: defaultdict[Place, list[Claim]]
-    pods: defaultdict[Place, list[OtherPod]]
-    names: dict[UUID, str] = field(default_factory=dict)
-    # Cards that pods of claims were given, and what bookings keep of each node.
-    given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
+    seen: Mapping[UUID, PoolNodes]
+    resources: set[str]
+    # What bookings keep of each node.
     kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
+    claims: defaultdict[Place, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    pods: defaultdict[Place, list[OtherPod]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[UUID, str] = field(default_factory=dict)
+    # The pods of claims and the cards that those were given.
+    pod_of: dict[UUID, Pod] = field(default_factory=dict)
+    given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
+    # What agents tell.
+    gpus: dict[NodeKey, list[Any]] = field(default_factory=dict)
+    teller: Teller = field(default_factory=Teller)
 
     @classmethod
-    def read(
-        cls, pools: Collection[Pool], viewer: Viewer, seen: Mapping[UUID, PoolNodes] | None = None
-    ) -> Nodes:
-        """`seen`: what `nodes_of` says of these pools, if they were read already."""
-        clusters = {pool.cluster_id for pool in pools}
-        nodes = sorted(Node.objects.filter(cluster__in=clusters), key=lambda node: natural(node.name))
-        claims: defaultdict[Place, list[Claim]] = defaultdict(list)
-        given: dict[UUID, list[cards.Device]] = {}
-        for claim in _admitted(clusters):
-            given[claim.pk] = claim.given or []
-            claims[claim.pool.cluster_id, claim.at, claim.pool.resource_name].append(claim)
-        resources = {pool.resource_name for pool in pools}
-        known = [claim for held in claims.values() for claim in held if viewer.knows(claim)]
-        return cls(
-            nodes,
-            claims,
-            _other_pods(nodes, resources),
-            names_of(known),
-            given,
-            _kept_for_bookings(pools, seen),
-        )
+    def read(cls, pools: Collection[Pool], seen: Mapping[UUID, PoolNodes]) -> Nodes:
+        """`seen`: what `nodes_of` says of these pools, be it without runs."""
+        return cls(seen, {pool.resource_name for pool in pools}, _kept_for_bookings(pools))
 
     def of(self, pool: Pool) -> list[Node]:
-        return members(pool, self.nodes)
+        return sorted(self.seen[pool.pk].nodes, key=lambda node: natural(node.name))
+
+    def look_closer(self, shown: Iterable[Node], viewer: Viewer) -> None:
+        """Read what is on these, who has it, and what their agents tell: a page shows few of many nodes."""
+        shown = list(shown)
+        pods = _pods_on(shown, self.resources)
+        pod_of, counted = {pod.run: pod for pod in pods if pod.run}, set[UUID]()
+        for claim in _admitted(shown, pod_of):
+            if pod := pod_of.get(claim.pk):
+                self.pod_of[claim.pk], self.given[claim.pk] = (pod.namespace, pod.name), pod.devices
+            at = pod.node if pod else claim.node
+            if claim.units:
+                self.claims[claim.cluster, at, claim.resource].append(claim)
+            counted.add(claim.pk)
+        self.pods = _other_pods(shown, [pod for pod in pods if pod.run not in counted], self.resources)
+        known = [claim for held in self.claims.values() for claim in held if viewer.knows(claim)]
+        self.names = names_of(known)
+        self.gpus = gpus_seen(shown)
 
     def row(self, pool: Pool, node: Node, number: int, viewer: Viewer) -> NodeRow:
         place = (pool.cluster_id, node.name, pool.resource_name)
+        gpus = self.gpus.get((node.cluster_id, node.name), [])
         offered = offered_units(node, pool)
         is_admin = viewer.actor.user.is_staff
+        label = node.name if is_admin else _("node %(number)s") % {"number": number}
+        by_card = cards_of(pool, node, gpus, offered)
+        # HAMi tells itself which pod has how much of which card.
+        held = {} if pool.sharing == Sharing.HAMI or by_card is None else shares_held(gpus)
+        trouble = trouble_of(node, pool, self.seen[pool.pk].bad.get((node.cluster_id, node.name), ()))
         return node_row(
-            node.name if is_admin else _("node %(number)s") % {"number": number},
-            trouble_of(node, pool),
+            label,
+            trouble,
             offered=offered,
-            broken=broken_units(node, pool),
-            held=[*self._by_claims(place, node, viewer), *self._by_pods(place)],
+            broken=withdrawn_units(node, pool),
+            held=[*self._by_claims(place, node, viewer, held), *self._by_pods(place, held)],
             units_per_gpu=pool.units_per_gpu,
             kept=self.kept.get((pool.pk, node.name), 0),
-            cards={card["id"]: card["usable"] for card in node.devices}
-            if pool.sharing == Sharing.HAMI
-            else None,
+            cards=by_card,
+            told={gpu.uuid: self.teller.told(gpu) for gpu in gpus},
+            why=why_unwell(node, label) if trouble == Trouble.UNWELL else "",
         )
 
-    def _by_claims(self, place: Place, node: Node, viewer: Viewer) -> Iterable[Held]:
+    def _by_claims(
+        self, place: Place, node: Node, viewer: Viewer, held: Mapping[Pod, Shares]
+    ) -> Iterable[Held]:
         for claim in self.claims[place]:
             kind = viewer.kind(claim)
             yield Held(
@@ -166,19 +186,32 @@ class Nodes:
                 since=claim.admitted_at,
                 asked_back=claim.reclaim_at,
                 cards=max(1, claim.cards),
-                on=cards.shares_given(node.devices, self.given[claim.pk]),
+                on=cards.shares_given(node.devices, self.given.get(claim.pk, ()))
+                or _if_all(held.get(self.pod_of.get(claim.pk, NO_POD), ()), claim.units),
             )
 
-    def _by_pods(self, place: Place) -> Iterable[Held]:
+    def _by_pods(self, place: Place, held: Mapping[Pod, Shares]) -> Iterable[Held]:
+        """Those whose cards are known together, and the others."""
         whose = {True: _("a workspace that is just ending"), False: _("a program outside Berth")}
         for is_ours, who in whose.items():
+            kind = Kind.RESERVED if is_ours else Kind.FOREIGN
             pods = [pod for pod in self.pods[place] if pod.is_ours == is_ours]
-            yield Held(
-                Kind.RESERVED if is_ours else Kind.FOREIGN,
-                sum(pod.units for pod in pods),
-                who=who,
-                on=tuple(share for pod in pods for share in pod.on),
-            )
+            shares = [pod.on or _if_all(held.get(pod.pod, ()), pod.units) for pod in pods]
+            placed = tuple(share for on in shares for share in on)
+            rest = sum(pod.units for pod, on in zip(pods, shares, strict=True) if not on)
+            yield Held(kind, sum(units for _card, units in placed), who=who, on=placed)
+            yield Held(kind, rest, who=who)
+
+
+def why_unwell(node: Node, label: str) -> str:
+    if code := node.out_code or node.gpus_out_code:
+        return explain.sentence(code, {"node": label})
+    return _("One of its GPUs does not work, and nobody can say who would get it: nothing new starts there.")
+
+
+def _if_all(shares: Shares, units: int) -> Shares:
+    """What the kubelet gave, where that is what is counted: else nobody knows which is where."""
+    return shares if sum(count for _card, count in shares) == units else ()
 
 
 def natural(name: str) -> list[Any]:
@@ -187,19 +220,23 @@ def natural(name: str) -> list[Any]:
 
 
 def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
-    """The first who wait for each pool, and the viewer's own wherever they stand."""
+    """The first who wait for each pool, and the viewer's own wherever they stand. No query for no pool."""
+    found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
+    if not pools:
+        return found
     # As last decided; who came since then is behind those.
     order = (F("position").asc(nulls_last=True), F("priority").desc(), F("place").asc())
     rows = (
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
-        .annotate(ahead=place_in_queue(), rank=Window(RowNumber(), partition_by="pool_id", order_by=order))
+        .annotate(
+            **NAMED, ahead=place_in_queue(), rank=Window(RowNumber(), partition_by="pool_id", order_by=order)
+        )
         .filter(Q(rank__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
-        .select_related("user", "tenant", "pool")
+        .prefetch_related("pool")  # few, each of many claims
         .order_by("rank")
     )
     waiting = list(rows)
     names = names_of([claim for claim in waiting if viewer.knows(claim)])
-    found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
     for claim in waiting:
         found[claim.pool_id].append(_in_queue(claim, viewer, names))
     return found
@@ -255,39 +292,51 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
     )
 
 
-def _kept_for_bookings(
-    pools: Iterable[Pool], seen: Mapping[UUID, PoolNodes] | None
-) -> dict[tuple[UUID, str], int]:
+def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
     """Units of each node, by pool and name, that a pass keeps free for bookings that have begun."""
     running = Booking.objects.filter(Booking.in_state(Booking.State.RUNNING))
     begun = set(running.values_list("pool", flat=True))
     queues: dict[Pool, tuple[Claim, ...]] = {pool: () for pool in pools if pool.pk in begun}
-    states = pool_state.read_all(queues, seen) if queues else {}
+    states = pool_state.read_all(queues) if queues else {}
     return {(pool, node): units for pool, state in states.items() for node, units in kept_now(state).items()}
 
 
-def _admitted(clusters: set[UUID]) -> Iterable[Any]:
-    """With where each really is, or else the node chosen for it; and the cards that its pod was given."""
-    pods = PodUsage.objects.filter(run=OuterRef("pk"))
+HOLDING = (
+    "pk", "holder_id", "tenant_id", "user_id", "units", "cards", "node", "admitted_at", "reclaim_at",
+    "end_unproven_since",
+)  # fmt: skip
+POD = ("cluster_id", "node", "run", "requests", "devices", "namespace", "name")
+
+
+def _pods_on(nodes: Sequence[Node], resources: set[str]) -> list[Any]:
+    """Those of runs, and all others that have GPUs."""
+    clusters, names = {node.cluster_id for node in nodes}, {node.name for node in nodes}
+    found = Q(run__isnull=False) | Q(requests__has_any_keys=list(resources))
+    pods = PodUsage.objects.filter(found, cluster__in=clusters, node__in=names)
+    return list(pods.values_list(*POD, named=True))
+
+
+def _admitted(nodes: Sequence[Node], runs: Iterable[UUID]) -> Iterable[Any]:
+    """Rows of the claims whose pods are there, and of those without a pod for which one of these nodes is chosen."""
+    clusters, names = {node.cluster_id for node in nodes}, {node.name for node in nodes}
+    has_pod = Exists(PodUsage.objects.filter(run=OuterRef("pk")))
+    chosen = Q(node__in=names, pool__cluster__in=clusters) & ~Q(has_pod)
     return (
-        Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters, units__gt=0)
-        .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"))
-        .annotate(given=Subquery(pods.values("devices")[:1]))
-        .select_related("pool", "user", "tenant")
+        Claim.objects.filter(Q(pk__in=list(runs)) | chosen, state=Claim.State.ADMITTED)
+        .annotate(**NAMED, cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
+        .values_list(*HOLDING, *NAMED, "cluster", "resource", named=True)
     )
 
 
-def _other_pods(nodes: Sequence[Node], resources: set[str]) -> defaultdict[Place, list[OtherPod]]:
+def _other_pods(
+    nodes: Iterable[Node], pods: Iterable[Any], resources: set[str]
+) -> defaultdict[Place, list[OtherPod]]:
     devices = {(node.cluster_id, node.name): node.devices for node in nodes}
-    clusters = {cluster for cluster, _name in devices}
-    counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
-    rows = PodUsage.objects.filter(
-        ~Exists(counted), cluster__in=clusters, requests__has_any_keys=list(resources)
-    ).values_list("cluster_id", "node", "run", "requests", "devices")
     found: defaultdict[Place, list[OtherPod]] = defaultdict(list)
-    for cluster, node, run, requests, given in rows:
-        on = cards.shares_given(devices.get((cluster, node), []), given)
-        for resource in resources & requests.keys():
-            units = sum(share for _card, share in on) if given else int(requests[resource])
-            found[cluster, node, resource].append(OtherPod(units, run is not None, on))
+    for pod in pods:
+        on = cards.shares_given(devices.get((pod.cluster_id, pod.node), []), pod.devices)
+        for resource in resources & pod.requests.keys():
+            units = sum(share for _card, share in on) if pod.devices else int(pod.requests[resource])
+            other = OtherPod(units, pod.run is not None, on, (pod.namespace, pod.name))
+            found[pod.cluster_id, pod.node, resource].append(other)
     return found

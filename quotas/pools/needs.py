@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from uuid import UUID
 
+from clusters.models import Node
 from quotas.models import Pool
+from quotas.pools.selection import ecc_of, members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,9 +22,37 @@ class GpuAsked:
     product: str | None = None
 
 
-def fits(pool: Pool, asked: GpuAsked) -> bool:
+def fitting(pools: Iterable[Pool], asked: GpuAsked) -> list[Pool]:
+    """One query, and that only where it is asked for ECC."""
+    pools = list(pools)
+    ecc = known_ecc(pools) if asked.ecc is not None else {}
+    return [pool for pool in pools if fits(pool, asked, ecc.get(pool.pk))]
+
+
+def known_ecc(pools: Iterable[Pool]) -> dict[UUID, bool | None]:
+    """As a pool says or chooses it, or else as all of its nodes have it."""
+    pools = list(pools)
+    silent = {pool.cluster_id for pool in pools if pool.has_gpus and _said_ecc(pool) is None}
+    nodes = list(Node.objects.filter(cluster__in=silent).only("cluster_id", "labels")) if silent else []
+    return {
+        pool.pk: known_ecc_of(pool, members(pool, nodes) if pool.cluster_id in silent else [])
+        for pool in pools
+    }
+
+
+def known_ecc_of(pool: Pool, nodes: Iterable[Node]) -> bool | None:
+    """The same of one pool, whose nodes these are."""
+    said = _said_ecc(pool)
+    return ecc_of(nodes) if pool.has_gpus and said is None else said
+
+
+def _said_ecc(pool: Pool) -> bool | None:
+    return pool.match_ecc if pool.ecc is None else pool.ecc
+
+
+def fits(pool: Pool, asked: GpuAsked, ecc_of_nodes: bool | None = None) -> bool:
     """By what the pool says of its GPUs, or else by what it chooses them for. What nobody has said is not enough."""
-    ecc = pool.match_ecc if pool.ecc is None else pool.ecc
+    ecc = ecc_of_nodes if _said_ecc(pool) is None else _said_ecc(pool)
     capability = pool.compute_capability or pool.match_compute_capability
     product = (pool.gpu_product or pool.match_product).lower()
     return (

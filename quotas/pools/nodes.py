@@ -2,7 +2,8 @@
 
 Of our own runs the claim counts and not the pod, so that room is taken from the moment of admission and given back
 at release: on the node that its pod really is on, or else on the one chosen for it. Nodes may be in several pools,
-so every claim of the cluster counts. Three queries, however many pools, nodes and pods there are; four with HAMi.
+so every claim of the cluster counts. Four queries, however many pools, nodes and pods there are; one more with HAMi,
+and one where a GPU does not work.
 """
 
 from __future__ import annotations
@@ -29,26 +30,33 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
+from clusters.gpus import NodeKey
 from clusters.models import Node, PodUsage
 from quotas.models import Claim, Pool, Sharing
-from quotas.pools import cards
+from quotas.pools import bad_gpus, cards
+from quotas.pools.bad_gpus import Bad
 from quotas.pools.cards import Device
-from quotas.pools.health import Out, out_of, trouble_of
+from quotas.pools.health import Judged, Out, cards_said, is_unwell, out_of, trouble_of
 from quotas.pools.selection import each_member, members
 from quotas.scheduling import Card, NodeState, Room, Run
 
 MIB = 1024**2
 # Whether a request could ever fit is mostly answered by the first few nodes of a large cluster.
 FEW_NODES = 5
+# Why a node takes nothing new of which it cannot be said who would get its GPU that does not work.
+ONE_OF_ITS_GPUS = "gpu_unhealthy"
 
 
 @dataclass(frozen=True)
 class PoolNodes:
-    """The nodes of a pool: each as if empty, and the healthy ones as they are."""
+    """The nodes of a pool: all of them, each as if empty, and the healthy ones as they are."""
 
+    nodes: tuple[Node, ...]
     whole: tuple[Room, ...]
     healthy: tuple[NodeState, ...]
     out: Out
+    # GPUs that do not work, of all nodes of its cluster.
+    bad: Mapping[NodeKey, Sequence[Bad]]
 
 
 @dataclass
@@ -68,21 +76,56 @@ class _Taken:
         self.coming: list[tuple[Card, ...]] = []
 
 
-NodeKey = tuple[UUID, str]
 TakenByNode = defaultdict[NodeKey, _Taken]
+NOTHING = _Taken()  # never added to
 
 
-def nodes_of(pools: Collection[Pool]) -> dict[UUID, PoolNodes]:
-    """The nodes of each pool, by the pool's id."""
+def nodes_of(pools: Collection[Pool], *, with_runs: bool = True) -> dict[UUID, PoolNodes]:
+    """The nodes of each pool, by the pool's id. Who only wants to know their room does without what runs there."""
+    clusters = {pool.cluster_id for pool in pools}
+    # Without what kubelets tell of themselves: it is most of a row, and says nothing of room.
+    nodes = list(Node.objects.filter(cluster__in=clusters).defer("system", "conditions"))
+    bad = bad_gpus.read(clusters)
+    for node in nodes:
+        if of_node := bad.get((node.cluster_id, node.name)):
+            bad_gpus.keep_off(node, of_node)
+    foreign, ours = _taken(pools, with_runs=with_runs)
+    return {
+        pool.id: _pool_nodes(pool, members(pool, nodes), foreign=foreign, ours=ours, bad=bad)
+        for pool in pools
+    }
+
+
+def unwell_nodes(pool: Pool) -> dict[str, str]:
+    """Those that take nothing new for what is wrong with them or their GPUs, of which Kubernetes knows nothing: why."""
+    bad = bad_gpus.read([pool.cluster_id])
+    found = ~Q(out_code="") | ~Q(gpus_out_code="") | Q(name__in=[name for _cluster, name in bad])
+    nodes = Node.objects.filter(found, cluster=pool.cluster_id).order_by("name")
+    return {
+        node.name: node.out_code or (pool.has_gpus and node.gpus_out_code) or ONE_OF_ITS_GPUS
+        for node in nodes
+        if is_unwell(node, pool, bad.get((node.cluster_id, node.name), ()))
+    }
+
+
+def free_on_each(pool: Pool) -> dict[str, Room]:
+    """What is free on each node of the pool, also on one that takes nothing new now."""
+    foreign, ours = _taken([pool], with_runs=False)
+    nodes = members(pool, Node.objects.filter(cluster=pool.cluster_id))
+    keys = {node: (node.cluster_id, node.name) for node in nodes}
+    return {node.name: _left(node, pool, foreign[key], ours[key]) for node, key in keys.items()}
+
+
+def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, TakenByNode]:
+    """By foreign pods, and by ours, on the nodes of the pools' clusters."""
     clusters = {pool.cluster_id for pool in pools}
     resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
-    nodes = list(Node.objects.filter(cluster__in=clusters))
     foreign, ours = _taken_by_pods(clusters, resources)
     given = (
         _take_given(foreign, ours, clusters) if any(pool.sharing == Sharing.HAMI for pool in pools) else {}
     )
-    _add_claims(ours, clusters, given)
-    return {pool.id: _pool_nodes(pool, members(pool, nodes), foreign=foreign, ours=ours) for pool in pools}
+    _add_claims(ours, clusters, given, with_runs=with_runs)
+    return foreign, ours
 
 
 def offered_units(node: Node, pool: Pool) -> int:
@@ -94,32 +137,46 @@ def whole_nodes(pool: Pool) -> Iterator[Room]:
     """Every node of the pool as if empty and well: what is broken or taken out may come back. Read as asked for."""
     nodes = Node.objects.filter(cluster=pool.cluster_id).order_by("pk")
     first, others = nodes[:FEW_NODES], nodes[FEW_NODES:]
-    return (_left(_as_if_well(node), pool) for node in each_member(pool, chain(first, others)))
+    return (_left(_as_if_well(node, pool), pool) for node in each_member(pool, chain(first, others)))
 
 
-def _as_if_well(node: Node) -> Node:
+def _as_if_well(node: Node, pool: Pool) -> Node:
+    """A kubelet forgets what a device plugin that is gone offered; what the node says of its GPUs stays."""
     node.allocatable = node.allocatable | node.capacity
+    if node.gpus_out_code and not node.allocatable.get(pool.resource_name):
+        node.allocatable[pool.resource_name] = cards_said(node, pool)
     node.devices = [device | {"usable": True} for device in node.devices]
     return node
 
 
-def _pool_nodes(pool: Pool, nodes: Sequence[Node], *, foreign: TakenByNode, ours: TakenByNode) -> PoolNodes:
+def _pool_nodes(
+    pool: Pool,
+    nodes: Sequence[Node],
+    *,
+    foreign: TakenByNode,
+    ours: TakenByNode,
+    bad: Mapping[NodeKey, Sequence[Bad]],
+) -> PoolNodes:
     whole, healthy, displaced, needs = [], [], 0, list[Room]()
+    judged = list[Judged]()
     for node in nodes:
         key = (node.cluster_id, node.name)
-        whole.append(_left(node, pool))
-        free = _left(node, pool, foreign[key], ours[key])
-        displaced += min(max(0, -free.units), ours[key].unplaced[pool.resource_name])
-        needs += _displaced_cards(node, pool, foreign[key], ours[key])
-        if not trouble_of(node, pool):
-            without_ours = _left(node, pool, foreign[key])
-            runs = tuple(_run(claim, pool) for claim in ours[key].runs)
+        others, own = foreign.get(key, NOTHING), ours.get(key, NOTHING)
+        empty = _left(node, pool)
+        without_ours = empty if others is NOTHING else _left(node, pool, others)
+        free = without_ours if own is NOTHING else _left(node, pool, others, own)
+        whole.append(empty)
+        displaced += min(max(0, -free.units), own.unplaced.get(pool.resource_name, 0))
+        needs += _displaced_cards(node, pool, others, own)
+        trouble = trouble_of(node, pool, bad.get(key, ()))
+        judged.append((node, trouble, empty.units, bad.get(key, ())))
+        if not trouble:
+            runs = tuple(_run(claim, pool) for claim in own.runs)
             healthy.append(NodeState(node.name, free, without_ours, runs))
     healthy = [*_set_aside(healthy, displaced)]
     for need in needs:
         _set_cards_aside(healthy, need)
-    out = out_of(pool, zip(nodes, (room.units for room in whole), strict=True))
-    return PoolNodes(tuple(whole), tuple(healthy), out)
+    return PoolNodes(tuple(nodes), tuple(whole), tuple(healthy), out_of(pool, judged), bad)
 
 
 def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
@@ -130,7 +187,7 @@ def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
     for node in sorted(nodes, key=lambda node: node.free.units):
         taken = max(0, min(units, node.free.units))
         units -= taken
-        yield replace(node, free=node.free - Room(taken, 0, 0, 0))
+        yield replace(node, free=node.free - Room(taken, 0, 0, 0)) if taken else node
 
 
 def _set_cards_aside(nodes: list[NodeState], need: Room) -> None:
@@ -244,21 +301,23 @@ def _run(claim: Any, pool: Pool) -> Run:
     )
 
 
+TAKES = ("pk", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib", "card_cores")
 RUN = (
-    "pk", "tenant_id", "user_id", "pool_id", "units", "cpu_millicores", "memory_mib", "cards", "card_memory_mib",
-    "card_cores", "admitted_at", "ends_at", "end_unproven_since", "booking_id", "reclaim_at", "reclaim_for",
-    "holder_kind", "priority",
+    *TAKES, "tenant_id", "user_id", "pool_id", "admitted_at", "ends_at", "end_unproven_since", "booking_id",
+    "reclaim_at", "reclaim_for", "holder_kind", "priority",
 )  # fmt: skip
 
 
-def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID], given: Mapping[UUID, list[Device]]) -> None:
+def _add_claims(
+    taken_by_node: TakenByNode, clusters: set[UUID], given: Mapping[UUID, list[Device]], *, with_runs: bool
+) -> None:
     pods = PodUsage.objects.filter(run=OuterRef("pk"))
     rows = (
         Claim.objects.filter(state=Claim.State.ADMITTED, pool__cluster__in=clusters)
         .annotate(at=Coalesce(Subquery(pods.values("node")[:1]), "node"), placed=Exists(pods))
         .annotate(cluster=F("pool__cluster_id"), resource=F("pool__resource_name"))
         .order_by("admitted_at", "pk")
-        .values_list(*RUN, "at", "placed", "cluster", "resource", named=True)
+        .values_list(*(RUN if with_runs else TAKES), "at", "placed", "cluster", "resource", named=True)
     )
     for row in rows:
         taken = taken_by_node[row.cluster, row.at]
@@ -272,4 +331,5 @@ def _add_claims(taken_by_node: TakenByNode, clusters: set[UUID], given: Mapping[
         taken.cpu_millicores += row.cpu_millicores
         taken.memory_bytes += row.memory_mib * MIB
         taken.pods += 1
-        taken.runs.append(row)
+        if with_runs:
+            taken.runs.append(row)

@@ -11,9 +11,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from clusters.node_labels import PRODUCT
 from quotas import sharing
 from quotas.models import Pool, Sharing
-from quotas.pools.selection import CAPABILITY, PRODUCT
+from quotas.pools.selection import CAPABILITY
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 DOMAIN = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"

@@ -3,7 +3,8 @@
 The same terms stand in the affinity of every pod of the pool and say here which nodes belong to it, evaluated as the
 scheduler does. So what admission counts on and where pods may go can never disagree.
 
-Labels are those of GPU Feature Discovery, which says nothing of ECC: that one is Berth's own and set by an admin.
+Labels are those of GPU Feature Discovery, which says nothing of ECC: that one is Berth's own. It is put on the node
+itself, by the room above from what the node's agent tells, or by an admin: what no node carries, no pod can ask for.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.models import Node
+from clusters.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
 from quotas.models import Pool, Sharing
 
-PRODUCT = "nvidia.com/gpu.product"
-MEMORY_MIB = "nvidia.com/gpu.memory"
-MAJOR, MINOR = "nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor"
 ECC = "berth.dev/gpu.ecc"
 
 WHOLE = "nvidia.com/gpu"
@@ -123,6 +122,12 @@ def members(pool: Pool, nodes: Iterable[Node]) -> list[Node]:
 def each_member(pool: Pool, nodes: Iterable[Node]) -> Iterator[Node]:
     chosen_by = terms(pool)
     return (node for node in nodes if node.cluster_id == pool.cluster_id and chooses(chosen_by, node.labels))
+
+
+def ecc_of(nodes: Iterable[Node]) -> bool | None:
+    """What all of them say; None where one says nothing, or they differ."""
+    said = {node.labels.get(ECC) for node in nodes}
+    return {"true": True, "false": False}.get(said.pop() or "") if len(said) == 1 else None
 
 
 def manifest(chosen_by: Terms) -> list[dict[str, Any]]:

@@ -257,6 +257,8 @@ class _Future:
         for number, amount in accounts:
             self.used[number] -= amount
             came_back |= number in self.parked and self._unpark(number)
+        if not self.place:  # nobody waits for room
+            return
         if came_back or node < 0:
             self._offer_all(now)
         else:

@@ -183,15 +183,15 @@ class Lent:
             if chosen is None:
                 return None
             ages = tuple(loan.age[0] for loan in chosen if not loan.is_asked)
-            return len(ages), ages, tuple(loan.number for loan in chosen)
+            return len(ages), ages, tuple(loan.run.claim for loan in chosen)
 
         for_bound = "loans", wanted.need.units, bool(wanted.need.cards), wanted.by
         while max(self.over.values(), default=0) > 0:
             best = self.nodes.best((for_bound, wanted), at_best, rank)
             if best is None:
                 return None
-            (_number, _ages, numbers), line = best
-            chosen = [loan for loan in self._loans[line.name] if loan.number in numbers]
+            (_number, _ages, claims), line = best
+            chosen = [loan for loan in self._loans[line.name] if loan.run.claim in claims]
             if self._are_lent(chosen, wanted):
                 return line, chosen
             self.nodes.changed(line)  # ranked before others of these tenants were asked

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusters.node_labels import COUNT, MEMORY_MIB, PRODUCT, REPLICAS, STRATEGY
 from quotas.models import Sharing
 
 GPU = "nvidia.com/gpu"
-PRODUCT, MEMORY, COUNT, REPLICAS = (f"{GPU}.{name}" for name in ("product", "memory", "count", "replicas"))
-STRATEGY = f"{GPU}.sharing-strategy"
 VCUDA_CORE, VCUDA_MEMORY, BLOCK_MIB = "tencent.com/vcuda-core", "tencent.com/vcuda-memory", 256
 MIG_RESOURCE = re.compile(r"nvidia\.com/mig-(?P<profile>[\w.+-]+?)(\.shared)?$")
 MIG_PRODUCT = re.compile(r"-MIG-(?P<profile>\dg\.\d+gb\S*)$")
@@ -46,7 +45,7 @@ def found_on(
     labels: Mapping[str, str], resources: Mapping[str, int], devices: Sequence[Mapping[str, Any]] = ()
 ) -> list[Found]:
     """Everything with GPUs that a node offers; resources of other vendors are not guessed at."""
-    memory_mib = int(labels.get(MEMORY, 0)) or None
+    memory_mib = int(labels.get(MEMORY_MIB, 0)) or None
     if devices:
         return [Found(Sharing.HAMI, GPU, 100 * len(devices), 100, int(devices[0]["memory_mib"]))]
     if cores := resources.get(VCUDA_CORE, 0):

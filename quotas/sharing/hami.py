@@ -29,6 +29,8 @@ SCHEDULER = "hami-scheduler"
 GPU = "nvidia.com/gpu"
 MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
 # It fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
+# Its scheduler gives none of these, whose UUIDs stand with commas between.
+AVOIDED = "nvidia.com/nouse-gpuuuid"
 POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-policy": "binpack"}
 
 

@@ -35,6 +35,22 @@ connect(() => page.dataset.live + (after === undefined ? "" : `?after=${after}`)
   },
 });
 
+// For a page that nobody sees nothing is fetched, not by a beat either (hx-trigger="every 20s"); once it is shown, all
+// of it is at once. What goes by a beat alone hears of that by the event "shown".
+let isBehind = false;
+
+document.addEventListener("htmx:beforeRequest", (request) => {
+  if (!document.hidden || request.detail.requestConfig.verb !== "get") return;
+  request.preventDefault();
+  isBehind = true;
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || !isBehind) return;
+  isBehind = false;
+  for (const name of ["refresh", "shown"]) document.body.dispatchEvent(new Event(name));
+});
+
 // What has no id is known again by what it is and says; how long ago something was changes as it stands there.
 const focusable = "a[href], button, summary, input, textarea, [tabindex]";
 const known = (part) => part.id || [part.tagName, part.getAttribute("href"), words(part)].join("|");

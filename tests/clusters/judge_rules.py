@@ -25,13 +25,11 @@ def share(messages: Iterable[Message]) -> str:
 def main() -> None:
     messages = real_messages()
     for file in sorted({message.file for message in messages}):
-        print(f"{file:15} {share(message for message in messages if message.file == file)}")
-    for held_out in (False, True):
-        print(
-            f"{'held out' if held_out else 'open':15} {share(m for m in messages if m.held_out is held_out)}"
-        )
+        print(f"{file:18} {share(message for message in messages if message.file == file)}")
+    for part in ("open", "held out", "blind", "second", "third", "fourth"):
+        print(f"{part:18} {share(message for message in messages if message.part == part)}")
     for message in sorted(messages, key=lambda message: (message.verdict, message.code)):
-        if message.verdict != "right" and not message.held_out:
+        if message.verdict != "right" and message.part != "held out":
             print(f"\n{message.verdict}: {message.code}, read as {message.read_as}")
             print(f"  {message.means}\n  {message.text[:400]}")
 

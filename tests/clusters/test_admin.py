@@ -14,6 +14,8 @@ from django.test import Client
 
 from accounts.models import AuditEntry, Tenant, User
 from clusters import doctor
+from clusters.api import Api
+from clusters.doctor.storage import DEFAULT_CLASS, is_default
 from clusters.models import Cluster
 from devcluster.serving import tls
 from quotas.models import Pool
@@ -68,6 +70,29 @@ def test_all_that_holds_is_told_check_by_check(admin: Client, rights: OwnRights)
         assert f"<h3>{check.label}</h3>" in page
     assert "rights that it needs." in page
     assert AuditEntry.objects.get(action="cluster.test").data == {"name": "Lab", "failures": 0}
+
+
+def test_doctor_has_a_page_of_its_own_that_finds_what_was_planted(
+    admin: Client, api: Api, kubeconfig: str
+) -> None:
+    """A class that is no default any more, and no agent anywhere."""
+    cluster = cluster_at(kubeconfig)
+    address = f"/admin/clusters/cluster/{cluster.pk}/doctor/"
+    assert f'href="{address}"' in text_of(admin.get(f"/admin/clusters/cluster/{cluster.pk}/change/"))
+    assert "1 thing is missing" not in text_of(admin.get(address))
+    [default] = [body["metadata"]["name"] for body in api.list("StorageClass") if is_default(body)]
+    mark = {"metadata": {"annotations": {DEFAULT_CLASS: None}}}
+    api.merge_patch("StorageClass", None, default, mark)
+    try:
+        page = text_of(admin.get(address))
+    finally:
+        mark["metadata"]["annotations"][DEFAULT_CLASS] = "true"  # type: ignore[assignment]
+        api.merge_patch("StorageClass", None, default, mark)
+    assert "There is no storage class for homes" in page and "2 things are missing." in page
+    assert not AuditEntry.objects.filter(action="cluster.test").exists()  # it was only looked at
+    stranger = Client()
+    assert stranger.get(address).status_code == 302
+    assert admin.post(address).status_code == 405
 
 
 def test_a_right_that_is_missing_is_named_with_the_rule_to_add(admin: Client, rights: OwnRights) -> None:
@@ -166,7 +191,7 @@ def test_what_is_wrong_with_the_file_is_told_without_quoting_it(
 def test_a_cluster_that_never_answers_holds_nobody_up(
     admin: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "WITHIN_SECONDS", 0.5)
+    monkeypatch.setattr(doctor.examination, "WITHIN_SECONDS", 0.5)
     with serving() as (stub, api):
         stub.answers = [lambda request: silent(stub)]
         path = tmp_path / "config"

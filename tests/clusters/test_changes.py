@@ -84,7 +84,7 @@ def test_its_lag_is_told_once_it_was_written_down(gathering: Changes, receiver: 
     figures._tally.begin_anew()
     receiver.fails = True
     metadata = {"uid": "a", "managedFields": [{"time": "2026-03-01T10:00:00Z"}]}
-    gathering.add(Changed("MODIFIED", {"kind": "Pod", "metadata": metadata, "state": 1}))
+    gathering.add(Changed("MODIFIED", {"kind": "Pod", "metadata": metadata, "spec": {}, "state": 1}))
     assert receiver.heard.acquire(timeout=10)
     gathering.stop()
     gathering.join(10)

@@ -46,7 +46,12 @@ def test_a_card_that_an_admin_cordoned_is_not_usable() -> None:
         "GPU-a,10:",
         "GPU-a,ten,81920,100,A100,0,true:",
         '[{"id": "a", "count": "x"}]',
+        '[{"id": "a", "devmem": 1e999}]',
+        '[{"id": "a\\u0000", "devmem": 1, "devcore": 1}]',
+        "GPU-\0,10,81920,100,A100,0,true:",
+        "[" * 100_000,
     ],
+    ids=range(12),
 )
 def test_what_cannot_be_read_is_as_if_it_were_not_there(register: str) -> None:
     assert hami.cards_of_node({hami.REGISTER: register}) == []
@@ -66,7 +71,13 @@ def test_a_pods_cards_are_read_over_all_its_containers() -> None:
         {"id": "GPU-b", "memory_mib": 20_480, "cores": 50},
         {"id": "GPU-a", "memory_mib": 1024, "cores": 0},
     ]
-    assert hami.cards_of_pod({}) == hami.cards_of_pod({hami.ALLOCATED: "nonsense,x:;"}) == []
+
+
+@pytest.mark.parametrize(
+    "allocated", ["", "nonsense,x:;", "GPU-\0,NVIDIA,1,1", f"GPU-a,NVIDIA,{'9' * 5000},1", "GPU-a,NVIDIA,1,٣"]
+)
+def test_whoever_writes_nonsense_on_a_pod_of_theirs_gives_it_no_card(allocated: str) -> None:
+    assert hami.cards_of_pod({hami.ALLOCATED: allocated}) == []
 
 
 def test_both_stand_in_the_rows_and_the_handshakes_clock_does_not_make_a_node_differ() -> None:

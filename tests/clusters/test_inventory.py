@@ -60,6 +60,24 @@ class TestNode:
         values = node_values(body)
         assert (values.capacity, values.allocatable["nvidia.com/gpu"]) == ({"nvidia.com/gpu": 8}, 4)
 
+    def test_conditions_are_kept_without_their_clocks_and_so_is_what_it_runs(self) -> None:
+        body = node_body()
+        pleg = "PLEG is not healthy: pleg was last seen active 3m2.5s ago; threshold is 3m0s"
+        body["status"]["conditions"] = [
+            {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": pleg,
+             "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        ]  # fmt: skip
+        body["status"]["nodeInfo"] = {"bootID": "b1", "kernelVersion": "6.1.0"}
+        values = node_values(body)
+        assert values.conditions == {
+            "Ready": {
+                "status": "False",
+                "reason": "KubeletNotReady",
+                "message": "PLEG is not healthy: pleg was last seen active … ago; threshold is …",
+            }
+        }
+        assert values.system == {"bootID": "b1", "kernelVersion": "6.1.0"}
+
     def test_a_label_that_is_a_clock_is_left_out(self) -> None:
         assert node_values(node_body()).labels == {"nvidia.com/gpu.product": "T4"}
 
@@ -159,27 +177,34 @@ class TestNodeTable:
     def test_a_list_makes_the_rows_what_was_listed(self, cluster: Cluster) -> None:
         Node.objects.create(cluster=cluster, name="gone")
         table = NodeTable(cluster)
-        assert table.replace(map(node_values, [node_body("n1"), node_body("n2")])) is True
+        assert table.replace(map(node_values, [node_body("n1"), node_body("n2")])) == {"gone", "n1", "n2"}
         assert sorted(Node.objects.values_list("name", flat=True)) == ["n1", "n2"]
-        assert NodeTable(cluster).replace(map(node_values, [node_body("n1"), node_body("n2")])) is False
+        assert not NodeTable(cluster).replace(map(node_values, [node_body("n1"), node_body("n2")]))
+
+    def test_words_of_a_node_that_no_table_keeps_stop_nothing(self, cluster: Cluster) -> None:
+        body = node_body()
+        body["status"]["conditions"][0] |= {"message": "kernel: \0oops", "reason": "Odd\0"}
+        body["status"]["nodeInfo"] = {"osImage": "Debian\0 12", "swap": {"capacity": 0}}
+        NodeTable(cluster).put(body)
+        row = Node.objects.get()
+        told = {"status": "False", "reason": "Odd", "message": "kernel: oops"}
+        assert (row.conditions["DiskPressure"], row.system) == (told, {"osImage": "Debian 12"})
 
     def test_what_did_not_change_costs_no_query(self, cluster: Cluster) -> None:
         table = NodeTable(cluster)
         table.replace([node_values(node_body())])
         later = node_body()
         later["metadata"]["labels"]["nvidia.com/gfd.timestamp"] = "1790000060"
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
-            assert table.put(later) is False
+        with CaptureQueriesContext(connection) as queries:
+            assert not table.put(later)
         assert len(queries) == 0
 
     def test_a_change_is_written(self, cluster: Cluster) -> None:
         table = NodeTable(cluster)
         table.replace([node_values(node_body())])
-        assert table.put(node_body(ready="Unknown")) is True
+        assert table.put(node_body(ready="Unknown")) == {"n1"}
         assert Node.objects.get().ready is False
-        assert table.remove(node_body()) is True
+        assert table.remove(node_body()) == {"n1"}
         assert not Node.objects.exists()
 
     def test_another_cluster_is_left_alone(self, cluster: Cluster) -> None:

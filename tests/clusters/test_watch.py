@@ -31,8 +31,7 @@ RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
 
 @pytest.fixture(autouse=True)
 def installation(transactional_db: None) -> Installation:
-    Installation.objects.all().delete()
-    return Installation.objects.create()
+    return Installation.objects.get()
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def heard() -> Iterator[list[tuple[str, dict[str, Any]]]]:
     """Every signal that was sent: its name and arguments."""
     told: list[tuple[str, dict[str, Any]]] = []
     receivers = []
-    for name in ("objects_changed", "capacity_changed", "relisted", "tick"):
+    for name in ("objects_changed", "capacity_changed", "relisted", "tick", "pods_measured"):
 
         def receive(name: str = name, **arguments: Any) -> None:
             told.append((name, arguments))
@@ -109,6 +108,16 @@ def changes(heard: list[tuple[str, dict[str, Any]]], kind: str) -> list[tuple[st
         for step in told["changes"]
         if step.body["kind"] == kind
     ]
+
+
+def test_what_pods_use_is_asked_beside_the_watch(
+    api: Api, cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    if "metrics.k8s.io" not in api.groups():
+        pytest.skip("this cluster has no metrics-server")
+    eventually(
+        lambda: [told["cluster"] for name, told in list(heard) if name == "pods_measured"] == [cluster]
+    )
 
 
 def test_rows_follow_the_cluster_and_what_is_ours_is_told(
@@ -182,6 +191,7 @@ def test_an_announcement_that_could_not_be_written_down_is_told_again(
     assert [name for name, __ in heard] == ["relisted", "relisted"]
 
 
+@pytest.mark.slow
 def test_an_unreachable_cluster_says_so_and_stops_no_other(
     cluster: Cluster, kubeconfig: str, tmp_path: Path, fleet: Fleet
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_broken_watch_is_told_and_begun_again_after_a_pause(
     assert [type(step) for step in told] == [Listed, Lost, Listed, Changed]
 
 
+@pytest.mark.slow
 def test_one_that_breaks_always_is_asked_less_and_less_often(served: tuple[Stub, Api]) -> None:
     stub, api = served
     stub.answers = [listed()]

@@ -27,6 +27,7 @@ performance.getEntriesByType("resource")
   .filter((one) => /\\/static\\/(css|js|admin)\\//.test(one.name))
   .reduce((sum, one) => sum + one.decodedBodySize, 0)
 """
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # Numbers everything that the Tab key should reach: one radio button stands for its group.
 NUMBER_STOPS = """
 () => {
@@ -145,3 +146,18 @@ def complaints(page: Page) -> list[str]:
     page.on("console", lambda said: found.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: found.append(str(error)))
     return found
+
+
+def quiet_and_readable(page: Page) -> None:
+    """Also in the dark, and on a small phone."""
+    usual = page.viewport_size
+    assert usual is not None
+    wrong = faults(page)
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    wrong += faults(page, ["color-contrast"])
+    page.set_viewport_size(SMALLEST)
+    page.evaluate(TWO_FRAMES)  # charts take their new width from one
+    wrong += overflow(page)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(usual)
+    assert not wrong, wrong

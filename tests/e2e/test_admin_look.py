@@ -9,12 +9,13 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from accounts.models import AuditEntry
-from clusters.models import Cluster, UnknownCause
-from monitoring.models import Finding, Look
+from clusters.models import Cluster, Node, UnknownCause
+from monitoring.models import Finding, Look, Validation
 from quotas.models import Budget, Claim, Quota, TenantLimit
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
+from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase, Workspace
 
@@ -49,8 +50,16 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
     )
     Look.objects.create(cluster=cast.cluster, ended_at=timezone.now(), objects_seen=412)
     finding = drifted(cast, running)
+    make_gpus(cast, broken=1)
+    put_on(running, 0)
+    measure(running, every_seconds=60)
+    failed = Validation.objects.create(
+        cluster=cast.cluster, pool=cast.pool, node="gpu-1", image="lab/vectoradd:1", asked_by=cast.admin.user,
+        outcome="failed", code="validation_hangs", ended_at=timezone.now(), log="Copy input data\n" * 40,
+    )  # fmt: skip
     return {
-        "monitoring/finding": finding.pk,
+        "monitoring/finding": finding.pk, "monitoring/validation": failed.pk,
+        "clusters/node": Node.objects.get(name="gpu-1").pk,
         "accounts/user": cast.bob.user.pk, "accounts/tenant": cast.demo.pk, "accounts/auditentry": entry.pk,
         "clusters/cluster": cast.cluster.pk, "quotas/pool": cast.pool.pk, "quotas/quota": quota.pk,
         "quotas/budget": budget.pk, "quotas/tenantlimit": limit.pk, "quotas/claim": running.run,
@@ -120,11 +129,15 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
     rows = some_of_everything(cast)
     paths = [
         "",
+        "clusters/node/",
         "quotas/quota/",
         "quotas/claim/",
         "quotas/budget/",
         "quotas/ledgerentry/",
         "monitoring/finding/",
+        "monitoring/validation/",
+        "monitoring/validation/begin/",
+        f"clusters/cluster/{rows['clusters/cluster']}/doctor/",
         "accounts/user/add/",
         *(f"{name}/{pk}/change/" for name, pk in rows.items()),
         f"quotas/quota/{rows['quotas/quota']}/history/",

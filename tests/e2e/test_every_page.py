@@ -47,6 +47,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "bookings/<uuid:id>/cancel/": [("alice", "/bookings/{booking}/cancel/")],
     "gpus/": [("bob", "/gpus/"), ("admin", "/gpus/")],
     "gpus/<slug:slug>/": [("bob", "/gpus/a100/")],
+    "help/causes/": [("bob", "/help/causes/")],
     "launch/": [("bob", "/launch/"), ("victor", "/launch/")],
     "notices/": [("bob", "/notices/")],
     "notices/settings/": [("bob", "/notices/settings/")],
@@ -103,6 +104,7 @@ NOT_READ = {
     "tenants/<slug:slug>/members/<username:username>/",
     "theme/",
     "workspaces/<uuid:id>/jupyter/",
+    "workspaces/sparklines/",
 }
 EVERY_LOOK = [place for places in PAGES.values() for place in places] + ERRORS
 OFTEN_SEEN = (

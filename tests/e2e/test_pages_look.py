@@ -100,7 +100,8 @@ def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, addre
 
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
-        page.route_web_socket("**/ws/**", connect)
+        # Its own, and not that of notices: nobody is told when that one is away.
+        page.route_web_socket("**/ws/workspaces/**", connect)
         visit(page, f"/workspaces/{workspace.pk}/")
         page.get_by_text("Pulling the image").wait_for()
         while not sockets:

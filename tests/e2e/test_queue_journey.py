@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.driver import Administration, Portal, browser
-from tests.e2e.looks import SMALLEST, faults, overflow
+from tests.e2e.looks import quiet_and_readable
 from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -224,17 +224,3 @@ def starts_when_the_quota_is_raised(bob: Portal, administration: Administration)
     administration.give_gpus("Demo · A100 80GB", 5)
     bob.wait_for("ready")
     assert bob.page.evaluate("window.wasNotLoadedAgain")
-
-
-def quiet_and_readable(page: Page) -> None:
-    """Also in the dark, and on a small phone."""
-    usual = page.viewport_size
-    assert usual is not None
-    wrong = faults(page)
-    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    wrong += faults(page, ["color-contrast"])
-    page.set_viewport_size(SMALLEST)
-    wrong += overflow(page)
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size(usual)
-    assert wrong == []

@@ -24,6 +24,9 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 # Each node pulls the image for a while: a start lasts long enough to be photographed.
 PULLING = f"images:\n  {TRIAL_IMAGE}: {{pull_seconds: 15}}\n"
+# Nobody computes in the pictures' workspaces: what their GPUs do is played.
+AT_WORK = DEFAULT_NODES.replace("memory_mib: 81920,", "memory_mib: 81920, life: training,")
+SOMETHING_TO_SEE_MS = 90_000
 NOWHERE = "https://git.invalid/vision/resnet.git"
 # An image that does not exist is given up after five minutes; nobody needs to wait here for so long.
 GIVE_UP = """
@@ -47,12 +50,14 @@ OF_AN_OWNER = {
     "notices-settings": "/notices/settings/",
     "profile": "/profile/",
 }
+CAUSES = {"causes": "/help/causes/"}
 OF_AN_ADMIN = {
     "admin": "/admin/",
     "admin-quotas": "/admin/quotas/quota/",
     "admin-waiting": "/admin/quotas/claim/?state__exact=waiting",
     "admin-pools": "/admin/quotas/pool/",
     "admin-people": "/admin/accounts/user/",
+    "admin-nodes": "/admin/clusters/node/",
 }
 NOT_THERE = {"not-there": "/workspaces/00000000-0000-4000-8000-000000000000/"}
 
@@ -63,7 +68,7 @@ def berth() -> Iterator[Stack]:
         folder = Path(name)
         folder.chmod(0o711)
         nodes = folder / "nodes.yaml"
-        nodes.write_text(DEFAULT_NODES + PULLING)
+        nodes.write_text(AT_WORK + PULLING)
         stack = Stack(folder / "state", BERTH_DEVCLUSTER_NODES=str(nodes))
         stack.start()
         try:
@@ -87,13 +92,17 @@ def test_screenshots_of_the_whole_way(berth: Stack, tmp_path: Path) -> None:
         take(portal.page, "home", on_phone=True)
         logs_of(portal.page, "train-resnet")
         a_booking(portal.page)
-        pages(portal.page, OF_AN_OWNER)
+        pages(portal.page, OF_AN_OWNER | CAUSES)
         pages(portal.page, {"home": "/", "launch": "/launch/"}, languages=("zh-hans", "ko"))
+        portal.page.set_extra_http_headers({})
+        metrics_of(portal.page, "train-resnet")
         assert portal.faults == []
     with browser(berth.address, "screenshots-admin") as context:
         portal = Portal(context)
         portal.sign_in("admin")
         pages(portal.page, OF_AN_ADMIN)
+        a_node(portal.page)
+        doctor(portal.page)
         assert portal.faults == []
         pages(portal.page, NOT_THERE)
 
@@ -175,6 +184,29 @@ def logs_of(page: Page, name: str) -> None:
     take(page, "logs")
 
 
+def metrics_of(page: Page, name: str) -> None:
+    page.goto("/")
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("link", name="Metrics").click()
+    page.get_by_role("link", name="15 minutes").click()
+    page.wait_for_timeout(SOMETHING_TO_SEE_MS)
+    take(page, "metrics", on_phone=True, at=".tabs")
+
+
+def a_node(page: Page) -> None:
+    page.goto("/admin/clusters/node/")
+    page.get_by_role("link", name="a100-1", exact=True).click()
+    page.wait_for_load_state("networkidle")
+    take(page, "admin-node")
+
+
+def doctor(page: Page) -> None:
+    page.goto("/admin/clusters/cluster/")
+    settings = page.locator("#result_list tbody th a").first.get_attribute("href") or ""
+    page.goto(settings.partition("change/")[0] + "doctor/")
+    take(page, "admin-doctor")
+
+
 def pages(page: Page, addresses: dict[str, str], languages: tuple[str, ...] = ()) -> None:
     """Each as it stands; in other languages by the browser's wish, which the person may overrule in the profile."""
     for name, address in addresses.items():
@@ -197,11 +229,14 @@ def launch(page: Page) -> None:
     page.wait_for_url("**/workspaces/*/")
 
 
-def take(page: Page, name: str, *, on_phone: bool = False) -> None:
-    """docs/screenshots/NAME-light.png and -dark.png; with `on_phone` also NAME-phone-light.png and -dark.png."""
+def take(page: Page, name: str, *, on_phone: bool = False, at: str = "body") -> None:
+    """docs/screenshots/NAME-light.png and -dark.png; with `on_phone` also NAME-phone-light.png and -dark.png.
+
+    `at`: what of the page stands on top.
+    """
     for size, suffix in ((DESK, ""), (PHONE, "-phone")) if on_phone else ((DESK, ""),):
         page.set_viewport_size(size)
-        page.evaluate("window.scrollTo(0, 0)")
+        page.locator(at).first.evaluate("element => element.scrollIntoView()")
         for theme in THEMES:
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             page.screenshot(path=FOLDER / f"{name}{suffix}-{theme}.png", animations="disabled", caret="hide")

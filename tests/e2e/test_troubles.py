@@ -1,18 +1,16 @@
-"""What goes wrong in the cluster reaches the open page by itself, in words."""
+"""Each trouble of the cluster reaches whom it befalls, in words, and nobody else; and is over when it is over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
 
-from tests.e2e.driver import Portal, browser
-from tests.e2e.stack import until
-from tests.e2e.troubles import TROUBLES, Scene, scene_in
+from tests.e2e.scene import Body, Scene, Told, listening, now, scene_in
+from tests.e2e.troubles import TROUBLES, End, first_told, is_over
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +21,40 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.fixture(scope="module")
-def context(scene: Scene) -> Iterator[BrowserContext]:
-    with browser(scene.stack.address, "troubles") as context:
-        Portal(context).sign_in("alice")
-        yield context
+def carol(scene: Scene) -> Iterator[Told]:
+    """All that her pages hear, from the first trouble to the last."""
+    with listening(scene.stack, scene.carol, "workspaces/?") as told:
+        yield told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TROUBLES)
-def test_the_socket_and_the_page_say_it(scene: Scene, context: BrowserContext, name: str) -> None:
+def test_its_person_hears_and_reads_it_until_it_is_over(
+    scene: Scene, carol: Told, name: str, found: Callable[[str, str], None]
+) -> None:
     trouble = TROUBLES[name]
     with trouble.happens(scene) as (workspace, since), scene.heard(workspace) as told:
-        page = context.new_page()
-        page.goto(f"{scene.stack.address}/workspaces/{workspace['id']}/")
-        found = until(f"“{trouble.code}” is told", lambda: told.first(trouble.code, since), 30)
-        assert found is not None
-        assert trouble.words in found[1]
-        expect(page.locator("main")).to_contain_text(trouble.words)
-        page.close()
-    scene.end(workspace)
+        seconds, sentence = first_told(told, trouble, since)
+        found(f"trouble: {name}", f"{sentence} ({seconds:.1f} s)")
+        assert trouble.words in sentence
+        assert trouble.words in scene.alice.text(f"/workspaces/{workspace['id']}/")
+        if trouble.admin:
+            assert scene.admin_reads(trouble.admin)
+        carols_is_well(scene, carol, workspace)
+        if trouble.end == End.NONE:
+            scene.tidy()
+    if trouble.end != End.NONE:
+        is_over(scene, trouble, workspace)
+
+
+@pytest.fixture(autouse=True)
+def tidy(scene: Scene) -> Iterator[None]:
+    """Whatever came of it, the next trouble finds the laboratory and nothing else."""
+    yield
+    scene.tidy()
+
+
+def carols_is_well(scene: Scene, carol: Told, alices: Body) -> None:
+    hers = now(scene.carol, scene.carols)
+    assert (hers["phase"], hers["failure"]) == ("ready", None)
+    assert hers["message"] == scene.carols["message"]
+    assert alices["id"] not in str(carol.frames)

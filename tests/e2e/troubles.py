@@ -1,108 +1,108 @@
-"""Troubles of a cluster, switched on by its faults, and when a browser's socket hears of each in words."""
+"""Every trouble that can befall a person's workspace, switched on in the cluster: what it says, and how it ends.
+
+What strikes a start is on before the launch; what strikes something that runs strikes alice's laboratory; the last ones
+end what runs on a node. Rows stand in the order in which they are played.
+"""
 
 from __future__ import annotations
 
-import json
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
-
-from tests.e2e.stack import Client, Stack, until
-from tests.kube import Kube
+from tests.e2e.scene import FAR, Body, Moment, Scene, Told
+from tests.e2e.stack import until
 from tests.workspaces.notebook import Kernel
 
-# Not after fifty, as by default: what is measured is the way from there to the page.
-NODES_LOST_AFTER_SECONDS = 2
-NODES = f"""
-nodes:
-- {{name: gpu, count: 2, cpu: 64, memory: 512Gi,
-   gpus: {{product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}}}}
-lifecycle: {{grace_seconds: {NODES_LOST_AFTER_SECONDS}}}
-"""
-ABSENT = "berth.local/absent:1"
-NOT_FOUND = (
-    f'failed to pull and unpack image "{ABSENT}": failed to resolve reference "{ABSENT}": {ABSENT}: not found'
-)
-SMALL = {"pool": "a100", "gpus": 1, "cpu": 1, "memory_mib": 1024}
+Happening = tuple[Body, Moment]
+Happens = Callable[[Scene], AbstractContextManager[Happening]]
 
 
-@dataclass
-class Told:
-    """What the socket of one workspace has said, with the moment of each."""
+class End(Enum):
+    """What becomes of the workspace when the fault is over."""
 
-    connection: ClientConnection
-    events: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-
-    def listen(self) -> None:
-        try:
-            for frame in self.connection:
-                if (message := json.loads(frame))["type"] == "event":
-                    self.events.append((time.monotonic(), message["event"]))
-        except ConnectionClosed:
-            pass
-
-    def first(self, code: str, since: float) -> tuple[float, str] | None:
-        """How many seconds after `since` that code came, and its sentence."""
-        found = [(at, event) for at, event in self.events if event["code"] == code and at > since]
-        return (found[0][0] - since, found[0][1]["message"]) if found else None
+    COMES_UP = "it starts by itself"
+    MENDED = "it ran on, and says nothing of it any more"
+    STARTS_AGAIN = "it had ended, and starts when it is started"
+    NONE = "it is deleted before: with the image once pulled, the next row could not happen"
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A Berth with real pods, somebody who launches, and the cluster's switches."""
+class Trouble:
+    """`happens` makes it happen to a workspace, and is over when what it switched on is off again. It yields the
+    workspace and since when. `admin`: what the admin's page says as long as it lasts."""
 
-    stack: Stack
-    api: Client
-    kube: Kube
+    code: str
+    words: str
+    happens: Happens
+    end: End = End.COMES_UP
+    admin: str = ""
 
-    def launch(self, name: str, **body: Any) -> dict[str, Any]:
-        status, made = self.api(
-            "POST", "workspaces/", {"tenant": "demo", "name": name, "image": "jupyter", **SMALL, **body}
-        )
-        assert status == 201, made
-        return dict(made)
 
-    def now(self, workspace: dict[str, Any]) -> dict[str, Any]:
-        return dict(self.api("GET", f"workspaces/{workspace['id']}/")[1])
-
-    def wait(self, workspace: dict[str, Any], phase: str) -> dict[str, Any]:
-        until(f"{workspace['name']} is {phase}", lambda: self.now(workspace)["phase"] == phase, 60)
-        return self.now(workspace)
-
-    def end(self, workspace: dict[str, Any]) -> None:
-        self.api("DELETE", f"workspaces/{workspace['id']}/?delete_disk=true")
-        until("it is gone", lambda: self.api("GET", "workspaces/")[1]["results"] == [], 60)
+def at_start(body: Body | None = None, **spec: Any) -> Happens:
+    """On before somebody launches."""
 
     @contextmanager
-    def fault(self, **spec: Any) -> Iterator[float]:
-        """On while inside; since when."""
-        began = time.monotonic()
-        status, made = self.kube.call("POST", "/_faults", spec)
-        assert status < 300, made
-        try:
-            yield began
-        finally:
-            self.kube.call("DELETE", f"/_faults/{made['id']}")
+    def happens(scene: Scene) -> Iterator[Happening]:
+        with scene.fault(**spec):
+            began = Moment()
+            yield scene.launch("newcomer", **(body or {})), began
+
+    return happens
+
+
+def to_the_lab(**spec: Any) -> Happens:
+    """To the GPU or the node that alice's laboratory is on: `{gpu}` and `{node}` stand for them."""
 
     @contextmanager
-    def heard(self, workspace: dict[str, Any]) -> Iterator[Told]:
-        ticket = self.api("POST", "ws-tickets/")[1]["ticket"]
-        address = self.stack.address.replace("http", "ws")
-        with connect(f"{address}/ws/workspaces/{workspace['id']}/?after=0&token={ticket}") as connection:
-            told = Told(connection)
-            listener = threading.Thread(target=told.listen, daemon=True)
-            listener.start()
-            yield told
-            connection.close()
-            listener.join(5)
+    def happens(scene: Scene) -> Iterator[Happening]:
+        lab = scene.lab()
+        with scene.fault(**there(scene, lab, spec)) as began:
+            yield lab, began
+
+    return happens
+
+
+def to_a_newcomer(**spec: Any) -> Happens:
+    """To the GPU or the node of one that just came up: it does not live through it, or hears of it but once."""
+
+    @contextmanager
+    def happens(scene: Scene) -> Iterator[Happening]:
+        workspace = scene.wait(scene.launch("unlucky"), "ready")
+        with scene.fault(**there(scene, workspace, spec)) as began:
+            yield workspace, began
+
+    return happens
+
+
+def there(scene: Scene, workspace: Body, spec: Body) -> Body:
+    """The fault, of what the workspace is on."""
+    places = {"node": workspace["node"]}
+    if "gpu" in spec:
+        places["gpu"] = scene.gpu(workspace)
+    return {key: value.format(**places) if isinstance(value, str) else value for key, value in spec.items()}
+
+
+@contextmanager
+def gpu_that_an_admin_trusts_again(scene: Scene) -> Iterator[Happening]:
+    """An Xid happens once: that its fault ends mends nothing."""
+    lab = scene.lab()
+    uuid = scene.gpu(lab)
+    with scene.fault(gpu=uuid, xid=79) as began:
+        yield lab, began
+    scene.trust(uuid)
+
+
+@contextmanager
+def out_of_memory(scene: Scene) -> Iterator[Happening]:
+    workspace = scene.wait(scene.launch("greedy"), "ready")
+    with Kernel(Jupyter.of(workspace)) as kernel:
+        began = Moment()
+        kernel.start("held = b'x' * 2 * 2**30")
+        yield workspace, began
 
 
 @dataclass(frozen=True)
@@ -113,86 +113,270 @@ class Jupyter:
     token: str
 
     @classmethod
-    def of(cls, workspace: dict[str, Any]) -> Jupyter:
+    def of(cls, workspace: Body) -> Jupyter:
         link = urlsplit(workspace["endpoints"]["jupyter"])
         return cls(str(link.hostname), parse_qs(link.query)["token"][0])
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """`happens` makes it happen to a workspace, and is over when what it switched on is off again. It yields the
-    workspace and since when."""
-
-    code: str
-    words: str
-    happens: Callable[[Scene], Any]
-
-
 @contextmanager
-def out_of_memory(scene: Scene) -> Iterator[tuple[dict[str, Any], float]]:
-    workspace = scene.wait(scene.launch("greedy"), "ready")
-    with Kernel(Jupyter.of(workspace)) as kernel:
-        began = time.monotonic()
-        kernel.start("held = b'x' * 2 * 2**30")
-        yield workspace, began
-
-
-@contextmanager
-def image_that_is_not_there(scene: Scene) -> Iterator[tuple[dict[str, Any], float]]:
-    with scene.fault(image=ABSENT, error=NOT_FOUND) as began:
-        yield scene.launch("imageless", image="absent"), began
-
-
-@contextmanager
-def no_node_for_its_disk(scene: Scene) -> Iterator[tuple[dict[str, Any], float]]:
+def no_node_for_its_disk(scene: Scene) -> Iterator[Happening]:
     """Its disk is on a node that takes nothing more; the other node, which has room, cannot have that disk."""
     workspace = scene.wait(scene.launch("tied", disk_mib=64), "ready")
     node = f"/api/v1/nodes/{workspace['node']}"
     scene.api("POST", f"workspaces/{workspace['id']}/stop/")
     scene.wait(workspace, "stopped")
-    began = time.monotonic()
+    began = Moment()
     scene.kube.call("PATCH", node, {"spec": {"unschedulable": True}}, "merge")
-    scene.api("POST", f"workspaces/{workspace['id']}/start/")
+    scene.start(workspace)
     yield workspace, began
     scene.kube.call("PATCH", node, {"spec": {"unschedulable": None}}, "merge")
 
 
 @contextmanager
-def full_disk(scene: Scene) -> Iterator[tuple[dict[str, Any], float]]:
-    workspace = scene.wait(scene.launch("crowded"), "ready")
-    with scene.fault(node=workspace["node"], pressure="disk") as began:
+def temporary_files(scene: Scene) -> Iterator[Happening]:
+    workspace = scene.wait(scene.launch("hoarder"), "ready")
+    with Kernel(Jupyter.of(workspace)) as kernel:
+        began = Moment()
+        kernel.start(
+            "import os; os.posix_fallocate(os.open('/tmp/x', os.O_CREAT | os.O_RDWR), 0, 11 * 2**30)"
+        )
         yield workspace, began
 
 
 @contextmanager
-def lost_node(scene: Scene) -> Iterator[tuple[dict[str, Any], float]]:
-    workspace = scene.wait(scene.launch("cut-off"), "ready")
-    with scene.fault(node=workspace["node"], state="unreachable") as began:
-        yield workspace, began
+def namespace_full(scene: Scene) -> Iterator[Happening]:
+    """Somebody gave the tenant's namespace a quota of their own."""
+    lab = scene.lab()
+    quotas = "/api/v1/namespaces/berth-demo/resourcequotas"
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "foreign"}}
+    scene.kube.call("POST", quotas, body | {"spec": {"hard": {"pods": "1"}}})
+    try:
+        began = Moment()
+        yield scene.launch("newcomer"), began
+    finally:
+        scene.kube.call("DELETE", f"{quotas}/foreign")
+    assert scene.now(lab)["phase"] == "ready"
 
+
+@contextmanager
+def gpu_memory_taken(scene: Scene) -> Iterator[Happening]:
+    """Of the one GPU that people share by memory, more than half is somebody's."""
+    pools = scene.api("GET", "pools/")[1]["results"]
+    body = {"pool": next(pool["slug"] for pool in pools if pool["sharing"] == "hami")}
+    body |= {"gpus": 0.2, "gpu_memory_mib": 9 * 1024}
+    first = scene.wait(scene.launch("larger", **body), "ready")
+    began = Moment()
+    yield scene.launch("newcomer", **body), began
+    scene.api("POST", f"workspaces/{first['id']}/stop/")
+
+
+@contextmanager
+def addresses_used_up(scene: Scene) -> Iterator[Happening]:
+    """Carol's and alice's are the two that there are."""
+    scene.lab()
+    with scene.fault(addresses=2):
+        began = Moment()
+        yield scene.launch("newcomer"), began
+
+
+def first_told(told: Told, trouble: Trouble, since: Moment) -> tuple[float, str]:
+    found = until(f"“{trouble.code}” is told", lambda: told.first(trouble.code, since), 60)
+    assert found is not None
+    return found
+
+
+def is_over(scene: Scene, trouble: Trouble, workspace: Body) -> None:
+    if trouble.end == End.STARTS_AGAIN:
+        until("it ended", lambda: scene.now(workspace)["phase"] in ("failed", "stopped", "ready"), 60)
+        scene.start(workspace)
+    until(
+        f"it is over: {trouble.end.value}",
+        lambda: (seen := scene.now(workspace))["phase"] == "ready" and trouble.words not in seen["message"],
+        90,
+    )
+    if trouble.admin:
+        until("the admin reads nothing of it", lambda: not scene.admin_reads(trouble.admin), 60)
+
+
+DRIVER = "The node's NVIDIA driver is not loaded, or containers do not find it"
+VERSIONS = "The parts of the node's NVIDIA driver are of different versions"
+NO_UVM = "The node lacks a device that GPU programs need (/dev/nvidia-uvm)"
+LOST = "A GPU of the node no longer answers"
+DAMAGED = "The GPU's memory has a fault"
+STUCK = "A GPU of the node hangs and has to be reset"
+VANISHED = "Containers on the node lost their GPUs while they ran"
+RUNTIME = "The node cannot start containers at the moment"
+NETWORK = "The network of the node does not work"
+UNWELL = "The storage is not well at the moment"
+BROKEN = "The file system of its volume cannot be read"
 
 TROUBLES = {
-    "out of memory": Trouble("out_of_memory", "It used more memory than it may", out_of_memory),
-    "no such image": Trouble("image_not_found", "does not exist in its registry", image_that_is_not_there),
-    "no node": Trouble("volume_on_other_node", "Its disk lives on another node", no_node_for_its_disk),
-    "full disk": Trouble("evicted_disk", "ran out of temporary disk space", full_disk),
-    "lost node": Trouble("node_lost", "Its node does not answer any more", lost_node),
+    # --- images: once it is pulled, nothing of a registry can fail any more
+    "image is private": Trouble(
+        "image_denied",
+        "does not hand out",
+        at_start({"image": "far"}, image=FAR, error="unauthorized"),
+        End.NONE,
+    ),
+    "registry refuses more pulls": Trouble(
+        "image_rate_limited",
+        "refuses more pulls for now",
+        at_start({"image": "far"}, image=FAR, error="rate-limit"),
+        End.NONE,
+    ),
+    "registry does not answer": Trouble(
+        "image_registry_unreachable",
+        "do not reach the registry",
+        at_start({"image": "far"}, image=FAR, error="timeout"),
+        End.NONE,
+    ),
+    "no such image": Trouble(
+        "image_not_found",
+        "does not exist in its registry",
+        at_start({"image": "far"}, image=FAR, error="not-found"),
+    ),
+    # --- network and runtime of a node
+    "no address for the pod": Trouble(
+        "network_plugin_down", NETWORK, at_start(pod="sandbox", error="no-address")
+    ),
+    "network plugin down": Trouble(
+        "network_plugin_down", NETWORK, at_start(pod="sandbox", error="network-down")
+    ),
+    "runtime's socket refuses": Trouble(
+        "node_unwell", RUNTIME, at_start(pod="sandbox", error="runtime-down")
+    ),
+    "runtime's socket refuses to look at the image": Trouble(
+        "node_unwell", RUNTIME, at_start(image="*", error="runtime-down")
+    ),
+    # --- NVIDIA's toolkit
+    "NVML library missing": Trouble(
+        "gpu_driver_not_loaded", DRIVER, at_start(pod="container", error="no-nvml")
+    ),
+    "library missing at the start": Trouble(
+        "gpu_driver_not_loaded", DRIVER, at_start(pod="container", error="no-library")
+    ),
+    "driver not loaded": Trouble(
+        "gpu_driver_not_loaded", DRIVER, at_start(pod="container", error="no-driver")
+    ),
+    "driver and library differ": Trouble(
+        "gpu_driver_mismatch", VERSIONS, at_start(pod="container", error="driver-mismatch")
+    ),
+    "driver too old for the image": Trouble(
+        "gpu_software_unfit",
+        "The CUDA version or the libraries of your image do not fit",
+        at_start(pod="container", error="old-driver"),
+    ),
+    "devices.allow": Trouble(
+        "gpu_nvml_failed",
+        "NVIDIA driver and container tools do not work together",
+        at_start(pod="container", error="devices-allow"),
+    ),
+    "no /dev/nvidia-uvm at the start": Trouble(
+        "gpu_uvm_missing", NO_UVM, at_start(pod="container", error="no-uvm")
+    ),
+    # --- storage
+    "can't read superblock": Trouble("volume_damaged", BROKEN, at_start(volume="mount", error="superblock")),
+    "no metadata server": Trouble("storage_unwell", UNWELL, at_start(volume="mount", error="mds")),
+    "osd flaps": Trouble(
+        "storage_unwell",
+        UNWELL,
+        at_start(volume="attach", error="rpc error: code = Unavailable desc = 2 osds down, 31 slow ops"),
+    ),
+    "image of the volume does not map": Trouble(
+        "volume_not_mountable",
+        "The node cannot mount this kind of volume",
+        at_start(volume="mount", error="rbd"),
+    ),
+    "mount refused past a number of hosts": Trouble(
+        "volume_not_mountable",
+        "The node cannot mount this kind of volume",
+        at_start(volume="mount", error="denied"),
+    ),
+    "mount hangs": Trouble("storage_unwell", UNWELL, at_start(volume="mount", error="timeout")),
+    "attached elsewhere": Trouble(
+        "volume_attached_elsewhere",
+        "Its volume is still held by another container or another node",
+        at_start(volume="attach", error="elsewhere"),
+    ),
+    "attacher is silent": Trouble("storage_unwell", UNWELL, at_start(volume="attach", error="silent")),
+    "no room for the volume": Trouble(
+        "volume_disk_full", "The storage has no room", at_start(volume="provision", error="full")
+    ),
+    "no node for its disk": Trouble(
+        "volume_on_other_node", "Its disk lives on another node", no_node_for_its_disk
+    ),
+    # --- what is used up
+    "addresses of the load balancer": Trouble(
+        "addresses_used_up", "All addresses, or ports, for workspaces are in use", addresses_used_up
+    ),
+    "not enough GPU memory": Trouble("no_free_cards", "with 9 GiB of memory", gpu_memory_taken),
+    "quota of the namespace": Trouble(
+        "namespace_quota_exceeded", "Your tenant's share of this cluster is used up", namespace_full
+    ),
+    # --- GPUs of something that runs
+    "Xid of a program": Trouble(
+        "gpu_program_fault",
+        "A program on the GPU failed and was ended by the driver",
+        to_a_newcomer(gpu="{gpu}", xid=31),
+        End.NONE,
+    ),
+    "GPU lost": Trouble("gpu_lost", LOST, to_the_lab(gpu="{gpu}", state="lost"), End.MENDED, LOST),
+    "Xid of the hardware": Trouble("gpu_lost", LOST, gpu_that_an_admin_trusts_again, End.MENDED, LOST),
+    "ECC": Trouble(
+        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", ecc_uncorrected=2), End.MENDED, DAMAGED
+    ),
+    "row remap failed": Trouble(
+        "gpu_memory_damaged", DAMAGED, to_the_lab(gpu="{gpu}", row_remap="failed"), End.MENDED, DAMAGED
+    ),
+    "GPU wants a reset": Trouble(
+        "gpu_stuck", STUCK, to_the_lab(gpu="{gpu}", state="reset_required"), End.MENDED, STUCK
+    ),
+    "no /dev/nvidia-uvm": Trouble(
+        "gpu_uvm_missing", NO_UVM, to_the_lab(node="{node}", agent="uvm_missing"), End.MENDED, NO_UVM
+    ),
+    "driver updated under what runs": Trouble(
+        "gpu_driver_mismatch",
+        VERSIONS,
+        to_the_lab(node="{node}", agent="version_mismatch"),
+        End.MENDED,
+        VERSIONS,
+    ),
+    "driver unloaded under what runs": Trouble(
+        "gpu_driver_not_loaded",
+        DRIVER,
+        to_the_lab(node="{node}", agent="driver_not_loaded"),
+        End.MENDED,
+        DRIVER,
+    ),
+    "driver hangs": Trouble(
+        "gpu_stuck", STUCK, to_the_lab(node="{node}", agent="nvml_hangs"), End.MENDED, STUCK
+    ),
+    "GPU vanishes from the container": Trouble(
+        "gpu_vanished", VANISHED, to_the_lab(node="{node}", agent="devices_denied"), End.MENDED, VANISHED
+    ),
+    # --- what a node does to those on it
+    "node's network down": Trouble(
+        "network_plugin_down", NETWORK, to_the_lab(node="{node}", state="not-ready"), End.MENDED, NETWORK
+    ),
+    "node's runtime down": Trouble(
+        "node_unwell", RUNTIME, to_the_lab(node="{node}", state="runtime-down"), End.MENDED, RUNTIME
+    ),
+    "out of memory": Trouble(
+        "out_of_memory", "It used more memory than it may", out_of_memory, End.STARTS_AGAIN
+    ),
+    "not enough ephemeral storage": Trouble(
+        "temporary_disk_full", "It wrote more temporary files than it may", temporary_files, End.STARTS_AGAIN
+    ),
+    "disk pressure": Trouble(
+        "evicted",
+        "It was ended because its node ran out of",
+        to_a_newcomer(node="{node}", pressure="disk"),
+        End.STARTS_AGAIN,
+    ),
+    "node lost": Trouble(
+        "node_lost",
+        "Its node does not answer any more",
+        to_a_newcomer(node="{node}", state="unreachable"),
+        End.MENDED,
+    ),
 }
-
-
-@contextmanager
-def scene_in(folder: Path) -> Iterator[Scene]:
-    folder.chmod(0o711)
-    nodes = folder / "nodes.yaml"
-    nodes.write_text(NODES)
-    stack = Stack(folder / "state", BERTH_DEVCLUSTER_NODES=str(nodes))
-    stack.start()
-    try:
-        make = (
-            f"from workspaces.models import Image; Image.objects.create(slug='absent', reference='{ABSENT}')"
-        )
-        stack.manage("shell", "-c", make)
-        api = stack.client(stack.token("alice", "read", "workspaces"))
-        yield Scene(stack, api, Kube(stack.folder / "kubeconfig"))
-    finally:
-        stack.stop()

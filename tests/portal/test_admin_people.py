@@ -11,6 +11,7 @@ from django.test import Client
 from accounts import sessions, tokens
 from accounts.models import AuditEntry, Tenant, User
 from accounts.trail_words import sentence
+from portal.admin.activation import ChangesOfAccess, Deactivate, Reactivate
 from tests.admin_forms import confirm, hidden, preview, text_of
 from tests.cast import Cast, make_cast
 from tests.workspaces.made import make_workspace
@@ -223,3 +224,13 @@ def test_an_action_needs_its_two_steps_and_the_form_of_this_site(cast: Cast) -> 
     page = preview(plain, PEOPLE, "deactivate", cast.bob.user)
     plain.post(PEOPLE, hidden(page) | {"seen": ["0" * 32], "confirmed": ["yes"]})
     assert User.objects.get(username="bob").is_active
+
+
+@pytest.mark.parametrize("deed", [Deactivate(), Reactivate()], ids=lambda deed: deed.name)
+def test_what_one_admin_looks_at_is_not_told_to_another_who_looks_at_once(
+    cast: Cast, deed: ChangesOfAccess
+) -> None:
+    """Actions are one for all requests: what they read for one must not stay on them."""
+    before = dict(vars(deed))
+    assert deed.effects(cast.admin, [cast.bob.user])
+    assert vars(deed) == before

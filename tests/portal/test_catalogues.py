@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Message
 from babel.messages.checkers import checkers
 from django.conf import settings
+from django.utils import translation
+from django.utils.formats import date_format
 
 from portal import translations
 
@@ -47,6 +50,11 @@ def test_a_translation_keeps_values_and_markup(path: Path) -> None:
         for text in texts(message.string) if message.id else ():
             assert set(VALUE.findall(text)) == set(VALUE.findall(original)), (original, text)
             assert sorted(ELEMENT.findall(text)) == sorted(ELEMENT.findall(original)), (original, text)
+
+
+def test_korean_names_the_half_of_the_day_before_the_hour() -> None:
+    with translation.override("ko"):
+        assert date_format(datetime(2026, 1, 2, 15, 4), "DATETIME_FORMAT") == "2026년 1월 2일 오후 3:04"
 
 
 def key(message: Message) -> tuple[object, str | None]:

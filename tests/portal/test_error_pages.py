@@ -84,6 +84,12 @@ def test_a_script_gets_json(how: str, status: int) -> None:
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
 
 
+def test_a_script_that_asks_at_another_name_is_told_so() -> None:
+    answer = Client().post("/api/v1/agent/samples/", headers={"Host": "10.251.0.1:8224"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "wrong_host")
+    assert "BERTH_ALLOWED_HOSTS" in answer.json()["error"]["hint"]
+
+
 def test_who_comes_back_soon_is_told_when() -> None:
     assert int(ask("/fail/away/")["Retry-After"]) > 0
 

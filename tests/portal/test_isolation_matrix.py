@@ -64,6 +64,8 @@ ADMINS = Row("403 403 403 403 200 403 403 403")
 # Not built yet. What it names is looked for only once there is something.
 NOT_YET = Row("501 501 501 501 501 501 501 501")
 NOT_YET_WRITE = Row("501 501 501 501 501 501 403 501")
+# Nodes' agents alone, by a token that no person has.
+NO_AGENT = Row("401 401 401 401 401 401 401 401")
 NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
 
 # fmt: off
@@ -136,8 +138,8 @@ API: dict[str, dict[str, Row]] = {
     "volumes/<uuid:id>/clone/": {"POST": NOT_YET_WRITE},
     "volumes/<uuid:id>/restore/": {"POST": NOT_YET_WRITE},
     "alerts/": {"GET": NOT_YET},
-    "agent/samples/": {"POST": NOT_YET_ADMINS},
-    "agent/health/": {"POST": NOT_YET_ADMINS},
+    "agent/samples/": {"POST": NO_AGENT},
+    "agent/health/": {"POST": NO_AGENT},
     "drift/": {"GET": NOT_YET_ADMINS},
     "drift/<uuid:id>/<str:verb>/": {"POST": NOT_YET_ADMINS},
 }
@@ -154,6 +156,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "": (PAGE, NO_SUCH_METHOD),
     "api/schema/": (PUBLIC, ""),
     "api/docs/": (PAGE, NO_SUCH_METHOD),
+    "help/causes/": (PAGE, NO_SUCH_METHOD),
     "tenant/": (NO_SUCH_METHOD, TO_PROFILE),
     "theme/": (NO_SUCH_METHOD, TO_PROFILE),
     "usage/": (PAGE, NO_SUCH_METHOD),
@@ -203,6 +206,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "launch/": (PAGE, "422 200 422 422 422 422 302"),  # who only looks is told so
     "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # an answer to nothing
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
+    "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/logs/": (SEEN_PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/metrics/": (SEEN_PAGE, NO_SUCH_METHOD),

@@ -19,9 +19,9 @@ from django.utils import timezone
 from accounts import tickets, tokens
 from accounts.access import Actor
 from accounts.models import APIToken, Scope, SocketTicket
+from portal.routing import websocket_urlpatterns
 from tests.portal.test_isolation_matrix import NOWHERE, PEOPLE, Stage, make_stage
 from tests.workspaces.sockets import Socket, headers_of, in_thread
-from workspaces.routing import websocket_urlpatterns
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,6 +30,7 @@ SOCKETS = {  # own viewer member owner admin stranger reader elsewhere; anonymou
     "ws/workspaces/": EVERYBODY,
     "ws/workspaces/<uuid:workspace_id>/": "open open open open open 4404 open 4404 4401 4401 4408",
     "ws/workspaces/<uuid:workspace_id>/logs/": "open 4404 4404 open open 4404 open 4404 4401 4401 4408",
+    "ws/workspaces/<uuid:workspace_id>/metrics/": "open open open open open 4404 open 4404 4401 4401 4408",
     "ws/notices/": EVERYBODY.replace("open 4401", "4404 4401", 1),  # all of a person's: not by a bound token
     "ws/gpus/": EVERYBODY,
     "": "4404 4404 4404 4404 4404 4404 4404 4404 4401 4401 4408",  # whatever else

@@ -8,16 +8,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.notices.models import Notice
 from clusters.errors import ClusterUnavailable
+from clusters.models import Gpu, Node
+from monitoring.health.rules import is_silent
+from monitoring.models import AgentState, Trouble
 from quotas import admission
 from tests.cast import make_cast
-from vitals import figures
+from vitals import figures, pulse
 from vitals.models import Figure, Process
 from workspaces import measures
 from workspaces.launch import LaunchSpec, launch
@@ -70,6 +75,45 @@ def test_it_counts_mails_that_wait_and_that_were_given_up(client: Client) -> Non
     assert (read["berth_mails", "waiting"], read["berth_mails", "given_up"]) == (1, 2)
 
 
+def test_it_counts_nodes_gpus_agents_and_troubles_and_names_none(client: Client) -> None:
+    cluster, now = make_cast().cluster, timezone.now()
+    Node.objects.filter(name="gpu-2").update(out_code="kubelet_hidden")
+    holder = {"namespace": "demo", "pod": "secret-0", "container": "main"}
+    each: list[dict[str, Any]] = [{"held_by": [holder]}, {"out_code": "gpu_xid_hidden"}, {}]
+    for index, of_it in enumerate(each):
+        Gpu.objects.create(cluster=cluster, node="gpu-1", uuid=f"GPU-{index}", name="A100", **of_it)
+    for seconds, interval in ((100, 5), (150, 30), (150, 5), (200, 30)):
+        at = now - timedelta(seconds=seconds)
+        AgentState.objects.create(
+            cluster=cluster,
+            node=f"{seconds} {interval}",
+            agent="a",
+            taken_at=at,
+            seen_at=at,
+            interval_seconds=interval,
+        )
+    for code, ended_at in (("gpu_lost", None), ("node_lost", now)):
+        Trouble.objects.create(
+            cluster=cluster, about="gpu", subject="GPU-1", code=code, since=now, ended_at=ended_at
+        )
+    pulse.beat("web")
+    assert samples(client)["berth_agents", "main", "heard"] == 4  # Berth could hear nobody until now
+    Process.objects.update(since=now - timedelta(days=1))
+    with CaptureQueriesContext(connection) as queries:
+        read = samples(client)
+    assert {key[2]: value for key, value in read.items() if key[0] == "berth_nodes"} == {"well": 1, "out": 1}
+    gpus = {key[3]: value for key, value in read.items() if key[0] == "berth_gpus"}
+    assert gpus == {"held": 1, "out": 1, "free": 1}
+    assert (read["berth_agents", "main", "heard"], read["berth_agents", "main", "silent"]) == (2, 2)
+    assert sum(is_silent(agent, now) for agent in AgentState.objects.all()) == 2
+    assert {key: value for key, value in read.items() if key[0] == "berth_troubles"} == {
+        ("berth_troubles", "gpu", "main", "gpu_lost"): 1
+    }
+    assert sum("gpu" in query["sql"] or "node" in query["sql"] for query in queries) <= 3
+    text = client.get("/metrics").content.decode()
+    assert not any(word in text for word in ("gpu-1", "gpu-2", "GPU-1", "demo", "secret"))
+
+
 @pytest.fixture
 def nothing_counted() -> None:
     figures._tally.begin_anew()
@@ -96,6 +140,21 @@ def test_it_tells_how_long_each_step_took_once_that_is_committed(
         tell(row, "image_missing", step=row.step, level=Event.Level.WARNING)
     figures.write()
     assert ("berth_step_seconds_count", "disk") not in samples(client)
+
+
+def test_what_never_happened_is_told_as_zero(client: Client, nothing_counted: None) -> None:
+    """Prometheus sees no increase from nothing to one: the first refusal would alert nobody."""
+    read = samples(client)
+    assert read["berth_intake_reports_total", "refused"] == 0
+    assert read["berth_validations_total", "failed"] == 0
+    assert read["berth_reconcile_errors_total", "fault"] == 0
+
+
+def test_it_counts_reports_that_were_refused(client: Client, nothing_counted: None) -> None:
+    answer = client.post("/api/v1/agent/samples/", headers={"Authorization": "Bearer bra_unknown"})
+    assert answer.status_code == 401
+    figures.write()
+    assert samples(client)["berth_intake_reports_total", "refused"] == 1
 
 
 def test_it_tells_how_long_looks_took_and_what_ended_them(client: Client, nothing_counted: None) -> None:

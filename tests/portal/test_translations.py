@@ -27,6 +27,7 @@ NAMES = {
     "Linux",
     "macOS",
     "Windows",
+    "Xid",
     "h",
     "s",
     "ssh-ed25519 AAAA",

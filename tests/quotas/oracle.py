@@ -7,7 +7,7 @@ left, on the first node by name that has it; where no end is known, on the node 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
@@ -21,15 +21,21 @@ Amounts = tuple[float, ...]
 Taken = tuple[Any, Amounts, datetime, datetime]
 
 
-def could_have_started(state: PoolState, decisions: Decisions) -> list[UUID]:
-    return [claim for claim, start in starts(state, decisions).items() if start == state.now]
+def could_have_started(state: PoolState, decisions: Decisions, queue: Sequence[UUID] = ()) -> list[UUID]:
+    return [claim for claim, start in starts(state, decisions, queue).items() if start == state.now]
 
 
-def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # noqa: C901 - on one page
-    """The earliest that is left for each that waits for room alone; END if no end is known that makes it fit."""
+def starts(  # noqa: C901 - on one page
+    state: PoolState, decisions: Decisions, queue: Sequence[UUID] = ()
+) -> dict[UUID, datetime]:
+    """The earliest that is left for each that waits for room alone; END if no end is known that makes it fit.
+
+    With the order of all, a limit that was filled from behind in the same pass holds up nobody yet.
+    """
     now, found, claims = state.now, dict[UUID, datetime](), {claim.claim: claim for claim in state.waiting}
     names, (left, most) = sorted(node.name for node in state.nodes), places(state)
     taken, closed = [*given_back(state)], set[Any]()
+    filled: dict[UUID, list[Taken]] = {}
 
     def room(place: Any, time: datetime) -> list[float]:
         there = [amounts for at, amounts, on, off in taken if at == place and on <= time < off]
@@ -52,7 +58,8 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
     for admitted in decisions.admitted:
         claim = claims[admitted.claim]
         until = min(after(now, claim.lasts), admitted.must_end_at or END)
-        taken += [(at, asks(claim, at, names), now, until) for at in (admitted.node, *own(claim, left))]
+        taken.append((admitted.node, asks(claim, admitted.node, names), now, until))
+        filled[claim.claim] = [(at, asks(claim, at, names), now, until) for at in own(claim, left)]
     for back, asked, need, start, until in booked(state, decisions):
         taken += back
         there = [(most[name][0], name) for name in names if not broken(name, need, start, until)]
@@ -63,6 +70,8 @@ def starts(state: PoolState, decisions: Decisions) -> dict[UUID, datetime]:  # n
         if stands_by(state, claim, most):
             continue
         need, until, mine = vector(claim.need), after(now, claim.lasts), own(claim, left)
+        before = queue[: queue.index(claim.claim)] if queue else [*filled]
+        taken += [each for one in before for each in filled.pop(one, ())]
         full = {bad for at in mine for bad in broken(at, asks(claim, at, names), now, until)}
         full |= {(at, i) for at, i in closed if at in mine and asks(claim, at, names)[i]}
         closed |= full

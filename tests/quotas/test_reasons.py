@@ -79,7 +79,7 @@ def test_what_comes_back_or_begins_is_told_with_its_time() -> None:
 
 def test_the_memory_of_a_card_is_told_in_gib() -> None:
     data = {"cards": 1, "card_memory_mib": 10240, "card_cores": 30, "free_cards": 0, "free_memory_mib": 24576}
-    assert "1 GPUs with 10 GiB of memory and 30% of their cores" in sentence("no_free_cards", data)
+    assert "1 GPU with 10 GiB of memory and 30% of its cores" in sentence("no_free_cards", data)
     assert "24 GiB are free in all" in sentence("no_free_cards", data)
 
 
@@ -92,3 +92,8 @@ def test_a_reason_of_the_cluster_is_told_in_its_words() -> None:
 def test_how_many_are_ahead_is_told() -> None:
     assert in_queue("behind_others", {}, 4)["message"] == "4 requests are ahead of yours."
     assert in_queue("behind_others", {}, 1)["message"] == "1 request is ahead of yours."
+
+
+@pytest.mark.parametrize(("gpus", "asked"), [(1, "1 GPU,"), (2, "2 GPUs,"), (0.5, "0.5 GPU,")])
+def test_one_gpu_is_not_told_as_several(gpus: float, asked: str) -> None:
+    assert sentence("above_quota", {"gpus": gpus, "limit_gpus": 0}).startswith(f"You ask for {asked}")

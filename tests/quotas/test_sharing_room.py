@@ -144,7 +144,8 @@ def test_the_map_counts_what_other_pods_have_of_the_cards(stage: Stage, pool: Po
     stage.pod("gpu-1", 1)
     PodUsage.objects.update(devices=[{"id": "GPU-a", "memory_mib": 20_480, "cores": 40}])
     viewer = Viewer(stage.cast.admin)
-    nodes = Nodes.read([pool], viewer)
+    nodes = Nodes.read([pool], nodes_of([pool]))
+    nodes.look_closer(nodes.of(pool), viewer)
     (node,) = nodes.of(pool)
     assert nodes.row(pool, node, 1, viewer).words == "0.4 outside Berth · 1.6 free"
 
@@ -161,4 +162,4 @@ def test_room_is_read_with_as_many_queries_for_many_runs_as_for_one(stage: Stage
     once = queries()
     for _number in range(4):
         admitted(pool, asked(stage, pool, "0.1"))
-    assert queries() == once == 4
+    assert queries() == once == 5

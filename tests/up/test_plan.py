@@ -44,6 +44,14 @@ def test_a_given_database_and_cluster_are_used_and_ours_are_not_started(state: S
     assert not given.has_trial_cluster
 
 
+def test_only_a_trial_cluster_has_simulated_agents(state: State) -> None:
+    cluster = next(program for program in plan(state).programs if program.name == "cluster")
+    told = cluster.command.index("--agent-portal")
+    portal, _, token_file = cluster.command[told + 1 : told + 4]
+    assert (portal, token_file) == ("http://127.0.0.1:8000", str(state.folder / "agent-token"))
+    assert not any("--agent-portal" in p.command for p in plan(state, KUBECONFIG="/etc/k").programs)
+
+
 def test_an_empty_setting_is_as_good_as_none(state: State) -> None:
     assert names(plan(state, DATABASE_URL="", KUBECONFIG="", PORT=""))[0] == "postgres"
 

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connection, connections
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from clusters.signals import tick
 from vitals import pulse
@@ -53,6 +54,20 @@ def test_what_a_process_has_open_comes_with_its_sign_of_life() -> None:
     pulse.beat("web")
     assert Process.objects.get().gauges["test_doors_open"] == 2
     OPEN.add(-2)
+
+
+@pytest.mark.django_db
+def test_a_part_is_heard_since_its_first_process_as_long_as_there_is_no_gap() -> None:
+    pulse.beat("worker")
+    began = Now() - timedelta(minutes=10)
+    Process.objects.create(part="web", host="other", pid=1, seen_at=Now() - timedelta(seconds=5), since=began)
+    pulse.beat("web")  # one more, before the first goes
+    Process.objects.filter(host="other").update(seen_at=Now() - timedelta(minutes=1))
+    pulse.beat("web")
+    assert timezone.now() - pulse.heard_since("web") > timedelta(minutes=9)
+    Process.objects.filter(part="web").update(seen_at=Now() - timedelta(minutes=1))
+    pulse.beat("web")
+    assert timezone.now() - pulse.heard_since("web") < timedelta(minutes=1)
 
 
 @pytest.mark.django_db(transaction=True)

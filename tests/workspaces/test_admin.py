@@ -82,7 +82,7 @@ def test_workspaces_are_stopped_after_a_look_at_whose_they_are(cast: Cast, admin
     page = preview(admin, WORKSPACES, "stop", running, waiting, stopped)
     for words in (
         "train of bob in Demo",
-        "1 GPUs of A100 become free.",
+        "1 GPU of A100 becomes free.",
         "It only waits: it leaves the queue.",
         "Nothing happens: It is stopped, or about to be.",
     ):

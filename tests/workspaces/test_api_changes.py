@@ -237,22 +237,10 @@ def test_a_long_name_is_shortened_for_its_clone(cast: Cast) -> None:
     assert clone(cast, "bob", source).json()["name"] == "x" * 61 + "-2"
 
 
-# --- Keep alive, metrics
+# --- Keep alive
 
 
 def test_keep_alive_changes_nothing_as_nothing_stops_it_for_being_idle(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     answer = ask(script(cast.bob), "POST", f"workspaces/{workspace.pk}/keep-alive/")
     assert (answer.status_code, answer.json()["last_event"]) == (200, workspace.last_event)
-
-
-def test_metrics_say_that_no_figures_are_collected(cast: Cast) -> None:
-    path = f"workspaces/{make_workspace(cast, cast.bob).pk}/metrics/"
-    shown = ask(script(cast.victor), "GET", path).json()
-    assert (shown["window"], shown["series"]) == ("1h", [])
-    assert shown["message"]
-    for window in ("30m", "24h", "30d", "1d", "20d"):
-        assert ask(script(cast.bob), "GET", f"{path}?window={window}").json()["window"] == window
-    for window in ("0h", "31d", "-1h", "1y", "h", "1e9m", "٣h"):
-        answer = script(cast.bob).get(f"/api/v1/{path}", {"window": window})
-        assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["window"]), window

@@ -234,3 +234,24 @@ def test_any_user_name_makes_a_valid_label() -> None:
 )
 def test_a_value_arrives_as_it_was_given(value: str) -> None:
     assert expand(pod.literal(value), {"HOME": "/home/jovyan"}) == value
+
+
+def test_hami_is_told_which_gpus_do_not_work() -> None:
+    told = manifests.stateful_set(wanted(bad_gpus=("GPU-a", "GPU-b")), replicas=1)
+    annotations = told["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["nvidia.com/nouse-gpuuuid"] == "GPU-a,GPU-b"
+    none = manifests.stateful_set(wanted(), replicas=1)["spec"]["template"]["metadata"]["annotations"]
+    assert "nvidia.com/nouse-gpuuuid" not in none
+
+
+@pytest.mark.parametrize("labels", [{}, {"zone": "a"}])
+def test_a_pod_does_not_start_on_a_node_that_is_unwell(labels: dict[str, str]) -> None:
+    row = workspace()
+    row.pool.node_labels = labels
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    unwell = {"gpu-3": "node_lost", "gpu-7": "node_lost"}
+    affinity = pod.spec(wanted(row, unwell_nodes=unwell))["affinity"]["nodeAffinity"]
+    [term] = affinity[required]["nodeSelectorTerms"]
+    told = [(one["operator"], one["values"]) for one in term["matchFields"]]
+    assert told == [("NotIn", ["gpu-3"]), ("NotIn", ["gpu-7"])]
+    assert bool(term.get("matchExpressions")) == bool(labels)

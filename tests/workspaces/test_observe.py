@@ -103,7 +103,7 @@ def test_settings_that_the_node_has_not_read_yet_are_waited_for() -> None:
     trouble = observed(pods=[pod(container=late)]).trouble
     assert trouble is not None
     assert (trouble.outcome, trouble.after_seconds) == (Outcome.FAIL, 300)
-    assert trouble.diagnosis.code == "sandbox_failed"
+    assert trouble.diagnosis.code == "start_failed"
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"])
@@ -144,6 +144,15 @@ def test_a_mount_that_is_tried_again_is_told_but_never_final() -> None:
     )
     assert there.trouble is not None
     assert there.trouble.outcome == Outcome.WAIT
+
+
+def test_what_a_kubelet_says_of_a_pod_that_it_takes_up_again_is_no_fault_of_its_volumes() -> None:
+    """Seen at its restart, of pods that it had mounted everything for."""
+    text = 'MountVolume.SetUp failed for volume "start" : object "berth-lab"/"ws-1" not registered'
+    there = observed(
+        pods=[pod(container=waiting("ContainerCreating"))], events=[event("FailedMount", "Pod", text)]
+    )
+    assert there.trouble is None
 
 
 def test_a_missing_storage_class_is_told() -> None:
@@ -238,7 +247,28 @@ def test_an_end_is_explained_by_what_the_node_said_of_it() -> None:
     found = observed(pods=[pod(phase="Failed", container=RUNNING, status=status)])
     assert found.ended == "Evicted"
     assert found.end_told is not None
-    assert found.end_told.code == "evicted_disk"
+    assert found.end_told.code == "temporary_disk_full"
+
+
+EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 42Mi."
+
+
+def evicted(*, told: bool, taken_back: bool) -> dict[str, Any]:
+    """By its kubelet, which may lose its word in the status; the StatefulSet's controller takes the pod back then."""
+    why = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": EVICTED}
+    status = {"conditions": [why]} | ({"reason": "Evicted", "message": EVICTED} if told else {})
+    body = pod(phase="Failed", status=status)
+    if taken_back:
+        body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return body
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("taken_back", [True, False])
+def test_an_eviction_is_told_as_one_whatever_else_befell_the_pod(told: bool, taken_back: bool) -> None:
+    there = observed(pods=[evicted(told=told, taken_back=taken_back)])
+    assert there.ended == "Evicted" and there.end_told is not None
+    assert (there.end_told.code, there.end_told.data["resource"]) == ("evicted", "memory")
 
 
 def test_an_end_of_which_the_node_said_nothing_has_its_one_word_alone() -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.models import UnknownCause
 from quotas import admission
 from quotas.models import Quota
 from tests.workspaces.play import Play
@@ -248,6 +249,35 @@ def stopped_and_home_deleted(play: Play) -> list[dict[str, Any]]:
     play.until_phase("stopped")
     play.api.mark_deleted(home(play))
     return play.api.of("PersistentVolume")
+
+
+# --- what no rule explains
+
+
+def cannot_start(play: Play, message: str) -> None:
+    waiting = {"reason": "ErrImagePull", "message": f"failed: {message}"}
+    play.pod()["status"] = {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "workspace", "state": {"waiting": waiting}}],
+    }
+    play.look()
+
+
+def test_each_kind_of_unexplained_message_of_a_start_is_told_and_counted_once(play: Play) -> None:
+    play.until(lambda row: row.step == "image")
+    for message in ("the flux capacitor lacks 7 g", "plutonium is out", "the flux capacitor lacks 9 g"):
+        cannot_start(play, message)
+    counted = {row.text.removeprefix("failed: "): row.count for row in UnknownCause.objects.all()}
+    assert play.told("unknown") == 2
+    assert counted == {"the flux capacitor lacks 7 g": 1, "plutonium is out": 1}
+
+
+def test_one_that_is_worded_anew_at_every_look_is_not_told_for_ever(play: Play) -> None:
+    play.until(lambda row: row.step == "image")
+    for letter in "abcdefghijklmnop":
+        cannot_start(play, f"no flux in capacitor {letter}{letter}")
+    assert play.told("unknown") <= 11
+    assert len(play.row.troubles) <= 11
 
 
 # --- clocks

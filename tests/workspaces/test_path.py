@@ -299,14 +299,14 @@ def test_an_image_that_is_not_there_is_explained_and_gives_up_in_time(
     house.image.reference = "berth.local/absent:1"
     house.image.save()
     workspace = drive(launched(house), lambda w: bool(w.troubles))
-    assert workspace.message_code in {"image_not_found", "image_registry_unknown"}
+    assert workspace.message_code in {"image_not_found", "image_registry_unreachable"}
     assert workspace.phase == "starting"
     # Five minutes later.
     past = dict.fromkeys(workspace.troubles, "2020-01-01T00:00:00+00:00")
     Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
     workspace = drive(workspace, in_phase("failed"))
     assert workspace.failure is not None
-    assert workspace.failure["code"] in {"image_not_found", "image_registry_unknown"}
+    assert workspace.failure["code"] in {"image_not_found", "image_registry_unreachable"}
     assert told(workspace)[-1] == "given_up"
     assert objects(house, api, RUN_KINDS) == []
     assert not Claim.objects.exclude(state="released").exists()
@@ -329,6 +329,22 @@ def test_no_node_takes_it_sends_it_back_to_the_front(house: Cast, api: Api) -> N
     assert (claim.state, claim.attempt) == ("waiting", 1)
     assert claim.not_before is not None
     assert workspace.phase == "waiting"
+
+
+def test_a_run_whose_node_went_out_of_use_waits_in_the_queue_for_it_and_says_why(
+    house: Cast, api: Api
+) -> None:
+    workspace = launched(house)
+    admission.admit(house.pool.pk)
+    first = claim_of(workspace)
+    house.cluster.nodes.filter(name=first.node).update(gpus_out_code="gpu_uvm_missing")
+    workspace = drive(workspace, lambda w: w.run != first.pk)
+    claim = claim_of(workspace)
+    assert (claim.state, claim.reason_code) == ("waiting", "gpu_uvm_missing")
+    assert objects(house, api, RUN_KINDS) == []
+    house.cluster.nodes.update(gpus_out_code="")
+    Claim.objects.update(not_before=None)  # a moment later
+    drive(workspace, in_phase("ready"))
 
 
 def test_a_foreign_namespace_is_refused_never_adopted(house: Cast, api: Api) -> None:

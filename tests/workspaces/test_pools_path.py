@@ -108,7 +108,7 @@ def test_a_runtime_class_that_is_not_there_is_told_by_name(house: House) -> None
     here = {"kubernetes.io/hostname": "whole"}
     pool = house.pool("absent", node_labels=here, runtime_class="absent")
     workspace = drive(house.launched(pool), lambda row: bool(row.troubles) or row.failure is not None)
-    assert workspace.message_code == "runtime_class_missing"
+    assert workspace.message_code == "class_missing"
 
 
 # --- The fence behind the queue

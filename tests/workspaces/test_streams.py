@@ -165,7 +165,10 @@ def delete_one(staying: Workspace) -> None:
 def end_listening(which: int | None) -> None:
     """As a restart of the database, or a firewall, ends the connection of a web process."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN berth_live%' ORDER BY pid")
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND query LIKE 'LISTEN berth_live%' ORDER BY pid"
+        )
         pids = [pid for (pid,) in cursor.fetchall()]
         for pid in pids if which is None else pids[which : which + 1]:
             cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])  # and waits until it is gone

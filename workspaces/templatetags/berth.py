@@ -18,6 +18,7 @@ from django.utils.translation import pgettext_lazy
 
 from accounts.models import Membership, User
 from accounts.preferences import theme_of
+from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
 from quotas.when import in_words
@@ -179,6 +180,12 @@ def when(said: Mapping[str, Any]) -> str:
 def what_to_do(workspace: Workspace) -> str:
     """About what is in the way of its current step."""
     return story.hint(workspace.message_code, workspace.message_data)
+
+
+@register.filter
+def cause(code: str) -> str:
+    """Where the page of all causes has it, or ""."""
+    return explain.listed(code)
 
 
 @register.simple_tag

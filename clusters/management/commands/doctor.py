@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from textwrap import indent
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
-from clusters.doctor import Level, examine
+from clusters.doctor import Finding, Level, by_check, examine
 from clusters.models import Cluster
 
 
 class Command(BaseCommand):
-    help = "Check connection, version, rights, storage, nodes, addresses and isolation of the clusters."
+    help = "Say what of a cluster is fit for Berth, what could be better, and what is missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--cluster", metavar="SLUG", help="only this one")
@@ -26,11 +27,19 @@ class Command(BaseCommand):
             raise CommandError(_("There is no such cluster. Add one in the administration pages."))
         missing = False
         for cluster in clusters:
+            findings = examine(cluster)
             self.stdout.write(f"{cluster.slug}:")
-            for finding in examine(cluster):
-                self.stdout.write(f"  {finding.level.value:<5} {finding.message}")
-                if finding.hint:
-                    self.stdout.write(f"        {finding.hint}")
-                missing = missing or finding.level == Level.FAIL
+            for name, rows in by_check(findings):
+                self.stdout.write(f"  {name}")
+                for finding in rows:
+                    self._say(finding)
+            missing = missing or any(finding.level == Level.FAIL for finding in findings)
         if missing:
             sys.exit(1)
+
+    def _say(self, finding: Finding) -> None:
+        self.stdout.write(f"    {finding.level.value:<5} {finding.message}")
+        if finding.hint:
+            self.stdout.write(f"          {finding.hint}")
+        if finding.yaml:
+            self.stdout.write(indent(finding.yaml, " " * 12))

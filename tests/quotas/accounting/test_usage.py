@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.models import User
-from quotas.models import Budget, LedgerEntry
+from quotas.models import Budget, Claim, LedgerEntry
+from quotas.signals import ask_busy
 from tests.admin_forms import text_of
 from tests.quotas.runs_of import ran, run_of
 from tests.quotas.stage import Stage
@@ -55,6 +56,13 @@ def asked(actor: Actor, **params: Any) -> dict[str, Any]:
     answer = browser(actor).get(USAGE, params)
     assert answer.status_code == 200, answer.content
     return answer.json()
+
+
+def csv_of(answer: Any) -> list[str]:
+    async def read() -> str:
+        return b"".join([part async for part in answer.streaming_content]).decode()
+
+    return async_to_sync(read)().splitlines()
 
 
 def by(actor: Actor, group: str, **params: Any) -> dict[str | None, float]:
@@ -148,12 +156,7 @@ def test_as_csv_no_name_is_a_formula(stage: Stage) -> None:
     answer = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
     assert answer["Content-Type"].startswith("text/csv") and answer.streaming
 
-    content: Any = answer
-
-    async def read() -> str:
-        return b"".join([part async for part in content.streaming_content]).decode()
-
-    assert async_to_sync(read)().splitlines() == [
+    assert csv_of(answer) == [
         "user,allocated_gpu_hours,weighted_gpu_hours,used_gpu_hours",
         "alice,4.0000,4.0000,",
         "'=cmd(),2.0000,2.0000,",
@@ -223,6 +226,22 @@ def test_the_page_has_the_chart_its_table_and_budgets(stage: Stage) -> None:
     assert body.count('<rect class="bar"') == 30
     assert "style=" not in body and "<script>" not in body
     assert "group_by=user" in body and "format=csv" in body
+
+
+def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Claim.objects.get(user=stage.cast.bob.user)
+    hours = {(run.pk, (NOW - 30 * HOUR).date()): 5400.0}
+    monkeypatch.setattr(ask_busy, "send", lambda **_asked: [(None, hours)])
+    text = text_of(browser(stage.cast.alice).get("/usage/", {"group_by": "user"}))
+    assert "Of these, busy" in text and text.count("not measured") == 1
+    assert text.count("1.50") == 2  # bob's, and in all
+    used = {row["user"]: row["used_gpu_hours"] for row in asked(stage.cast.alice, group_by="user")["results"]}
+    assert used == {"alice": None, "bob": 1.5}
+    assert asked(stage.cast.alice)["total"]["used_gpu_hours"] == 1.5
+    table = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
+    assert "bob,2.0000,2.0000,1.5000" in csv_of(table)
 
 
 def test_the_page_of_who_used_nothing_says_so(stage: Stage) -> None:

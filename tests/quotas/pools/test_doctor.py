@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters import kueue
+from clusters import kueue, node_labels
 from clusters.api import Api
 from clusters.doctor import Finding
 from clusters.errors import ClusterRefused
@@ -18,7 +18,7 @@ from tests.cast import PRODUCT
 from tests.quotas.stage import GPU, Stage
 
 CLUSTER = Cluster(slug="main")
-A100 = {selection.PRODUCT: PRODUCT}
+A100 = {node_labels.PRODUCT: PRODUCT}
 
 
 def pool(name: str = "A100", **values: Any) -> Pool:
@@ -59,7 +59,7 @@ def test_ecc_is_asked_for_and_no_node_is_labelled() -> None:
 
 @pytest.mark.parametrize(("strategy", "level"), [("none", "ok"), ("time-slicing", "fail"), ("mps", "fail")])
 def test_replicas_are_not_counted_as_whole_gpus(strategy: str, level: str) -> None:
-    [(found, _text)] = said([pool()], [node(labels=A100 | {doctor.STRATEGY: strategy})])
+    [(found, _text)] = said([pool()], [node(labels=A100 | {node_labels.STRATEGY: strategy})])
     assert found == level
 
 
@@ -134,8 +134,16 @@ def test_doctor_asks_for_what_is_there_now() -> None:
             return set()
 
         def list(self, kind: str, **_how: Any) -> list[dict[str, Any]]:
+            if kind == "RuntimeClass":
+                return []
             assert kind == "Node"
             return [{"metadata": {"name": "new", "labels": A100}, "status": {"allocatable": {GPU: "1"}}}]
 
     found = doctor.on_examined(cluster=stage.cast.cluster, api=Live())
     assert [finding.level.value for finding in found] == ["ok"]
+
+
+def test_a_runtime_class_that_is_not_there_is_a_failure_and_names_those_that_are() -> None:
+    [finding] = doctor.without_runtime([pool(runtime_class="nvidia"), pool("Plain")], ["gvisor"])
+    assert (finding.level, "the runtime class nvidia" in finding.message) == ("fail", True)
+    assert "gvisor" in finding.hint

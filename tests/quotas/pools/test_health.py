@@ -6,23 +6,13 @@ from typing import Any
 
 import pytest
 
-from clusters.models import Cluster, Node
 from quotas import queries
-from quotas.models import Pool
 from quotas.pools import health
 from quotas.pools.health import Out, Trouble
+from tests.quotas.pools.made import node, pool
 from tests.quotas.stage import GPU, Stage
 
-CLUSTER = Cluster(slug="main")
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
-
-
-def node(**values: Any) -> Node:
-    return Node(**({"cluster": CLUSTER, "name": "n", "ready": True, "allocatable": {GPU: 4}} | values))
-
-
-def pool(**values: Any) -> Pool:
-    return Pool(cluster=CLUSTER, slug="p", **values)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +75,7 @@ def test_who_waits_for_room_hears_what_is_out_of_order(stage: Stage) -> None:
     stage.admit()
     message = queries.queues_of([waits.pk])[waits.pk]["reason"]["message"]
     assert message == (
-        "1 GPUs are free in this pool, and you ask for 2. 1 node is not ready. 2 GPUs are broken."
+        "1 GPU is free in this pool, and you ask for 2. 1 node is not ready. 2 GPUs are broken."
     )
 
 
@@ -100,6 +90,7 @@ def test_a_pool_tells_what_is_out_of_it() -> None:
     assert told["out"] == {
         "nodes_not_ready": 1,
         "nodes_cordoned": 1,
+        "nodes_unwell": 0,
         "nodes_tainted": 0,
         "gpus": 6,
         "broken_gpus": 1,

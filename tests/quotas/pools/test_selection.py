@@ -9,18 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.models import Cluster, Node
+from clusters.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
 from devcluster.scheduling.fitting import selector_fits
 from quotas.models import Pool
 from quotas.pools import selection
-from quotas.pools.selection import ECC, MAJOR, MEMORY_MIB, MINOR, PRODUCT, Expression
+from quotas.pools.selection import ECC, Expression
+from tests.quotas.pools.made import CLUSTER, pool
 from workspaces.pod import node_affinity
 
-CLUSTER = Cluster(slug="main")
 A100 = "NVIDIA-A100-SXM4-80GB"
-
-
-def pool(**values: Any) -> Pool:
-    return Pool(cluster=CLUSTER, slug="p", **values)
 
 
 def chosen(by: Pool, **labels: str) -> bool:

@@ -7,8 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters.errors import ClusterError
-from portal.up import seed
+from clusters.models import Cluster
+from portal.environment import state_dir
+from portal.up import agent_token, seed
 from portal.up.refusal import Refusal
+from portal.up.state import State
 
 
 class Command(BaseCommand):
@@ -20,16 +23,21 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        password = os.environ["BERTH_DEMO_PASSWORD"]
         try:
-            if seed.refresh_cluster():
-                if options["set_passwords"]:
-                    seed.set_passwords(password)
-                return
-            cluster = seed.expected_cluster()
-            pools = seed.pools_of(cluster)
-            if not seed.is_trial_cluster():
-                self.stdout.write("\n".join(seed.words_of(cluster, pools)))
-            seed.seed(cluster, pools, password)
+            self._seed(os.environ["BERTH_DEMO_PASSWORD"], set_passwords=options["set_passwords"])
         except (Refusal, ClusterError) as refusal:
             raise CommandError(str(refusal)) from None
+        if seed.is_trial_cluster():
+            cluster = Cluster.objects.get(slug=seed.TRIAL_CLUSTER)
+            agent_token.provide(cluster, State(state_dir()).agent_token)
+
+    def _seed(self, password: str, *, set_passwords: bool) -> None:
+        if seed.refresh_cluster():
+            if set_passwords:
+                seed.set_passwords(password)
+            return
+        cluster = seed.expected_cluster()
+        pools = seed.pools_of(cluster)
+        if not seed.is_trial_cluster():
+            self.stdout.write("\n".join(seed.words_of(cluster, pools)))
+        seed.seed(cluster, pools, password)

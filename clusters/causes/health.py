@@ -1,0 +1,60 @@
+"""Causes that no message of the cluster tells, but Berth itself found by watching (monitoring/health)."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from clusters.causes.cause import Cause
+
+NO_MESSAGE = ""
+
+CAUSES = (
+    Cause(
+        "gpu_slowed",
+        NO_MESSAGE,
+        _("The GPU runs slower than it could, because of heat or too little power."),
+        _("Programs go on, but take longer. An admin has to look at the cooling and power of its node."),
+        "admin",
+    ),
+    Cause(
+        "gpu_agent_limited",
+        NO_MESSAGE,
+        _("The agent of the node cannot tell everything about its GPUs (%(detail)s)."),
+        _("See the table of its troubles in the operators' guide to the node agent."),
+        "admin",
+    ),
+    Cause(
+        "gpu_plugin_down",
+        NO_MESSAGE,
+        _("The GPUs of the node work, but its device plugin offers none, so nothing new gets one there."),
+        _("What runs there goes on. An admin has to see whether the device plugin's pod on that node runs."),
+        "admin",
+    ),
+    Cause(
+        "gpu_test_failed",
+        NO_MESSAGE,
+        _("A test of the node's GPUs failed: a small program could not compute there."),
+        _("Read the test's log. They are used again when a later test passes, or when an admin says so."),
+        "admin",
+    ),
+    Cause(
+        "agent_silent",
+        NO_MESSAGE,
+        _("The agent of the node has told nothing for a while, so nobody knows how its GPUs are."),
+        _("What runs there goes on. An admin has to look at the agent's pod on that node."),
+        "admin",
+    ),
+    Cause(
+        "volume_nearly_full",
+        NO_MESSAGE,
+        _("Its storage is nearly full: %(percent)s%% are in use."),
+        _("Delete what you do not need, or ask for more, before programs fail to write."),
+    ),
+    Cause(
+        "addresses_nearly_used_up",
+        NO_MESSAGE,
+        _("Only %(free)s of %(total)s addresses for workspaces are free."),
+        _("An admin has to add addresses to the load balancer's pool before they are used up."),
+        "admin",
+    ),
+)

@@ -1,0 +1,156 @@
+"""What a node does with a container: ends it, refuses it, is short of something, has no network, or is away.
+
+Words of the kubelet in a pod's status and events, and a node's own conditions, events and taints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
+from clusters.causes.cause import Cause
+
+SHORT_OF_DISK = Cause(
+    "node_short_of_disk",
+    r"disk-pressure|HasDiskPressure|has disk pressure"
+    r"|reclaim (?:ephemeral-storage|nodefs|imagefs)|garbage collect required amount of images"
+    r"|(?:\b(?:layer|image|blob|pull|containerd|sandbox)\b|/var/lib/kubelet\b)[^\n]*"
+    r"(?:no space left on device|disk quota exceeded)",
+    _("The node is nearly out of disk space: nothing new starts there, and what runs there may be ended."),
+    _(
+        "If yours runs there, delete large files outside your home that you do not need. An admin has to free disk "
+        "space on the node. Starting again may pick another one."
+    ),
+    "admin",
+    ngettext_lazy(
+        "%(nodes)s node is short of disk space", "%(nodes)s nodes are short of disk space", "nodes"
+    ),
+)
+
+SHORT_OF_MEMORY = Cause(
+    "node_short_of_memory",
+    r"(?:memory|pid)-pressure|HasMemoryPressure|HasInsufficient(?:Memory|PID)|has insufficient (?:memory|PID)"
+    r"|reclaim memory|System OOM encountered",
+    _(
+        "The node is nearly out of memory, or of numbers for processes: nothing new starts there, and what runs "
+        "there may be ended."
+    ),
+    _("If yours runs there, save what is only in memory. An admin has to look at what fills the node."),
+    "admin",
+    ngettext_lazy("%(nodes)s node is short of memory", "%(nodes)s nodes are short of memory", "nodes"),
+)
+
+NETWORK_DOWN = Cause(
+    "network_plugin_down",
+    r"network plugin is not ready|cni plugin not initialized|/var/lib/calico/nodename|failed to find plugin"
+    r"|failed to set ?up (?:network for )?sandbox|networkPlugin cni failed|plugin type=\S+ (?:name=\S+ )?failed"
+    r"|NetworkNotReady|error adding host side routes|network-unavailable"
+    r"|failed to (?:request|assign)(?: \d+| an)? IP|no (?:free|available) IP|no IP addresses available"
+    r"|No configured Calico pools|could not (?:find|assign).*IP ?(?:pool|address)|IP pool.*(?:exhausted|full)"
+    r"|failed to allocate for range|the given pool .* does not exist|InsufficientFreeAddresses"
+    r"|unable to allocate IP|No networks found in|CNI request failed|netplugin failed|cni config (?:uninit|load)"
+    r"|set bridge addr|/run/flannel/|cilium\.sock|request ip return|to CNI network|adding container to network",
+    _("The network of the node does not work, or has no address left: nothing new can start there."),
+    _(
+        "It is tried again by itself. An admin has to look at the network plugin of that node, and whether the pod "
+        "network has to be wider."
+    ),
+    "admin",
+    ngettext_lazy("%(nodes)s node has no network", "%(nodes)s nodes have no network", "nodes"),
+)
+
+UNWELL = Cause(
+    "node_unwell",
+    r"KubeletNotReady|container runtime is (?:down|not up)|Cannot connect to the Docker daemon|PLEG is not healthy"
+    r"|containerd\.sock|crio\.sock|Error while dialing"
+    r"|ImageInspectError|Failed to inspect image|failed to reserve (?:container|sandbox) name"
+    r"|timing out in CRI-O|context deadline exceeded: error reserving|^(?:Error: )?context deadline exceeded\.?$",
+    _(
+        "The node cannot start containers at the moment: its container runtime or its kubelet does not answer."
+    ),
+    _(
+        "What runs there may go on. An admin has to look at containerd (or CRI-O) and the kubelet of that node. "
+        "Starting again may pick another one."
+    ),
+    "admin",
+)
+
+LIMIT_REACHED = Cause(
+    "node_limit_reached",
+    r"Too many pods|exceed max volume count",
+    _(
+        "Nodes already run as many containers, have as many volumes attached or watch as many files as they may."
+    ),
+    _("It starts by itself when something ends. An admin can raise the limits of the nodes."),
+    "admin",
+    ngettext_lazy("%(nodes)s node is full", "%(nodes)s nodes are full", "nodes"),
+)
+
+# What is told of them as of a full disk or of open files.
+WATCHES_USED_UP = replace(
+    LIMIT_REACHED,
+    pattern=r"inotify[^\n]*(?:too many open files|no space left|limit|exhausted)"
+    r"|watch[^\n]*(?:too many open files|no space left on device)|limit for number of file watchers",
+)
+
+# What the kubelet says before the causes of containers, and after those of GPUs.
+CAUSES = (
+    Cause(
+        "temporary_disk_full",
+        r"ephemeral local storage usage exceeds|exceed(?:s|ed)? (?:its|the) local ephemeral storage limit"
+        r"|usage of EmptyDir volume .* exceeds",
+        _("It wrote more temporary files than it may, and was ended."),
+        _("Write large files to your home or disk instead of /tmp, then start it again."),
+    ),
+    Cause(
+        "evicted",
+        r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)|^Evicted:? *$",
+        _("It was ended because its node ran out of %(resource)s."),
+        _(
+            "It starts again by itself. If it was disk space, write large files to your home or disk instead of "
+            "/tmp. If it happens often, tell an admin: more may be promised than the node has."
+        ),
+        "admin",
+    ),
+    WATCHES_USED_UP,
+    SHORT_OF_DISK,
+    SHORT_OF_MEMORY,
+    Cause(
+        "node_refuses",
+        r"\bOutOf(?:cpu|memory|pods|[\w.-]+[-/][\w.-]+)\b|Node didn't have enough resource: "
+        r"|UnexpectedAdmissionError|\bAllocate failed|requested number of devices unavailable"
+        r"|Update plugin resources failed|Predicate \S+ failed|NodeAffinity\b|TopologyAffinityError"
+        r"|Resources cannot be allocated with Topology|, which is unexpected\b|prepare dynamic resources"
+        r"|DRA driver \S+ is not registered|NodePrepareResources failed|SysctlForbidden|forbidden sysctl"
+        r"|Cannot enforce AppArmor",
+        _(
+            "The node would not take the container: it had no room any more, could not hand out the GPU that it had "
+            "promised, or its own rules forbid it."
+        ),
+        _(
+            "It is placed anew by itself. If it happens again, tell an admin: the device plugin of that node may "
+            "need a restart."
+        ),
+        "admin",
+    ),
+    Cause(
+        "node_lost",
+        r"NodeLost|NodeNotReady|node is not ready|node (?:was|is) (?:unresponsive|unreachable)|Kubelet stopped posting"
+        r"|NodeStatusUnknown|PodGC|NodeShutdown|node shut ?down|node is shutting down"
+        r"|in response to imminent node shutdown"
+        r"|\bTerminated\b.*shutdown|\bhas been rebooted\b|TaintManagerEviction|DeletionByTaintManager",
+        _("Its node does not answer any more, or was shut down."),
+        _("Your files are kept. An admin has to look at the node before its GPUs can be given to others."),
+        "admin",
+    ),
+    Cause(
+        "preempted",
+        r"^Preempted|Preempting|preempted by|DisruptionTarget",
+        _("It was ended to make room for something that goes first."),
+        _("It starts again by itself when there is room."),
+    ),
+    NETWORK_DOWN,
+    UNWELL,
+)

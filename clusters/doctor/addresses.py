@@ -1,0 +1,108 @@
+"""Who gives workspaces the addresses at which people reach them, and are there any left?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from clusters import address_pools
+from clusters.api import Api
+from clusters.doctor.findings import Finding, Level
+from clusters.kinds import METALLB
+from clusters.models import Cluster
+from clusters.transport import Objects
+
+
+def _through_the_portal() -> Finding:
+    if settings.WORKSPACE_DOMAIN:
+        domain = f"*.{settings.WORKSPACE_DOMAIN}"
+        return Finding(
+            Level.OK, _("Workspaces are reached through Berth, at %(domain)s.") % {"domain": domain}
+        )
+    return Finding(
+        Level.FAIL,
+        _("Workspaces are to be reached through Berth, which has no domain for them."),
+        _("Set BERTH_WORKSPACE_DOMAIN, and let its DNS entry *.<domain> and your ingress lead to Berth."),
+    )
+
+
+def _by_node_ports(cluster: Cluster) -> Finding:
+    at = cluster.node_address or _("each node’s own address")
+    if settings.WORKSPACE_DOMAIN:
+        return Finding(Level.OK, _("SSH is reached at ports of the nodes, at %(address)s.") % {"address": at})
+    return Finding(
+        Level.WARN,
+        _("Workspaces are reached at ports of the nodes, at %(address)s, JupyterLab in clear text.")
+        % {"address": at},
+        _("Set BERTH_WORKSPACE_DOMAIN, and JupyterLab is opened through Berth."),
+    )
+
+
+def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    if cluster.exposure == Cluster.Exposure.NODE_PORT:
+        yield _by_node_ports(cluster)
+    elif cluster.exposure == Cluster.Exposure.PORTAL:
+        yield _through_the_portal()
+    else:
+        yield from _by_load_balancer(api)
+
+
+def _by_load_balancer(api: Api) -> Iterator[Finding]:
+    """Somebody must give addresses to Services. Who does cannot be asked, only seen."""
+    if METALLB in api.groups():
+        yield from metallb_pools(api)
+    services = [body for body in api.list("Service") if body["spec"].get("type") == "LoadBalancer"]
+    waiting = [body for body in services if not body.get("status", {}).get("loadBalancer", {}).get("ingress")]
+    if len(services) > len(waiting):
+        yield Finding(Level.OK, _("Services of type LoadBalancer get addresses."))
+    elif services:
+        yield Finding(
+            Level.WARN,
+            _("%(count)s Services of type LoadBalancer wait for an address.") % {"count": len(waiting)},
+            _(
+                "Install MetalLB and give it a pool of addresses, or choose NodePort in the cluster's settings."
+            ),
+        )
+    elif METALLB in api.groups():
+        yield Finding(Level.OK, _("Addresses come from MetalLB."))
+    elif provider := address_provider(api.list("Node")):
+        yield Finding(Level.OK, _("Addresses come from %(provider)s.") % {"provider": provider})
+    else:
+        yield Finding(
+            Level.WARN,
+            _("Nobody was recognised who gives addresses to Services of type LoadBalancer."),
+            _(
+                "Install MetalLB, or choose NodePort in the cluster's settings. A first workspace will show it."
+            ),
+        )
+
+
+def address_provider(node_bodies: Objects) -> str:
+    providers = {body.get("spec", {}).get("providerID", "").partition(":")[0] for body in node_bodies}
+    return next(iter(sorted(providers - {"", "kind", "k3s"})), "")
+
+
+def metallb_pools(api: Api) -> Iterator[Finding]:
+    found = address_pools.pools(api)
+    if not found:
+        yield Finding(
+            Level.FAIL,
+            _("MetalLB is installed and has no pool of addresses."),
+            _("Give it an IPAddressPool and an L2Advertisement."),
+        )
+    for pool in found:
+        facts = {"pool": pool.name, "free": pool.free, "total": pool.total}
+        if pool.free == 0:
+            level, text = Level.FAIL, _("MetalLB's pool %(pool)s has no address left of %(total)d.")
+        elif pool.is_nearly_used_up:
+            level, text = Level.WARN, _("MetalLB's pool %(pool)s has %(free)d addresses left of %(total)d.")
+        else:
+            level, text = Level.OK, _("MetalLB's pool %(pool)s has %(free)d addresses left of %(total)d.")
+        hint = (
+            ""
+            if level == Level.OK
+            else _("Add addresses to it: each workspace with its own address takes one.")
+        )
+        yield Finding(level, text % facts, hint)

@@ -1,0 +1,99 @@
+"""Do nodes run the same? What differs is named: a node that lags behind fails in ways that nobody looks for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+
+from clusters.doctor.findings import Finding, Level, named
+from clusters.inventory import NodeValues
+from clusters.measures import moment
+from clusters.transport import Objects
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+SYSTEM: Mapping[str, StrOrPromise] = {
+    "kubeletVersion": _lazy("Kubelets"),
+    "containerRuntimeVersion": _lazy("Container runtimes"),
+    "kernelVersion": _lazy("Kernels"),
+    "osImage": _lazy("Operating systems"),
+}
+CLOCKS_APART = timedelta(seconds=30)
+
+
+def agreement(found: Sequence[NodeValues]) -> Iterator[Finding]:
+    seen = list(all_differences(found))
+    yield from seen
+    if found and not seen:
+        yield Finding(
+            Level.OK, _("Kubelets, container runtimes, kernels and drivers are the same on all nodes.")
+        )
+
+
+def all_differences(found: Sequence[NodeValues]) -> Iterator[Finding]:
+    for key, label in SYSTEM.items():
+        yield from differences(str(label), {node.name: node.system.get(key, "") for node in found})
+    yield from differences(_("NVIDIA drivers"), {node.name: driver_of(node.labels) for node in found})
+    yield from differences(_("CUDA versions"), {node.name: cuda_of(node.labels) for node in found})
+
+
+def driver_of(labels: Mapping[str, str]) -> str:
+    return _version(labels, "driver", ("major", "minor", "rev"))
+
+
+def cuda_of(labels: Mapping[str, str]) -> str:
+    return _version(labels, "runtime", ("major", "minor"))
+
+
+def _version(labels: Mapping[str, str], what: str, parts: Sequence[str]) -> str:
+    """By GPU Feature Discovery's labels: newer ones tell it whole, older ones in parts."""
+    told = (labels.get(f"nvidia.com/cuda.{what}.{part}", "") for part in parts)
+    return labels.get(f"nvidia.com/cuda.{what}-version.full", "") or ".".join(filter(None, told))
+
+
+def differences(what: str, values: Mapping[str, str]) -> Iterator[Finding]:
+    """Who differs from most, by node. Who says nothing does not count."""
+    by_value: defaultdict[str, list[str]] = defaultdict(list)
+    for node, value in values.items():
+        if value:
+            by_value[value].append(node)
+    if len(by_value) < 2:
+        return
+    usual = max(sorted(by_value), key=lambda value: len(by_value[value]))
+    others = _("; ").join(
+        _("%(value)s on %(nodes)s") % {"value": value, "nodes": named(nodes)}
+        for value, nodes in sorted(by_value.items())
+        if value != usual
+    )
+    yield Finding(
+        Level.WARN,
+        _("%(what)s differ: most nodes have %(usual)s, but %(others)s.")
+        % {"what": what, "usual": usual, "others": others},
+        _("Bring the nodes of one pool to one version: a run may be started on any of them."),
+    )
+
+
+def clocks(bodies: Objects) -> Iterator[Finding]:
+    """A kubelet stamps what it says by its own clock: what it said in the future tells of one that is fast."""
+    now = timezone.now()
+    ahead = {}
+    for body in bodies:
+        told = body.get("status", {}).get("conditions") or []
+        heard = (moment(one.get("lastHeartbeatTime")) for one in told)
+        newest = max(filter(None, heard), default=None)
+        if newest is not None and newest - now > CLOCKS_APART:
+            ahead[body["metadata"]["name"]] = round((newest - now).total_seconds())
+    if ahead:
+        yield Finding(
+            Level.WARN,
+            _("The clocks of %(nodes)s are ahead of Berth's by up to %(seconds)d seconds.")
+            % {"nodes": named(ahead), "seconds": max(ahead.values())},
+            _("Let all machines, Berth's too, take their time from one place (NTP)."),
+        )

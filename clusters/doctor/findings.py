@@ -1,0 +1,56 @@
+"""What doctor says: how bad, about what, in a sentence, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import ngettext
+
+MOST_NAMED = 5
+
+
+class Level(TextChoices):
+    OK = "ok", _lazy("holds")
+    WARN = "warn", _lazy("could be better")
+    FAIL = "fail", _lazy("missing")
+
+
+class Check(TextChoices):
+    CONNECTION = "connection", _lazy("Connection and version")
+    RIGHTS = "rights", _lazy("Rights")
+    NODES = "nodes", _lazy("Nodes and GPUs")
+    AGREEMENT = "agreement", _lazy("What nodes run")
+    AGENTS = "agents", _lazy("Agents of nodes")
+    POOLS = "pools", _lazy("Pools")
+    STORAGE = "storage", _lazy("Storage")
+    ADDRESSES = "addresses", _lazy("Addresses of workspaces")
+    FIGURES = "figures", _lazy("What pods use")
+    ISOLATION = "isolation", _lazy("Isolation of tenants")
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: Level
+    message: str
+    hint: str = ""
+    check: Check | None = None  # None: of the look that found it
+    yaml: str = ""  # what to add to the ClusterRole
+
+
+def by_check(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
+    """In the order of the checks; one that did not come to be looked at is left out."""
+    found = ((check, [finding for finding in findings if finding.check == check]) for check in Check)
+    return [(str(check.label), rows) for check, rows in found if rows]
+
+
+def named(nodes: Iterable[str]) -> str:
+    """The first few, and how many more."""
+    names = sorted(nodes)
+    told = names[:MOST_NAMED]
+    if more := len(names) - len(told):
+        told.append(ngettext("%(n)d more", "%(n)d more", more) % {"n": more})
+    return _(", ").join(told)

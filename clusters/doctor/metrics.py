@@ -1,0 +1,35 @@
+"""Does the cluster tell what pods use of CPU and memory?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+
+from clusters.api import Api
+from clusters.doctor.findings import Finding, Level
+from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.kinds import METRICS
+from clusters.models import Cluster
+
+
+def metrics(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    if METRICS not in api.groups():
+        yield Finding(
+            Level.WARN,
+            _("The cluster does not tell what pods use: people see no figures of CPU and memory."),
+            _("Install the Kubernetes Metrics Server."),
+        )
+        return
+    try:
+        api.list("PodMetrics", namespace="kube-system")
+    except (ClusterUnavailable, ClusterRefused) as error:
+        if isinstance(error, ClusterRefused) and error.status == 403:
+            raise
+        yield Finding(
+            Level.WARN,
+            _("The metrics API is there and does not answer: people see no figures of CPU and memory."),
+            _("Look at the pods of the Metrics Server, and at `kubectl get apiservices`."),
+        )
+        return
+    yield Finding(Level.OK, _("The cluster tells what pods use of CPU and memory."))

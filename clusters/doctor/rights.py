@@ -1,0 +1,76 @@
+"""May Berth do what it needs to? The cluster is asked for each right by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from django.utils.translation import gettext as _
+
+from clusters.api import Api
+from clusters.doctor.findings import Check, Finding, Level
+from clusters.errors import ClusterRefused
+from clusters.kinds import KINDS
+from clusters.models import Cluster
+from clusters.permissions import NEEDS, Need
+
+AT_ONCE = 8  # requests for rights
+
+
+def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterator[Finding]:
+    """Asks the cluster for each right by itself: what it says is what counts, however it was granted."""
+    served = api.groups()
+    needs = [need for need in NEEDS if need.arises(served)]
+    wanted = [(need, verb) for need in needs for verb in need.verbs]
+    try:
+        first = may(api, *wanted[0])
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            others = list(pool.map(lambda right: may(api, *right), wanted[1:]))
+    except ClusterRefused as refused:
+        if refused.status != 404:
+            raise
+        yield Finding(Level.WARN, _("The cluster does not tell what Berth may do: it has no access reviews."))
+        return
+    granted = dict(zip(wanted, [first, *others], strict=True))
+    for need in needs:
+        if verbs := [verb for verb in need.verbs if not granted[need, verb]]:
+            yield missing(api, need, verbs, namespaces)
+    if all(granted.values()):
+        yield Finding(Level.OK, _("Berth has all %(count)s rights that it needs.") % {"count": len(wanted)})
+
+
+def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:
+    """What to add to the ClusterRole; and where the right is there after all, but not everywhere."""
+    facts = {"verbs": ", ".join(verbs), "resource": need.resource}
+    message = _("Berth may not %(verbs)s %(resource)s.") % facts
+    hint = _(
+        "Add these lines to Berth's ClusterRole; deploy/kubernetes/rbac.yaml has every right that it needs."
+    )
+    if KINDS[need.kind].namespaced:
+        within = [name for name in namespaces if all(may(api, need, verb, name) for verb in verbs)]
+        if within:
+            hint = _(
+                "It may in %(namespaces)s, but not in every namespace, and new ones are made for new tenants: "
+                "bind the role with a ClusterRoleBinding, not a RoleBinding."
+            ) % {"namespaces": _(", ").join(within)}
+    rule = f'- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
+    return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
+
+
+def may(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
+    """In all namespaces unless one is named."""
+    attributes = {
+        "group": need.group,
+        "resource": need.resource.partition("/")[0],
+        "subresource": need.subresource,
+        "verb": verb,
+        "namespace": namespace,
+    }
+    review = api.create(
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+        }
+    )
+    return bool(review.get("status", {}).get("allowed"))

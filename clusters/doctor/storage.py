@@ -1,0 +1,118 @@
+"""Are there storage classes for homes and disks, and can nodes mount what they make?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from django.utils.translation import gettext as _
+
+from clusters.api import Api, list_if_served
+from clusters.doctor.findings import Finding, Level, named
+from clusters.kinds import SNAPSHOTS
+from clusters.models import Cluster
+from clusters.transport import Json, Objects
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+def storage(api: Api, cluster: Cluster) -> Iterator[Finding]:
+    classes = {body["metadata"]["name"]: body for body in api.list("StorageClass")}
+    defaults = sorted(name for name, body in classes.items() if is_default(body))
+    homes, disks = (chosen or next(iter(defaults), "") for chosen in (cluster.home_class, cluster.disk_class))
+    yield from of_purpose(_("homes"), homes, classes, local=False)
+    yield from of_purpose(_("local disks"), disks, classes, local=True)
+    if len(defaults) > 1:
+        yield Finding(
+            Level.WARN,
+            _("Several storage classes are marked as the default: %(names)s.")
+            % {"names": _(", ").join(defaults)},
+            _("Keep one: Kubernetes takes the newest of them."),
+        )
+    used = [classes[name] for name in dict.fromkeys((homes, disks)) if name in classes]
+    yield from drivers(api, used)
+    yield from snapshots(api, used)
+
+
+def of_purpose(purpose: str, name: str, classes: Mapping[str, Json], *, local: bool) -> Iterator[Finding]:
+    facts = {"name": name, "purpose": purpose}
+    if not name:
+        yield Finding(
+            Level.FAIL,
+            _("There is no storage class for %(purpose)s: none is set, and the cluster has no default one.")
+            % facts,
+            _("Name one in the cluster's settings, or mark one as the default."),
+        )
+    elif name not in classes:
+        yield Finding(
+            Level.FAIL,
+            _("The storage class %(name)s for %(purpose)s does not exist.") % facts,
+            _("The cluster has: %(names)s.") % {"names": _(", ").join(sorted(classes)) or "–"},
+        )
+    else:
+        yield Finding(Level.OK, _("Storage class for %(purpose)s: %(name)s.") % facts)
+        yield from fitness(classes[name], local=local)
+
+
+def is_default(storage_class: Json) -> bool:
+    return (storage_class["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+
+
+def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
+    name = {"name": storage_class["metadata"]["name"]}
+    if local and storage_class.get("volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
+        yield Finding(
+            Level.WARN,
+            _("%(name)s binds at once, so a disk may be made on a node without room for its workspace.")
+            % name,
+            _("For local disks, use a class with volumeBindingMode: WaitForFirstConsumer."),
+        )
+    if not storage_class.get("allowVolumeExpansion"):
+        yield Finding(
+            Level.WARN,
+            _("Volumes of %(name)s cannot grow.") % name,
+            _("Set allowVolumeExpansion: true on it, if its driver can."),
+        )
+
+
+# --- drivers
+
+
+def drivers(api: Api, classes: Objects) -> Iterator[Finding]:
+    """Of CSI: a node whose kubelet does not know the driver mounts none of its volumes."""
+    known = {body["metadata"]["name"] for body in list_if_served(api, "CSIDriver")}
+    on_nodes = {
+        body["metadata"]["name"]: {driver["name"] for driver in body.get("spec", {}).get("drivers") or []}
+        for body in list_if_served(api, "CSINode")
+    }
+    for body in classes:
+        driver = body.get("provisioner", "")
+        without = [node for node, theirs in on_nodes.items() if driver not in theirs]
+        if driver not in known or not without:
+            continue
+        facts = {"name": body["metadata"]["name"], "driver": driver, "nodes": named(without)}
+        yield Finding(
+            Level.WARN,
+            _("%(nodes)s cannot mount volumes of %(name)s: its driver %(driver)s does not run there.")
+            % facts,
+            _(
+                "Let the driver's DaemonSet run on every node of a pool: look at its tolerations and node selector."
+            ),
+        )
+
+
+def snapshots(api: Api, classes: Objects) -> Iterator[Finding]:
+    if SNAPSHOTS not in api.groups():
+        yield Finding(Level.OK, _("The cluster makes no snapshots of volumes; Berth works without."))
+        return
+    by_driver = {body.get("driver", ""): body["metadata"]["name"] for body in api.list("VolumeSnapshotClass")}
+    for body in classes:
+        facts = {
+            "name": body["metadata"]["name"],
+            "snapshots": by_driver.get(body.get("provisioner", ""), ""),
+        }
+        if facts["snapshots"]:
+            yield Finding(Level.OK, _("Snapshots of volumes of %(name)s: class %(snapshots)s.") % facts)
+        else:
+            yield Finding(
+                Level.OK, _("There is no snapshot class for %(name)s; Berth works without.") % facts
+            )

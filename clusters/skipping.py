@@ -1,0 +1,87 @@
+"""One object that cannot be read or written costs itself alone: its row stays as it was, it is named and counted, and
+tried again when it changes or everything is listed anew.
+
+A database that is away is no object's fault and is raised. What an error says stays out of the log: it may quote the
+object, and anybody may write a secret into an annotation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db import DataError, Error, transaction
+
+from clusters import measures
+from clusters.transport import Json
+
+logger = logging.getLogger(__name__)
+
+LONGEST_NAME = 253
+
+Values = TypeVar("Values")
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An object of a list that is there and cannot be read."""
+
+    uid: str
+    name: str
+
+
+@contextmanager
+def alone(cluster: str, kind: str, body: Json) -> Iterator[None]:
+    """What fails in here costs this object, and nothing that comes after it."""
+    try:
+        yield
+    except Exception as error:
+        if not is_its_own(error):
+            raise
+        skip(cluster, kind, _metadata(body), type(error).__name__)
+
+
+def reading(cluster: str, kind: str, read: Callable[[Json], Values]) -> Callable[[Json], Values | Unread]:
+    def read_or_skip(body: Json) -> Values | Unread:
+        try:
+            return read(body)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is in this object)
+            metadata = _metadata(body)
+            skip(cluster, kind, metadata, type(error).__name__)
+            return Unread(str(metadata.get("uid")), str(metadata.get("name")))
+
+    return read_or_skip
+
+
+def refused(write: Callable[[list[Values]], None], rows: list[Values]) -> list[tuple[Values, str]]:
+    """Write all in one go; where the database refuses that, the halves of it: all but those that it never takes."""
+    try:
+        with transaction.atomic():
+            write(rows)
+    except Exception as error:
+        if not is_its_own(error):
+            raise
+        if len(rows) == 1:
+            return [(rows[0], type(error).__name__)]
+        middle = len(rows) // 2
+        return refused(write, rows[:middle]) + refused(write, rows[middle:])
+    return []
+
+
+def is_its_own(error: Exception) -> bool:
+    """Whether it is the object's: its values are refused, or reading them failed."""
+    return isinstance(error, DataError) or not isinstance(error, Error)
+
+
+def skip(cluster: str, kind: str, metadata: Json, why: str) -> None:
+    measures.SKIPPED.count(cluster, kind)
+    where = [str(metadata[part])[:LONGEST_NAME] for part in ("namespace", "name") if metadata.get(part)]
+    logger.warning("%s: skipped %s %r: %s", cluster, kind, "/".join(where), why)
+
+
+def _metadata(body: Json) -> Json:
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,159 @@
+"""What admins do about nodes: close and open them, drain them with notice. Put among the actions of the nodes' page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+
+from accounts.access import Actor
+from accounts.admin.previews import Effect, Previewed
+from clusters.models import Node
+from monitoring.health import drain
+from monitoring.health.rules import DRAINS, is_silent
+from monitoring.nodes import Glance, glances
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, and what there a deed depends on."""
+
+    node: Node
+    runs: int
+    is_draining: bool
+    has_silent_agent: bool
+
+
+def place_of(node: Node, glance: Glance) -> Place:
+    is_draining = any(trouble.code == DRAINS for trouble in glance.troubles)
+    has_silent_agent = glance.agent is not None and is_silent(glance.agent, timezone.now())
+    return Place(node, glance.runs, is_draining, has_silent_agent)
+
+
+class NodeDeed(Previewed[Node]):
+    """One line for each node, with how many workspaces are on it."""
+
+    def effects(self, actor: Actor, rows: Sequence[Node]) -> list[Effect]:
+        told = glances(rows)
+        return [self._effect(place_of(node, told[node.cluster_id, node.name])) for node in rows]
+
+    def _effect(self, place: Place) -> Effect:
+        pk, whom = str(place.node.pk), f"{place.node.name} · {place.node.cluster.name}"
+        if why := self.why_not(place):
+            return Effect(pk, whom, refused=why)
+        return Effect(pk, whom, (self.what(place.runs),))
+
+    def is_offered(self, place: Place) -> bool:
+        """On the node's own page."""
+        return not place.node.unschedulable
+
+    def why_not(self, place: Place) -> str:
+        raise NotImplementedError
+
+    def what(self, runs: int) -> str:
+        raise NotImplementedError
+
+    def done(self, count: int) -> str:
+        return ngettext("Done for %(count)d node.", "Done for %(count)d nodes.", count) % {"count": count}
+
+
+class Cordon(NodeDeed):
+    name = "cordon"
+    short_description = gettext_lazy("Close for new work …")
+    title = gettext_lazy("Close nodes for new work")
+    button = pgettext_lazy("a node", "Close")
+
+    def why_not(self, place: Place) -> str:
+        return _("It is closed already.") if place.node.unschedulable else ""
+
+    def what(self, runs: int) -> str:
+        return ngettext(
+            "Nothing new starts there. %(count)d workspace on it goes on.",
+            "Nothing new starts there. %(count)d workspaces on it go on.",
+            runs,
+        ) % {"count": runs}
+
+    def apply(self, actor: Actor, row: Node) -> bool:
+        return drain.cordon(actor, row)
+
+
+class Uncordon(NodeDeed):
+    name = "uncordon"
+    short_description = gettext_lazy("Open again …")
+    title = gettext_lazy("Open nodes again")
+    button = pgettext_lazy("a node", "Open")
+
+    def is_offered(self, place: Place) -> bool:
+        return place.node.unschedulable
+
+    def why_not(self, place: Place) -> str:
+        return "" if place.node.unschedulable or place.is_draining else _("It is open.")
+
+    def what(self, runs: int) -> str:
+        return _("New work may start there. A drain under way is called off.")
+
+    def apply(self, actor: Actor, row: Node) -> bool:
+        return drain.uncordon(actor, row)
+
+
+class Drain(NodeDeed):
+    title = gettext_lazy("Drain nodes with notice")
+    button = gettext_lazy("Drain")
+    is_grave = True
+
+    def __init__(self, minutes: int, short_description: StrOrPromise) -> None:
+        self.name, self.short_description, self.minutes = f"drain_{minutes}", short_description, minutes
+        super().__init__()
+
+    def why_not(self, place: Place) -> str:
+        return _("It is being drained already.") if place.is_draining else ""
+
+    def what(self, runs: int) -> str:
+        return ngettext(
+            "Nothing new starts there. %(count)d workspace on it is told now and stopped in %(minutes)d min; its files "
+            "are kept.",
+            "Nothing new starts there. %(count)d workspaces on it are told now and stopped in %(minutes)d min; their "
+            "files are kept.",
+            runs,
+        ) % {"count": runs, "minutes": self.minutes}
+
+    def apply(self, actor: Actor, row: Node) -> bool:
+        return drain.drain(actor, row, self.minutes)
+
+
+class ForgetAgent(NodeDeed):
+    name = "forget_agent"
+    short_description = gettext_lazy("Forget its silent agent …")
+    title = gettext_lazy("Forget silent agents")
+    button = gettext_lazy("Forget them")
+
+    def is_offered(self, place: Place) -> bool:
+        return place.has_silent_agent
+
+    def why_not(self, place: Place) -> str:
+        return "" if place.has_silent_agent else _("No silent agent is known there.")
+
+    def what(self, runs: int) -> str:
+        return _(
+            "What it told last of the node and its GPUs counts no more. If it comes back, it is heard again."
+        )
+
+    def apply(self, actor: Actor, row: Node) -> bool:
+        return drain.forget_agent(actor, row)
+
+
+NODE_DEEDS = (
+    Cordon(),
+    Uncordon(),
+    Drain(10, gettext_lazy("Drain in 10 minutes …")),
+    Drain(60, gettext_lazy("Drain in an hour …")),
+    Drain(24 * 60, gettext_lazy("Drain in a day …")),
+    ForgetAgent(),
+)

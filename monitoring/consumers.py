@@ -1,0 +1,53 @@
+"""The websocket of a workspace's Metrics tab: its figures as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from django.conf import settings
+
+from accounts.errors import NotThere
+from monitoring import following
+from monitoring.figures.series import DEFAULT
+from monitoring.following import is_window
+from workspaces.consumers import OfWorkspace, query
+
+# As often as agents tell.
+BEAT_SECONDS = 5
+
+
+class WorkspaceFigures(OfWorkspace):
+    """A window of figures, `?window=15m&language=ko`, as a whole at first; then from the last moment on that was told.
+
+    `since` of a frame is that moment: what the client has from there on is replaced.
+    """
+
+    async def connect(self) -> None:
+        asked = query(self.scope).get("window", DEFAULT)
+        self.window = asked if is_window(asked) else DEFAULT
+        # Of the page that looks: its person may have left the choice to the browser.
+        language = query(self.scope).get("language", "")
+        self.language = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
+        self.newest: int | None = None
+        self.told = ""
+        self.step_seconds = BEAT_SECONDS
+        await super().connect()
+        self.start(self._beat())
+
+    async def tell(self) -> None:
+        asked = following.Asked(self.actor, self.workspace_id, self.window, self.newest, self.language)
+        found = await following.figures(asked)
+        if isinstance(found, NotThere):
+            raise found
+        self.step_seconds = found.step_seconds
+        if found.frame != self.told:
+            await self.send(found.frame)
+            self.told, self.newest = found.frame, found.newest
+
+    async def _beat(self) -> None:
+        """All sockets of a process at the same moments: one read answers them all."""
+        while True:
+            pause = max(BEAT_SECONDS, self.step_seconds)
+            await asyncio.sleep(pause - time.time() % pause)
+            self.wake()

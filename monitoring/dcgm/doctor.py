@@ -1,0 +1,46 @@
+"""What doctor says of a cluster's Prometheus: whether it answers, and whether it knows the GPUs of this cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from clusters.doctor import Check, Finding, Level, named
+from clusters.models import Cluster
+from monitoring.dcgm.prometheus import NoAnswer
+from monitoring.dcgm.readings import ask
+
+WITHIN_SECONDS = 5.0  # somebody waits for the page
+
+
+def findings(cluster: Cluster) -> Iterator[Finding]:
+    """Nothing where no Prometheus is named."""
+    if not cluster.prometheus_url:
+        return
+    try:
+        told = ask(cluster, timezone.now(), within_seconds=WITHIN_SECONDS)
+    except NoAnswer as why:
+        hint = _("Look at the address and the token's file in the cluster's settings.")
+        yield Finding(Level.FAIL, str(why), hint, Check.AGENTS)
+        return
+    if not told:
+        yield Finding(
+            Level.WARN,
+            _("Prometheus tells of no GPU of this cluster's nodes."),
+            _("Does it scrape dcgm-exporter, and is the label Hostname a node's name?"),
+            Check.AGENTS,
+        )
+        return
+    count = sum(len(batch["inventory"]["gpus"]) for batch in told)
+    text = ngettext("Prometheus tells of %(count)d GPU.", "Prometheus tells of %(count)d GPUs.", count)
+    yield Finding(Level.OK, text % {"count": count}, check=Check.AGENTS)
+    if unknown := [batch["node"] for batch in told if "holdings" not in batch["reports"][0]]:
+        yield Finding(
+            Level.WARN,
+            _("Prometheus does not tell which pods have the GPUs of %(nodes)s.") % {"nodes": named(unknown)},
+            _("Let dcgm-exporter map GPUs to pods (DCGM_EXPORTER_KUBERNETES=true)."),
+            Check.AGENTS,
+        )

@@ -1,0 +1,165 @@
+"""What one metric's series were within the last minutes, asked of a Prometheus.
+
+An admin names the address, and nobody else: it may well be an inner one. All the same nothing is followed that it does
+not name itself, no more is read than an answer of ours can be, and of what it says nothing is shown but numbers and
+labels that we asked for. Its times come along, which an instant vector would hide.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from django.utils.translation import gettext as _
+
+TIMEOUT_SECONDS = 5.0
+MOST_BYTES = 32 << 20
+LONGEST_LABEL = 1024
+LONGEST_TOKEN = 8192
+LATEST = 1 << 34  # in seconds since 1970
+_PIECE = 1 << 16
+
+
+class NoAnswer(Exception):
+    """Why there is none, in a sentence without secrets."""
+
+
+class Series(NamedTuple):
+    labels: dict[str, str]
+    samples: list[tuple[float, float]]  # when, in seconds since 1970, and what; the oldest first
+
+
+class Prometheus:
+    """One connection for a few questions, which must all be answered within a while."""
+
+    def __init__(self, url: str, token_path: str, *, within_seconds: float) -> None:
+        parts = urlsplit(url)
+        self._host, self._path = parts.hostname or "", parts.path.rstrip("/")
+        self._headers = {"Accept": "application/json"} | _authorization(token_path)
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self._host, parts.port, timeout=TIMEOUT_SECONDS, context=context
+            )
+        else:
+            self._connection = http.client.HTTPConnection(self._host, parts.port, timeout=TIMEOUT_SECONDS)
+        self._socket: socket.socket | None = None
+        self._is_over = threading.Event()
+        self._end = threading.Timer(within_seconds, self._hang_up)
+        self._end.daemon = True
+        self._end.start()
+
+    def close(self) -> None:
+        self._end.cancel()
+        self._connection.close()
+
+    def series(self, metric: str, *, minutes: int) -> list[Series]:
+        """Raises NoAnswer."""
+        query = quote(f"{metric}[{minutes}m]")
+        try:
+            self._connect()
+            self._connection.request("GET", f"{self._path}/api/v1/query?query={query}", headers=self._headers)
+            with self._connection.getresponse() as response:
+                if response.status != 200:
+                    raise NoAnswer(_refusal(response.status))
+                return list(_series(self._read(response)))
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(_in_words(TimeoutError() if self._is_over.is_set() else error)) from None
+
+    def _connect(self) -> None:
+        """The socket is kept: an answer that ends with its connection takes it away from that."""
+        if self._connection.sock is None:
+            self._connection.connect()
+            self._socket = self._connection.sock
+        if self._is_over.is_set():
+            raise TimeoutError
+
+    def _hang_up(self) -> None:
+        """However slowly the other side speaks."""
+        self._is_over.set()
+        with suppress(OSError):
+            if self._socket:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        content = bytearray()
+        while piece := response.read1(_PIECE):
+            content += piece
+            if len(content) > MOST_BYTES:
+                raise NoAnswer(_("Prometheus' answer is too long."))
+        if self._is_over.is_set():
+            raise TimeoutError
+        return bytes(content)
+
+
+def _authorization(token_path: str) -> dict[str, str]:
+    if not token_path:
+        return {}
+    try:
+        with Path(token_path).open(errors="replace") as file:
+            token = file.read(LONGEST_TOKEN + 1).strip()
+    except OSError as error:
+        reason = {"reason": error.strerror}
+        raise NoAnswer(_("The file of Prometheus' token cannot be read: %(reason)s.") % reason) from None
+    # http would quote what it cannot send.
+    if not (token and token.isascii() and token.isprintable() and len(token) <= LONGEST_TOKEN):
+        raise NoAnswer(_("The file of Prometheus' token does not hold one line of plain text."))
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _refusal(status: int) -> str:
+    if 300 <= status < 400:
+        return _("Prometheus leads elsewhere (%(status)d), and Berth does not follow.") % {"status": status}
+    if status in (401, 403):
+        return _("Prometheus does not accept Berth's token (%(status)d).") % {"status": status}
+    return _("Prometheus answered %(status)d.") % {"status": status}
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return _("Prometheus did not answer in time.")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = {"reason": error.verify_message}
+        return _("Prometheus' certificate is not trusted: %(reason)s.") % reason
+    reason = {"reason": getattr(error, "strerror", None) or type(error).__name__}
+    return _("Prometheus cannot be asked: %(reason)s.") % reason
+
+
+def _series(content: bytes) -> Iterator[Series]:
+    """A series that cannot be read is left out, and hides no other."""
+    try:
+        data = json.loads(content)["data"]
+        results = data["result"] if data["resultType"] == "matrix" else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        results = None
+    if not isinstance(results, list):
+        raise NoAnswer(_("What answers at Prometheus' address is something else."))
+    for result in results:
+        try:
+            labels = {str(name): _label(value) for name, value in result["metric"].items()}
+            samples = [(float(at), float(value)) for at, value in result["values"]]
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue
+        yield Series(labels, sorted((at, value) for at, value in samples if _is_told(at, value)))
+
+
+def _label(value: Any) -> str:
+    """Raises ValueError for what PostgreSQL keeps as no text: whoever is scraped may write anything there."""
+    text = str(value)
+    if len(text) > LONGEST_LABEL or "\0" in text:
+        raise ValueError
+    text.encode()
+    return text
+
+
+def _is_told(at: float, value: float) -> bool:
+    return 0 <= at < LATEST and math.isfinite(value)

@@ -1,0 +1,138 @@
+"""Clusters whose admins named a Prometheus: it is asked every fifteen seconds by the process that leads the watch.
+
+Each reading has a thread of its own, and the next begins when it has ended: a Prometheus that is slow delays itself
+alone. Where a node's own agent tells, what Prometheus says of that node is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.errors import Refusal
+from clusters.models import Cluster, Gpu, Node, PodUsage
+from monitoring.agent.schema import Batch
+from monitoring.dcgm import xids
+from monitoring.dcgm.prometheus import NoAnswer, Prometheus
+from monitoring.dcgm.translation import AGENT, METRICS, MINUTES, Known, batches
+from monitoring.intake import receive
+from monitoring.models import AgentState
+
+logger = logging.getLogger(__name__)
+
+EVERY_SECONDS = 15.0
+WITHIN_SECONDS = 12.0
+# Since an agent told last. Sooner than health calls it silent: what is told of a node by anybody is no silence.
+GIVES_WAY_AFTER = timedelta(minutes=1)
+
+
+class Readings:
+    """Of one cluster."""
+
+    def __init__(self, cluster_id: UUID) -> None:
+        self._cluster_id = cluster_id
+        self._thread: threading.Thread | None = None
+        self._due = 0.0
+        self._failure = ""
+
+    def begin(self) -> bool:
+        """If it is time and none is under way; whether one began."""
+        if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
+            return False
+        self._due = time.monotonic() + EVERY_SECONDS
+        self._thread = threading.Thread(target=self._run, name="prometheus", daemon=True)
+        self._thread.start()
+        return True
+
+    def _run(self) -> None:
+        try:
+            if cluster := Cluster.objects.filter(pk=self._cluster_id).exclude(prometheus_url="").first():
+                self._read(cluster)
+        except Exception:  # the next begins all the same
+            logger.exception("reading a Prometheus failed")
+        finally:
+            connection.close()
+
+    def _read(self, cluster: Cluster) -> None:
+        failure = ""
+        try:
+            take(cluster, timezone.now())
+        except NoAnswer as why:
+            failure = str(why)
+        if failure != self._failure:
+            logger.warning("%s: %s", cluster.slug, failure or "Prometheus answers again.")
+        self._failure = failure
+
+
+_readings: dict[UUID, Readings] = {}
+
+
+def on_tick(**_: object) -> None:
+    for cluster_id in Cluster.objects.exclude(prometheus_url="").values_list("pk", flat=True):
+        _readings.setdefault(cluster_id, Readings(cluster_id)).begin()
+
+
+def take(cluster: Cluster, now: datetime) -> int:
+    """One reading; how many nodes told something new. Raises NoAnswer."""
+    found = ask(cluster, now, within_seconds=WITHIN_SECONDS)
+    told = {state.node: state for state in AgentState.objects.filter(cluster=cluster)}
+    return sum(_taken(cluster, batch, told.get(batch["node"]), now) for batch in found)
+
+
+def ask(cluster: Cluster, now: datetime, *, within_seconds: float) -> list[Batch]:
+    """Changes nothing. Raises NoAnswer."""
+    prometheus = Prometheus(
+        cluster.prometheus_url, cluster.prometheus_token_path, within_seconds=within_seconds
+    )
+    try:
+        told = {metric: prometheus.series(metric, minutes=MINUTES) for metric in METRICS}
+    finally:
+        prometheus.close()
+    return list(batches(told, known_of(cluster), now.timestamp()))
+
+
+def known_of(cluster: Cluster) -> Known:
+    nodes = Node.objects.filter(cluster=cluster).values_list("name", flat=True)
+    pods = list(
+        PodUsage.objects.filter(cluster=cluster).only("namespace", "name", "node", "requests", "devices")
+    )
+    gpus = list(Gpu.objects.filter(cluster=cluster).only("uuid", "memory_mib", "sample", "seen_at"))
+    return Known(
+        frozenset(nodes),
+        # Kubernetes' own resources have no slash in their names.
+        {
+            (pod.namespace, pod.name): pod.node
+            for pod in pods
+            if any("/" in resource for resource in pod.requests)
+        },
+        frozenset((pod.namespace, pod.name) for pod in pods if pod.devices),
+        {gpu.uuid: gpu.memory_mib for gpu in gpus if gpu.memory_mib is not None},
+        {gpu.uuid: _xids(gpu, gpu.seen_at) for gpu in gpus if gpu.seen_at},
+    )
+
+
+def _xids(gpu: Gpu, at: datetime) -> xids.Seen:
+    counts = gpu.sample.get("xid_counts")
+    return xids.Seen(
+        at.timestamp(),
+        gpu.sample.get("last_xid"),
+        None if counts is None else {told["xid"]: told["count"] for told in counts},
+    )
+
+
+def _taken(cluster: Cluster, batch: Batch, state: AgentState | None, now: datetime) -> bool:
+    if state and state.agent != AGENT and now - state.seen_at < GIVES_WAY_AFTER:
+        return False
+    if state and state.agent == AGENT and batch["reports"][0]["sequence"] <= state.sequence:
+        return False  # not scraped anew since
+    try:
+        receive.take(cluster.pk, batch, now)
+    except Refusal:  # the node has just gone
+        return False
+    return True

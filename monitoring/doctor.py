@@ -1,0 +1,116 @@
+"""What doctor says of the agents of nodes: which nodes with GPUs nobody watches, and what agents tell that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from clusters.doctor import Check, Finding, Level, named
+from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
+from clusters.gpus import RESOURCE
+from clusters.models import Cluster, Node
+from monitoring.dcgm import doctor as prometheus
+from monitoring.dcgm.translation import AGENT as PROMETHEUS
+from monitoring.health.rules import is_silent
+from monitoring.models import AgentState
+from monitoring.validation.queries import failing
+from vitals.pulse import heard_since
+
+
+def on_examined(*, cluster: Cluster, **_kwargs: Any) -> Iterator[Finding]:
+    nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
+    agents = list(AgentState.objects.filter(cluster=cluster))
+    yield from of_agents(cluster, [node for node in nodes if has_gpus(node)], agents)
+    yield from of_reports(nodes, agents)
+    yield from prometheus.findings(cluster)
+    there = {node.name for node in nodes}
+    if names := [name for name in failing(cluster.pk) if name in there]:
+        yield Finding(
+            Level.WARN,
+            _("The last test of the GPUs of %(nodes)s failed: nothing new gets them.")
+            % {"nodes": named(names)},
+            _("Read its log under “Tests of GPUs”, mend the node, and test it again."),
+            Check.NODES,
+        )
+
+
+def has_gpus(node: Node) -> bool:
+    return any(
+        RESOURCE.search(name) and amount for name, amount in (node.allocatable | node.capacity).items()
+    )
+
+
+def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:
+    told, now = {agent.node for agent in agents}, timezone.now()
+    if not with_gpus:
+        yield Finding(Level.OK, _("No node has GPUs to be watched."), check=Check.AGENTS)
+        return
+    without = [node.name for node in with_gpus if node.name not in told]
+    if without and cluster.prometheus_url:
+        text = _("No agent runs on %(nodes)s; figures come from Prometheus.") % {"nodes": named(without)}
+        yield Finding(Level.OK, text, check=Check.AGENTS)
+    elif without:
+        yield Finding(
+            Level.WARN,
+            _("Nobody watches the GPUs of %(nodes)s: no agent has told of them.") % {"nodes": named(without)},
+            _(
+                "Install the node agent there (deploy/agent), or name a Prometheus that has dcgm-exporter's figures."
+            ),
+            Check.AGENTS,
+        )
+    hears_since = heard_since("web")
+    silent = [agent.node for agent in agents if is_silent(agent, now, hears_since)]
+    if silent:
+        yield Finding(
+            Level.WARN,
+            _("The agents of %(nodes)s have fallen silent.") % {"nodes": named(silent)},
+            _("Look at their pods: are they running, and may they reach Berth?"),
+            Check.AGENTS,
+        )
+    if agents and not without and not silent:
+        yield Finding(
+            Level.OK, _("Every node with GPUs has an agent that tells of them."), check=Check.AGENTS
+        )
+    if simulated := [agent.node for agent in agents if agent.is_simulated]:
+        text = _("The agents of %(nodes)s are simulated: there are no GPUs.") % {"nodes": named(simulated)}
+        yield Finding(Level.OK, text, check=Check.AGENTS)
+
+
+def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:
+    """Where labels tell of the driver they are compared already; they are only renewed when the plugin starts."""
+    labelled = {node.name: driver_of(node.labels) for node in nodes}
+    stale = {
+        agent.node
+        for agent in agents
+        if agent.driver_version and labelled.get(agent.node) not in (None, "", agent.driver_version)
+    }
+    if stale:
+        yield Finding(
+            Level.WARN,
+            _("The labels of %(nodes)s tell of another driver than the one that runs.")
+            % {"nodes": named(stale)},
+            _("Restart GPU Feature Discovery there."),
+            Check.AGREEMENT,
+        )
+    others = {agent.node: agent for agent in agents if not labelled.get(agent.node)}
+    told = {node: (agent.driver_version, agent.cuda_version) for node, agent in others.items()}
+    yield from of_agreement(_("NVIDIA drivers"), {node: driver for node, (driver, _cuda) in told.items()})
+    yield from of_agreement(_("CUDA versions"), {node: cuda for node, (_driver, cuda) in told.items()})
+    # What Prometheus told is as old as its scrape.
+    apart = {agent.node: agent.taken_at - agent.seen_at for agent in agents if agent.agent != PROMETHEUS}
+    if wrong := [node for node, difference in apart.items() if abs(difference) > CLOCKS_APART]:
+        yield Finding(
+            Level.WARN,
+            _("The clocks of %(nodes)s and Berth's are apart, or their reports come late.")
+            % {"nodes": named(wrong)},
+            _("Let all machines, Berth's too, take their time from one place (NTP)."),
+            Check.AGREEMENT,
+        )
+
+
+def of_agreement(what: str, values: dict[str, str]) -> Iterator[Finding]:
+    for finding in differences(what, values):
+        yield Finding(finding.level, finding.message, finding.hint, Check.AGREEMENT)

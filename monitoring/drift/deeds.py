@@ -1,0 +1,230 @@
+"""What an admin may do about a finding: delete what no row wants, accept or hand back what may stay, make again what
+should be there. Each looks again at the moment of the deed, and names the object by its uid: what became another
+thing meanwhile is left alone. The trail has its line before the cluster is asked, so that no deed goes unrecorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import IntegrityError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Conflict
+from accounts.models import Scope, Tenant
+from clusters.api import Api
+from clusters.connections import api_for
+from clusters.errors import ClusterError, ClusterRefused
+from clusters.models import Installation
+from monitoring.models import Finding, What
+from quotas.ceilings import ceilings
+from workspaces import mending, tasks, tenancy
+from workspaces.live import RELATED
+from workspaces.models import Workspace
+from workspaces.put_back import finalizer_back
+from workspaces.volumes import set_reclaim
+
+from . import looks
+from .compare import FENCES, Found, Key, judge
+from .findings import digest_in
+from .ownership import differences, removals
+from .possible import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
+from .survey import beside_all_rows, driver_claims, namespaces, rows_of, thing_at
+
+
+def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
+    """Delete an object that no row wants. The data of a claim stays on its volume unless `with_data`."""
+    verb = "delete_data" if with_data else "delete"
+    with deed(actor, finding, verb, why_not_delete(finding, with_data=with_data)) as api:
+        if finding.kind == "PersistentVolumeClaim":
+            _delete_claim(actor, finding, api, with_data=with_data)
+            return True
+        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+        _tell(finding, "drift_deleted", by=actor.user.get_username())
+    return True
+
+
+def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) -> None:
+    claim = _there(finding, api)
+    # One that only names a volume does not have it: it may be another's.
+    is_bound = claim.get("status", {}).get("phase") == "Bound"
+    volume = claim["spec"].get("volumeName", "") if is_bound else ""
+    if volume and with_data:
+        with _forgotten(finding, volume):
+            set_reclaim(volume, "Delete", api)
+            _delete_or_retain(finding, volume, api)
+    else:
+        if volume:
+            set_reclaim(volume, "Retain", api)
+        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+    code = "kept_data_deleted" if with_data else "kept_claim_deleted" if volume else "drift_deleted"
+    _tell(finding, code, by=actor.user.get_username(), volume=volume)
+
+
+@contextmanager
+def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
+    """No row has the volume any more before it goes: nobody is handed back what is being deleted."""
+    workspace = finding.workspace if finding.what == What.KEPT else None
+    if workspace is not None and not mending.forget_volume(workspace, finding.name, volume):
+        raise no_longer()
+    try:
+        yield
+    except ClusterError:
+        if workspace is not None:
+            mending.remember_volume(workspace, finding.name, volume)
+        raise
+
+
+def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
+    """What was refused stays, and so does its data whatever becomes of its claim."""
+    try:
+        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+    except ClusterRefused:
+        set_reclaim(volume, "Retain", api)
+        raise
+
+
+def accept(actor: Actor, finding: Finding) -> bool:
+    """What somebody changed may stay so. Changed once more, it is a finding again."""
+    with deed(actor, finding, "accept", why_not_accept(finding), is_over=False):
+        rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
+        if not rows.update(accepted_at=timezone.now(), accepted_by=actor.user):
+            raise no_longer()  # a look found another change meanwhile
+        _tell(finding, "drift_accepted", by=actor.user.get_username())
+    return True
+
+
+def hand_back(actor: Actor, finding: Finding) -> bool:
+    """The kept volume of a deleted workspace: the workspace comes back to its person, stopped."""
+    with deed(actor, finding, "hand_back", why_not_hand_back(finding)):
+        try:
+            return mending.hand_back(actor, _workspace(finding))
+        except IntegrityError:  # its person took that name just now
+            raise no_longer() from None
+
+
+def recreate(actor: Actor, finding: Finding) -> bool:
+    """Make again what a row wants, as it wants it."""
+    with deed(actor, finding, "recreate", why_not_recreate(finding)) as api:
+        if finding.kind in ("Namespace", *FENCES):
+            for body in _of_tenant(finding):
+                put_right(body, api)
+            return True
+        workspace = _workspace(finding)
+        if finding.kind == "Pod" and finding.what == What.CHANGED:
+            return _mend_pod(actor, finding, workspace, api)
+        if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
+            put_right(mending.wanted_object(workspace, finding.kind, api), api)
+        else:  # its reconcile makes what is not there
+            tasks.mark([workspace.pk])
+        _tell(finding, "drift_recreated", by=actor.user.get_username())
+    return True
+
+
+def put_right(body: dict[str, Any], api: Api) -> None:
+    """Take back what is ours, then take away what others added where nothing is wanted."""
+    there = api.apply(body)
+    metadata = there["metadata"]
+    if operations := removals(body, differences(there), there):
+        same = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
+        api.json_patch(there["kind"], metadata.get("namespace"), metadata["name"], [same, *operations])
+
+
+def _mend_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) -> bool:
+    """Our finalizer is put back; anything else takes a new pod."""
+    if any(field["by"] for field in finding.data["fields"]):
+        return mending.restart(actor, workspace)
+    finalizer_back(_there(finding, api), api)
+    _tell(finding, "drift_recreated", by=actor.user.get_username())
+    return True
+
+
+def _there(finding: Finding, api: Api) -> dict[str, Any]:
+    body: dict[str, Any] | None = api.get(finding.kind, finding.namespace, finding.name)
+    if body is None or body["metadata"]["uid"] != finding.uid:
+        raise no_longer()
+    return body
+
+
+def _of_tenant(finding: Finding) -> list[dict[str, Any]]:
+    tenant = Tenant.objects.filter(slug=finding.tenant_slug).first()
+    if tenant is None:
+        raise no_longer()
+    instance = Installation.current_id()
+    bodies = tenancy.objects(tenant, finding.cluster, instance, ceilings(tenant, finding.cluster))
+    return [body for body in bodies if body["kind"] == finding.kind]
+
+
+def _workspace(finding: Finding) -> Workspace:
+    if finding.workspace is None:
+        raise no_longer()
+    return Workspace.objects.select_related(*RELATED).get(pk=finding.workspace.pk)
+
+
+def _tell(finding: Finding, code: str, **data: Any) -> None:
+    """In the story of the workspace that it touched, if a row knows it."""
+    if finding.workspace is not None:
+        mending.tell_of(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
+
+
+# --- what holds for all of them
+
+
+@contextmanager
+def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bool = True) -> Iterator[Api]:
+    """Allowed, possible, still so; on record; and over once it is done, unless the next look says otherwise."""
+    actor.require(Scope.ADMIN)
+    if why_not:
+        raise Conflict("drift_cannot", why_not)
+    try:
+        api = api_for(finding.cluster)
+        if not is_still_so(finding, api):
+            raise no_longer()
+        tenant = Tenant.objects.filter(slug=finding.tenant_slug).first()
+        data = {"name": str(finding), "cluster": finding.cluster.name, "uid": finding.uid}
+        audit.record(actor, f"drift.{verb}", target=finding, tenant=tenant, data=data)
+        yield api
+    except ClusterError as error:
+        text = _("The cluster did not do it: %(why)s") % {"why": error.message}
+        raise Conflict("cluster_refused", text, _("Look at the cluster, then try again.")) from None
+    if is_over:
+        now = timezone.now()
+        Finding.objects.filter(pk=finding.pk, resolved_at__isnull=True).update(
+            resolved_at=now, last_seen_at=now
+        )
+    looks.want(finding.cluster_id)
+
+
+def is_still_so(finding: Finding, api: Api) -> bool:
+    """Looked at anew, it is the same finding about the same object."""
+    key = Key(finding.kind, finding.namespace, finding.name)
+    rows = rows_of(finding.cluster, *filter(None, [finding.workspace_uuid]))
+    thing = thing_at(key, api)
+    if finding.what == What.MISSING:
+        row = rows.get(finding.workspace_uuid) if finding.workspace_uuid else None
+        wanted = set(row.wanted()) if row is not None else set()
+        return thing is None and (key in wanted or (key.kind in FENCES and is_ours(key.namespace, api)))
+    if thing is None or thing.goes or thing.uid != finding.uid:
+        return False
+    found = judge(thing, rows, namespaces(), driver_claims(finding.cluster))
+    told: list[Found] = beside_all_rows(finding.cluster, [found] if found else [])
+    return [(one.what, digest_in(one)) for one in told] == [(finding.what, finding.digest)]
+
+
+def is_ours(namespace: str, api: Api) -> bool:
+    """A tenant's, and not of another installation that has a tenant of this name on this cluster."""
+    there = thing_at(Key("Namespace", "", namespace), api) if namespace in namespaces() else None
+    return there is not None and not there.goes
+
+
+def no_longer() -> Conflict:
+    return Conflict(
+        "drift_no_longer",
+        _("It is not as it was seen any more, so nothing was done."),
+        _("“Look now” shows how it is."),
+    )

@@ -1,0 +1,92 @@
+"""When a cluster is looked at as a whole: every five minutes, a minute after something new was found, and when an
+admin asks. One at a time per cluster; a look that comes to no end resolves nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from clusters.connections import api_for
+from clusters.errors import ClusterError
+from clusters.models import Cluster
+from monitoring import tasks
+from monitoring.models import Finding, Look
+from vitals.clock import about
+from workspaces.reconcile import alone
+
+from .findings import LASTS, write
+from .survey import survey
+
+log = logging.getLogger(__name__)
+
+EVERY = timedelta(minutes=5)
+LOST_AFTER = timedelta(minutes=10)
+
+
+def on_tick(**_: object) -> None:
+    for cluster_id in due(timezone.now()).values_list("pk", flat=True):
+        enqueue(cluster_id)
+
+
+def due(now: datetime) -> QuerySet[Cluster]:
+    """Clusters that answer, whose last look is long ago, or found what has to be seen twice."""
+    looks = Look.objects.filter(cluster=OuterRef("pk"))
+    fresh = Finding.objects.filter(
+        cluster=OuterRef("cluster"), confirmed_at__isnull=True, resolved_at__isnull=True
+    )
+    on_its_way = about("queued_at", now, LOST_AFTER)
+    is_recent = about("ended_at", now, EVERY) & (about("ended_at", now, LASTS) | ~Exists(fresh))
+    settled = looks.filter(on_its_way | (is_recent & Q(wanted_at__isnull=True)))
+    return Cluster.objects.filter(~Exists(settled), unreachable_since__isnull=True)
+
+
+def want(cluster_id: UUID) -> None:
+    """Look at this one as soon as a worker is free; again, if a look is under way."""
+    Look.objects.update_or_create(cluster_id=cluster_id, defaults={"wanted_at": timezone.now()})
+    transaction.on_commit(lambda: enqueue(cluster_id))
+
+
+def enqueue(cluster_id: UUID) -> None:
+    with transaction.atomic():
+        Look.objects.update_or_create(cluster_id=cluster_id, defaults={"queued_at": timezone.now()})
+        tasks.enqueue_look(cluster_id)
+
+
+def look(cluster_id: UUID) -> None:
+    """One look, and what it found written down."""
+    with alone(cluster_id) as mine:
+        cluster = Cluster.objects.filter(pk=cluster_id).first()
+        if not mine or cluster is None:
+            return
+        began, clock = timezone.now(), time.monotonic()
+        rows = Look.objects.filter(cluster=cluster)
+        before = rows.values_list("ended_at", flat=True).first()
+        rows.update(wanted_at=None)
+        try:
+            seen = survey(cluster, api_for(cluster))
+            with transaction.atomic():
+                write(cluster, seen, began, before)
+                rows.update(
+                    queued_at=None,
+                    ended_at=timezone.now(),
+                    seconds=round(time.monotonic() - clock, 3),
+                    objects_seen=seen.objects,
+                    error="",
+                )
+        except ClusterError as error:
+            log.warning("the look at %s came to no end: %s", cluster.slug, error.message)
+            failed(cluster, error.message)
+        except Exception as error:  # an object that nobody thought of must not blind us in silence
+            log.exception("the look at %s failed", cluster.slug)
+            failed(cluster, f"{type(error).__name__}; the worker's log tells more.")
+
+
+def failed(cluster: Cluster, why: str) -> None:
+    Look.objects.filter(cluster=cluster).update(queued_at=None, ended_at=timezone.now(), error=why[:1000])

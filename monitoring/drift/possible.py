@@ -1,0 +1,55 @@
+"""Which deed makes sense for which finding, and why not, in a sentence. Pure; the pages and the deeds ask the same."""
+
+from __future__ import annotations
+
+import shlex
+
+from django.utils.translation import gettext as _
+
+from monitoring.models import Finding, What
+from workspaces.drivers import PREFIX
+
+from .compare import FENCES
+
+CLAIM = "PersistentVolumeClaim"
+
+
+def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
+    if finding.what not in (What.UNWANTED, What.KEPT):
+        return _("A row of Berth wants it.")
+    if finding.kind in ("Namespace", *FENCES):
+        return _(
+            "Berth has no right to delete what belongs to a whole tenant. If you are sure: %(command)s"
+        ) % {"command": by_hand(finding)}
+    if with_data and (finding.kind != CLAIM or finding.name.startswith(PREFIX)):
+        return _("It holds no data: delete it without.")
+    return ""
+
+
+def by_hand(finding: Finding) -> str:
+    within = ["--namespace", finding.namespace] if finding.namespace else []
+    return shlex.join(["kubectl", "delete", finding.kind.lower(), finding.name, *within])
+
+
+def why_not_accept(finding: Finding) -> str:
+    if finding.what != What.CHANGED:
+        return _("Only what somebody changed can be accepted as it is.")
+    return _("It is accepted already.") if finding.accepted_at else ""
+
+
+def why_not_hand_back(finding: Finding) -> str:
+    if finding.what == What.KEPT and finding.workspace_id:
+        return ""
+    if finding.what == What.UNWANTED and finding.kind == CLAIM:
+        return _("No row of Berth tells what it was part of, so it cannot be given back as a workspace.")
+    return _("It is no kept volume of a deleted workspace.")
+
+
+def why_not_recreate(finding: Finding) -> str:
+    if finding.what not in (What.MISSING, What.CHANGED):
+        return _("No row of Berth wants it.")
+    if finding.kind != CLAIM:
+        return ""
+    if finding.what == What.CHANGED:
+        return _("It holds data and cannot be made smaller. Accept it as it is.")
+    return _("The next start of the workspace binds the kept volume again, by itself.")

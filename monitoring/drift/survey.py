@@ -1,0 +1,152 @@
+"""One look at a whole cluster: a list of each kind, page by page, beside the rows. Nothing is changed, but that pods
+of nobody, which somebody deleted and whose end was seen, are let go: no row is left to ask for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from accounts.models import Tenant
+from clusters.api import Api
+from clusters.errors import ClusterUnavailable
+from clusters.labels import WORKSPACE, instance_selector
+from clusters.models import Cluster
+from monitoring.models import What
+from monitoring.validation import steps as validation
+from quotas.models import Pool
+from workspaces.drivers import claim_name
+from workspaces.models import Desired, Phase, Workspace
+from workspaces.observe import end_proven
+from workspaces.proof import let_go
+
+from .compare import KINDS, Found, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
+
+# Of these the metadata tells all: of Secrets no value ever leaves the cluster for this.
+METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
+# A task that takes two minutes is ended without a word; one request may take half a minute.
+MOST_SECONDS = 80.0
+AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
+
+
+@dataclass
+class Seen:
+    found: list[Found] = field(default_factory=list)
+    moving: set[UUID] = field(default_factory=set)  # workspaces of which nothing can be said now
+    objects: int = 0
+
+
+def survey(cluster: Cluster, api: Api) -> Seen:
+    rows = rows_of(cluster)
+    seen = Seen(moving={row.id for row in rows.values() if row.state == State.MOVES})
+    held: list[dict[str, Any]] = []
+    found = list(drift(rows, namespaces(), things(api, seen, held), driver_claims(cluster)))
+    seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
+    seen.found = beside_all_rows(cluster, [one for one in found if one.workspace not in seen.moving])
+    let_go_of_nobodys(held, api)
+    return seen
+
+
+def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
+    """Of the workspaces that are not deleted; of these alone, if any are named."""
+    workspaces = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
+    if ids:
+        workspaces = workspaces.filter(pk__in=ids)
+    values = workspaces.values_list(
+        "pk", "tenant__slug", "phase", "desired", "ending", "dirty_since", "volumes"
+    )
+    return {
+        pk: Row(
+            pk,
+            Tenant(slug=slug).namespace,
+            State.MOVES if ending or dirty_since else state_in(Phase(phase), Desired(desired)),
+            frozenset(volumes),
+        )
+        for pk, slug, phase, desired, ending, dirty_since, volumes in values.iterator()
+    }
+
+
+def moved(cluster: Cluster, rows: Mapping[UUID, Row], ids: set[UUID]) -> set[UUID]:
+    """Workspaces whose rows became others while the objects were read: launched, stopped, deleted meanwhile."""
+    now = rows_of(cluster, *ids) if ids else {}
+    return {one for one in ids if now.get(one) != rows.get(one)}
+
+
+def state_in(phase: Phase, desired: Desired) -> State:
+    if phase == Phase.READY and desired == Desired.RUNNING:
+        return State.RUNS
+    return State.RESTS if phase in AT_REST and desired != Desired.DELETED else State.MOVES
+
+
+def namespaces() -> dict[str, str]:
+    return {tenant.namespace: tenant.slug for tenant in Tenant.objects.only("slug")}
+
+
+def driver_claims(cluster: Cluster) -> frozenset[str]:
+    """What each tenant may have once it has launched there: the driver of a pool on old nodes."""
+    return frozenset(
+        claim_name(pool) for pool in Pool.objects.filter(cluster=cluster).exclude(driver_path="")
+    )
+
+
+def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
+    """All objects of this installation. `held` gets the pods that only our finalizer keeps."""
+    end = time.monotonic() + MOST_SECONDS
+    of_tests = validation.own_namespace()
+    for kind in KINDS:
+        for body in api.each(kind, labels=instance_selector(), metadata_only=kind in METADATA_ONLY):
+            if time.monotonic() > end:
+                raise ClusterUnavailable(f"Its objects were not read within {MOST_SECONDS:.0f} seconds.")
+            seen.objects += 1
+            if of_tests in (body["metadata"]["name"], body["metadata"].get("namespace")):
+                continue  # tests of GPUs end and go by themselves
+            if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
+                held.append(body)
+            yield thing_of(body)
+
+
+def thing_at(key: Key, api: Api) -> Thing | None:
+    """The one object as it is now, if it is this installation's."""
+    bodies = api.each(
+        key.kind,
+        namespace=key.namespace or None,
+        labels=instance_selector(),
+        fields={"metadata.name": key.name},
+        metadata_only=key.kind in METADATA_ONLY,
+    )
+    return next(map(thing_of, bodies), None)
+
+
+def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
+    """What no row of this cluster wants, by what the others say of it. Each at its own place alone: an object of that
+    name elsewhere is a copy.
+
+    The volumes of a deleted workspace are kept on purpose, unless its person wanted them gone. What is another
+    cluster's in Berth, and there nevertheless, is the same cluster under two names: its own look tells of it.
+    """
+    ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
+    rows = Workspace.objects.filter(pk__in=ids).select_related("tenant", "pool")
+    others = {row.pk: row for row in rows if row.deleted_at or row.pool.cluster_id != cluster.pk}
+
+    def told(one: Found) -> Found | None:
+        row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
+        if row is None or one.key.namespace != row.tenant.namespace or named_in(one.key.name) != row.pk:
+            return one
+        if row.deleted_at is None:
+            return None
+        is_kept = one.key.kind == "PersistentVolumeClaim" and not row.delete_disk
+        return replace(one, what=What.KEPT) if is_kept and one.key.name in row.volumes else one
+
+    return [seen for one in found if (seen := told(one)) is not None]
+
+
+def let_go_of_nobodys(held: list[dict[str, Any]], api: Api) -> None:
+    owners = {pod["metadata"]["uid"]: uuid_of(pod["metadata"]["labels"].get(WORKSPACE, "")) for pod in held}
+    ids = [owner for owner in owners.values() if owner is not None]
+    known = set(Workspace.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    for pod in held:
+        if owners[pod["metadata"]["uid"]] not in known:
+            let_go(pod, api)

@@ -1,0 +1,32 @@
+"""CPU and memory of runs' pods into the figures, as the watcher has read them from metrics-server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from clusters.models import Cluster, PodUsage
+from clusters.pod_metrics import Measured
+from monitoring.figures import store
+from monitoring.figures.store import Of, Sample
+
+MIB = 1 << 20
+
+
+def on_pods_measured(cluster: Cluster, measured: Sequence[Measured], **_: object) -> None:
+    store.put(_samples(cluster, measured))
+
+
+def _samples(cluster: Cluster, measured: Sequence[Measured]) -> Iterator[Sample]:
+    """Of pods that run for somebody now; others of ours, as those that test GPUs, and what is gone have none."""
+    ours = PodUsage.objects.filter(cluster=cluster, run__isnull=False)
+    rows = ours.values_list("namespace", "name", "node", "run")
+    runs = {(namespace, name): (node, run) for namespace, name, node, run in rows}
+    for pod in measured:
+        node, run = runs.get((pod.namespace, pod.pod), ("", None))
+        if run is not None:
+            yield Sample(
+                Of(cluster.pk, node, runs=frozenset({run})),
+                pod.at.timestamp(),
+                use=pod.cpu_millicores / 1000,
+                memory_mib=pod.memory_bytes / MIB,
+            )

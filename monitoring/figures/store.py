@@ -1,0 +1,151 @@
+"""Samples of GPUs and of runs' pods, written many at once.
+
+Each is of a track: a GPU as long as the same runs had it, or the pod of a run. Tracks are found by a digest of what
+makes them one, so that any number of processes write at once without asking each other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import connection, transaction
+
+from accounts.locks import locked
+from monitoring.models import Track
+
+SEEN_WRITTEN_EVERY = timedelta(minutes=10)
+KEPT = timedelta(days=400)
+_TRACKS = uuid.UUID("6f0b6f3e-3c5e-4c39-9a39-0c6f2f6d9b1a")
+# Of the tracks that are there. The keys come a second time as an array: PostgreSQL sees how few they are.
+INSERT = """
+    WITH track AS (SELECT id, key, seen_at FROM monitoring_track WHERE key = ANY (%s::uuid[])),
+    written AS (
+        INSERT INTO monitoring_figure (track_id, at, memory_mib, use_thousandths, step_seconds, samples, power_watts,
+            temperature_celsius)
+        SELECT track.id, at, memory_mib, use_thousandths, 0, 1, power_watts, temperature_celsius
+        FROM json_to_recordset(%s::json) AS told (key uuid, at int, memory_mib int, use_thousandths int,
+            power_watts smallint, temperature_celsius smallint) JOIN track USING (key)
+        ON CONFLICT DO NOTHING
+    )
+    SELECT key, id, extract(epoch FROM seen_at)::float8 FROM track
+"""
+
+
+@dataclass(frozen=True)
+class Of:
+    """What a sample is of. Without `device`: the pod of the one run in `runs`, whose use is in cores."""
+
+    cluster_id: uuid.UUID
+    node: str
+    device: str = ""  # the UUID of a GPU or of a MIG device
+    label: str = field(default="", compare=False)
+    runs: frozenset[uuid.UUID] = frozenset()
+    is_share: bool = False  # of a GPU that several have: what this one run takes of it
+
+    @property
+    def key(self) -> uuid.UUID:
+        runs = ",".join(sorted(str(run) for run in self.runs))
+        return uuid.uuid5(_TRACKS, f"{self.cluster_id}/{self.node}/{self.device}/{self.is_share}/{runs}")
+
+
+class Sample(NamedTuple):
+    """`at` in seconds since 1970; `use` in percent of a GPU or cores of a CPU. What was not told is None."""
+
+    of: Of
+    at: float
+    use: float | None = None
+    memory_mib: float | None = None
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+
+
+Told = Mapping[uuid.UUID, Sequence[Sample]]  # by the key of their track
+
+
+def put(samples: Iterable[Sample]) -> None:
+    """Write them; one that is there already, of the same second and track, stays as it is."""
+    told = _by_track(samples)
+    if not told:
+        return
+    found = _insert(told)
+    if missing := {key: of_track for key, of_track in told.items() if key not in found}:
+        _begin(missing)
+        found |= _insert(missing)
+    stale = {
+        track_id: newest
+        for key, (track_id, seen) in found.items()
+        if (newest := _newest(told[key])) - seen > SEEN_WRITTEN_EVERY.total_seconds()
+    }
+    if stale:
+        _note_seen(list(stale), _time(max(stale.values())))
+
+
+def _by_track(samples: Iterable[Sample]) -> Told:
+    oldest = time.time() - KEPT.total_seconds()
+    told: dict[Of, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.at > oldest:
+            told[sample.of].append(sample)
+    return {of.key: of_track for of, of_track in told.items()}
+
+
+def _insert(told: Told) -> dict[uuid.UUID, tuple[int, float]]:
+    """Of the tracks that are there: which they are, and when they were seen."""
+    rows = [
+        {
+            "key": str(key),
+            "at": int(sample.at),
+            "memory_mib": _whole(sample.memory_mib, 2**31),
+            "use_thousandths": _whole(sample.use, 2**31, 1000),
+            "power_watts": _whole(sample.power_watts, 2**15),
+            "temperature_celsius": _whole(sample.temperature_celsius, 2**15),
+        }
+        for key, of_track in told.items()
+        for sample in of_track
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT, [list(told), json.dumps(rows)])
+        return {key: (track_id, seen) for key, track_id, seen in cursor.fetchall()}
+
+
+def _begin(told: Told) -> None:
+    """Tracks that are new. Others may begin the same: all of them in the order of the keys, so none waits in a ring."""
+    rows = [
+        Track(
+            key=key, cluster_id=of.cluster_id, node=of.node, device=of.device, label=of.label, runs=sorted(of.runs),
+            is_share=of.is_share, seen_at=_time(_newest(told[key])),
+        )
+        for key, of in ((key, told[key][0].of) for key in sorted(told))
+    ]  # fmt: skip
+    Track.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _newest(samples: Sequence[Sample]) -> float:
+    return max(sample.at for sample in samples)
+
+
+def _time(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _whole(value: float | None, limit: int, times: int = 1) -> int | None:
+    """What no column takes was no figure: drivers are known to answer nonsense."""
+    if value is None or not math.isfinite(value):
+        return None
+    number = round(value * times)
+    return number if -limit <= number < limit else None
+
+
+@transaction.atomic
+def _note_seen(tracks: Sequence[int], seen_at: datetime) -> None:
+    """Whoever is busy with one of them notes it."""
+    idle = locked(Track.objects.filter(pk__in=tracks), skip_busy=True)
+    Track.objects.filter(pk__in=idle.values("pk")).update(seen_at=seen_at)

@@ -1,0 +1,114 @@
+"""What pages that follow figures want to know, read once for all that ask in the same moment.
+
+Figures come every few seconds anyway, from every node: a message for each would wake every page for nothing. Pages look
+by a beat in place of that, all of a process at once (workspaces/reading_together.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.utils import translation
+
+from accounts.access import Actor
+from accounts.errors import NotThere, Refusal
+from monitoring.figures.series import HOLDS_SECONDS, RUN, Figures, of_workspace, window_of
+from workspaces.access import require_there
+from workspaces.reading_together import Together, rows_for
+from workspaces.representation import Json
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`after`: the newest moment that was told already; None: nothing was."""
+
+    actor: Actor
+    workspace_id: UUID
+    window: str
+    after: int | None
+    language: str
+
+
+@dataclass(frozen=True)
+class Told:
+    frame: str
+    newest: int | None
+    step_seconds: int
+
+
+def is_window(text: str) -> bool:
+    try:
+        return text == RUN or bool(window_of(text))
+    except Refusal:
+        return False
+
+
+def figures_json(figures: Figures, window: str, after: int | None = None) -> Json:
+    """As the API and the socket tell it; from a moment on, which may have changed since it was told."""
+    return {
+        "window": window,
+        "step_seconds": figures.step_seconds,
+        "series": [
+            {
+                "name": line.name,
+                "unit": line.unit,
+                "label": line.label,
+                "points": line.points if after is None else [one for one in line.points if one[0] >= after],
+            }
+            for line in figures.series
+        ],
+        "message": figures.message,
+        "is_simulated": figures.is_simulated,
+    }
+
+
+def figures_for_page(figures: Figures) -> Json:
+    """As a page has them in itself: all lines have the same times, so those are told once."""
+    points = figures.series[0].points if figures.series else []
+    return {
+        "times": [at for at, _value in points],
+        "step_seconds": figures.step_seconds,
+        "series": [
+            {"name": line.name, "label": line.label, "values": [value for _at, value in line.points]}
+            for line in figures.series
+        ],
+    }
+
+
+def read_figures(asked: Sequence[Asked]) -> list[Told | NotThere]:
+    rows, sees = rows_for((one.workspace_id for one in asked), [one.actor for one in asked])
+    figures: dict[tuple[UUID, str, str], Figures] = {}
+    told: dict[tuple[UUID, str, str, int | None], Told] = {}
+    found: list[Told | NotThere] = []
+    for one in asked:
+        row = rows.get(one.workspace_id)
+        try:
+            row = require_there(one.actor, row if row and sees(one.actor, row.tenant_id) else None)
+        except NotThere as refusal:
+            found.append(refusal)
+            continue
+        key = row.pk, one.window, one.language
+        if key not in figures:
+            with translation.override(one.language):
+                figures[key] = of_workspace(row, one.window)
+        if (*key, one.after) not in told:
+            told[*key, one.after] = _told(figures[key], one)
+        found.append(told[*key, one.after])
+    return found
+
+
+def _told(figures: Figures, asked: Asked) -> Told:
+    frame = {"type": "figures", "since": asked.after, **figures_json(figures, asked.window, asked.after)}
+    return Told(json.dumps(frame), _newest(figures), figures.step_seconds)
+
+
+def _newest(figures: Figures) -> int | None:
+    """Up to where no line changes any more: one that comes later than others still fills what was left open."""
+    ends = [max(at for at, value in line.points if value is not None) for line in figures.series]
+    return max(min(ends), max(ends) - HOLDS_SECONDS) if ends else None
+
+
+figures = Together(read_figures)

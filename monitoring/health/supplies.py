@@ -1,0 +1,120 @@
+"""What workspaces live on and is nearly used up: addresses of the load balancer, space on volumes. Once a minute.
+
+How full a volume is, is known to its node's kubelet alone. Reading that from there takes the right `nodes/proxy`, which
+is as good as root on every node, and Berth does not ask for it. A Prometheus that the cluster names has the figures
+already (`kubelet_volume_stats_*`); where none is named, a volume is told of when a program finds it full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.locks import locked
+from clusters.address_pools import AddressPool, pools
+from clusters.connections import api_for
+from clusters.errors import ClusterError
+from clusters.models import Cluster
+from clusters.ticks import is_due
+from monitoring import tasks
+from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
+from monitoring.health.rules import About, Verdict
+from monitoring.models import Trouble
+
+EVERY_SECONDS = 60
+FULL_PERCENT = 90
+LONGEST_CLAIM = 63 + 1 + 253  # namespace/name
+MINUTES, WITHIN_SECONDS = 5, 10.0
+AVAILABLE, CAPACITY = "kubelet_volume_stats_available_bytes", "kubelet_volume_stats_capacity_bytes"
+
+
+def on_tick(**_: object) -> None:
+    if is_due(EVERY_SECONDS):
+        for cluster_id in Cluster.objects.filter(unreachable_since=None).values_list("pk", flat=True):
+            tasks.enqueue_supplies(cluster_id)
+
+
+def look(cluster_id: UUID) -> None:
+    """What does not answer ends no trouble."""
+    cluster = Cluster.objects.filter(pk=cluster_id).first()
+    if cluster is None:
+        return
+    try:
+        if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
+            write(cluster, About.ADDRESSES, list(of_pools(pools(api_for(cluster)))))
+        if cluster.prometheus_url:
+            write(cluster, About.VOLUME, list(of_volumes(*asked(cluster))))
+    except (ClusterError, NoAnswer):
+        return
+
+
+def of_pools(found: Iterable[AddressPool]) -> Iterator[Verdict]:
+    for pool in found:
+        data = {"free": pool.free, "total": pool.total}
+        if pool.free == 0:
+            yield Verdict(About.ADDRESSES, pool.name, "addresses_used_up", data=data)
+        elif pool.is_nearly_used_up:
+            yield Verdict(About.ADDRESSES, pool.name, "addresses_nearly_used_up", data=data)
+
+
+def asked(cluster: Cluster) -> tuple[list[Series], list[Series]]:
+    prometheus = Prometheus(
+        cluster.prometheus_url, cluster.prometheus_token_path, within_seconds=WITHIN_SECONDS
+    )
+    try:
+        return prometheus.series(AVAILABLE, minutes=MINUTES), prometheus.series(CAPACITY, minutes=MINUTES)
+    finally:
+        prometheus.close()
+
+
+def of_volumes(available: Iterable[Series], capacity: Iterable[Series]) -> Iterator[Verdict]:
+    """Claims for storage in tenants' namespaces. In three steps, or the figure would change all the time."""
+    sizes = {claim_of(series): series.samples[-1][1] for series in capacity if series.samples}
+    for series in available:
+        claim = claim_of(series)
+        size = sizes.get(claim, 0)
+        is_tenants = claim.startswith("berth-") and len(claim) <= LONGEST_CLAIM
+        if not series.samples or size <= 0 or not is_tenants:
+            continue
+        percent = 100 - 100 * series.samples[-1][1] / size
+        if percent >= FULL_PERCENT:
+            data = {"percent": FULL_PERCENT if percent < 95 else 95 if percent < 99 else 99}
+            yield Verdict(About.VOLUME, claim, "volume_nearly_full", data=data)
+
+
+def claim_of(series: Series) -> str:
+    """namespace/name, in either spelling: Prometheus renames what it has itself."""
+    labels = series.labels
+    namespace = labels.get("exported_namespace") or labels.get("namespace", "")
+    return f"{namespace}/{labels.get('persistentvolumeclaim', '')}"
+
+
+def write(cluster: Cluster, about: About, found: list[Verdict]) -> None:
+    """Of this kind alone, and of no node: what keeps volumes from being mounted is its node's."""
+    wanted = {(verdict.subject, verdict.code): verdict for verdict in found}
+    with transaction.atomic():
+        rows = locked(Trouble.objects.filter(cluster=cluster, about=about, node="", ended_at=None))
+        there = {(row.subject, row.code): row for row in rows}
+        over = [row.pk for key, row in there.items() if key not in wanted]
+        Trouble.objects.filter(pk__in=over).update(ended_at=timezone.now())
+        for key, verdict in wanted.items():
+            if key in there:
+                Trouble.objects.filter(pk=there[key].pk).update(data=dict(verdict.data))
+        new = [
+            Trouble(
+                cluster=cluster,
+                about=about,
+                subject=subject,
+                code=code,
+                data=dict(verdict.data),
+                since=timezone.now(),
+            )
+            for (subject, code), verdict in wanted.items()
+            if (subject, code) not in there
+        ]
+        Trouble.objects.bulk_create(new, ignore_conflicts=True)
+        if over or new:
+            tasks.enqueue_telling(cluster.pk)

@@ -1,0 +1,157 @@
+"""Who is on a node or a GPU hears what is wrong with it: each workspace is brought to what it suffers from now.
+
+Level-triggered: which workspace suffers from what is read anew from open troubles, from who holds which GPU, and from
+where pods are; whoever differs is changed. Nobody hears of what only befell another: what happened is told to those who
+were there, and a program's fault only where one pod alone had the GPU.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from accounts.locks import one_after_another
+from clusters.models import Gpu, PodUsage
+from monitoring.health.rules import FOR_ADMINS, UNABLE
+from monitoring.health.xids import meaning_of
+from monitoring.models import Trouble
+from workspaces import ailments
+from workspaces.ailments import Ailment
+from workspaces.models import Event, Phase, Workspace
+from workspaces.receivers import OBJECT_NAME
+
+# Of what is known of a trouble, what is of use to people.
+FOR_PEOPLE = ("xid", "percent", "until")
+# Ends by itself for whoever starts anew, though it goes on for the node.
+ENDS_WITH_RESTART = "gpu_vanished"
+
+Pod = tuple[str, str]  # namespace, name
+PodOnNode = tuple[str, str, str]
+# Of each run that is on, since when, and whether it has GPUs.
+Started = Mapping[UUID | None, tuple[datetime | None, bool]]
+
+
+@dataclass(frozen=True)
+class OnNode:
+    """Pods of ours on the nodes concerned, and all pods that have each GPU."""
+
+    runs: Mapping[str, set[UUID]]
+    run_of: Mapping[PodOnNode, UUID]
+    run_of_claim: Mapping[str, UUID]
+    holders: Mapping[str, set[Pod]]
+
+
+def tell_people(cluster_id: UUID) -> None:
+    with one_after_another(f"monitoring.telling {cluster_id}"):
+        known = Trouble.objects.filter(cluster=cluster_id, ended_at=None)
+        # What keeps a pod from starting is told by the start itself; what the node says, to all who are on it.
+        of_starts = Q(code__in=UNABLE) & ~Q(data__has_key="condition")
+        of_starts |= Q(about=Trouble.About.VOLUME) & ~Q(node="")
+        for_admins = Q(code__in=FOR_ADMINS) & ~Q(data__has_key="xid")  # which ended somebody's program
+        troubles = list(known.exclude(of_starts).exclude(for_admins))
+        runs = started(cluster_id)
+        there = on_nodes(cluster_id, troubles, runs)
+        wanted = suffering(troubles, there, runs)
+        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(ailments=[])
+        rows = Workspace.objects.filter(Q(run__in=wanted) | Q(pk__in=ill.values("pk")), run__isnull=False)
+        for row in rows.only("pk", "run", "ailments"):
+            suffers_from = wanted.get(row.run, ()) if row.run else ()
+            has = {one["code"]: one["data"] for one in row.ailments}
+            if has != {one.code: one.data for one in suffers_from}:
+                ailments.bring(row.pk, row.run, suffers_from)
+
+
+def on_nodes(cluster_id: UUID, troubles: Iterable[Trouble], on: Started) -> OnNode:
+    nodes = {trouble.node for trouble in troubles}
+    runs: defaultdict[str, set[UUID]] = defaultdict(set)
+    run_of: dict[PodOnNode, UUID] = {}
+    holders: defaultdict[str, set[Pod]] = defaultdict(set)
+    pods = PodUsage.objects.filter(cluster=cluster_id, node__in=nodes)
+    for node, namespace, name, run, devices in pods.values_list(
+        "node", "namespace", "name", "run", "devices"
+    ):
+        if run is not None:
+            runs[node].add(run)
+            run_of[node, namespace, name] = run
+        for device in devices:
+            holders[device["id"]].add((namespace, name))
+    held = Gpu.objects.filter(cluster=cluster_id, node__in=nodes)
+    for node, uuid, seen_at, held_by in held.values_list("node", "uuid", "seen_at", "held_by"):
+        for one in held_by:
+            pod = one["namespace"], one["pod"]
+            began, _has_gpus = on.get(run_of.get((node, *pod)), (None, False))
+            # Else it was the run before: their pods have one name.
+            if began is None or seen_at is None or began <= seen_at:
+                holders[uuid].add(pod)
+    volumes = [trouble.subject for trouble in troubles if trouble.about == Trouble.About.VOLUME]
+    return OnNode(runs, run_of, runs_of_claims(volumes), holders)
+
+
+def runs_of_claims(subjects: Iterable[str]) -> dict[str, UUID]:
+    """Of the workspaces whose ids claims for storage carry in their names, each in its own tenant's namespace."""
+    names = {subject: OBJECT_NAME.match(subject.partition("/")[2]) for subject in subjects}
+    ids = {subject: UUID(found[1]) for subject, found in names.items() if found}
+    rows = Workspace.objects.select_related("tenant").in_bulk(set(ids.values())) if ids else {}
+    return {
+        subject: row.run
+        for subject, pk in ids.items()
+        if (row := rows.get(pk)) and row.run and subject.startswith(f"{row.tenant.namespace}/")
+    }
+
+
+def started(cluster_id: UUID) -> Started:
+    rows = Workspace.objects.filter(
+        pool__cluster=cluster_id, phase__in=(Phase.STARTING, Phase.READY), ending=""
+    )
+    return {
+        row.run: (row.started_at, row.units > 0) for row in rows.only("run", "started_at", "units") if row.run
+    }
+
+
+def suffering(troubles: Iterable[Trouble], there: OnNode, runs: Started) -> dict[UUID, list[Ailment]]:
+    """By run. Pure."""
+    found: defaultdict[UUID, list[Ailment]] = defaultdict(list)
+    for trouble in sorted(troubles, key=lambda trouble: trouble.since):
+        for run in hit(trouble, there):
+            at, has_gpus = runs.get(run, (None, False))
+            if at is None or (trouble.code.startswith("gpu_") and not has_gpus):
+                continue
+            if not (began := happened(trouble)) or at < began:
+                found[run].append(ailment(trouble))
+    return found
+
+
+def hit(trouble: Trouble, there: OnNode) -> Iterator[UUID]:
+    """Whose run is on what the trouble is about."""
+    if trouble.about == Trouble.About.NODE:
+        yield from there.runs.get(trouble.node, ())
+    elif trouble.about == Trouble.About.GPU:
+        pods = there.holders.get(trouble.subject, set())
+        if len(pods) == 1 or not is_of_a_program(trouble):
+            on_it = {there.run_of.get((trouble.node, *pod)) for pod in pods}
+            yield from (run for run in on_it if run)
+    elif run := there.run_of_claim.get(trouble.subject):
+        yield run
+
+
+def is_of_a_program(trouble: Trouble) -> bool:
+    return "xid" in trouble.data and meaning_of(trouble.data["xid"]).kind == "application"
+
+
+def happened(trouble: Trouble) -> datetime | None:
+    """When, of what concerns only those who were there; None of what goes on."""
+    if "xid" in trouble.data and not trouble.takes_out:
+        return datetime.fromisoformat(trouble.data["at"])
+    return trouble.since if trouble.code == ENDS_WITH_RESTART else None
+
+
+def ailment(trouble: Trouble) -> Ailment:
+    is_grave = trouble.takes_out and trouble.code.startswith("gpu_")
+    data: dict[str, Any] = {name: trouble.data[name] for name in FOR_PEOPLE if name in trouble.data}
+    return Ailment(trouble.code, data, Event.Level.ERROR if is_grave else Event.Level.WARNING)

@@ -1,0 +1,71 @@
+"""An admin's word that a GPU works: what was told of it until then does not count any more.
+
+The word outlives the GPU's row, which goes with its node: one that is deleted and comes back without a new start is the
+same machine, and tells the same errors. It is kept by the troubles that it ended. After a start none is needed: errors
+of memory are counted from nothing, and Xids from before are over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Conflict
+from accounts.models import Scope
+from clusters.models import Gpu, Node
+from monitoring.health import judging
+from monitoring.health.rules import errors
+from monitoring.models import Trouble
+
+
+def trust(actor: Actor, gpu: Gpu) -> bool:
+    """False: it was in use."""
+    actor.require(Scope.ADMIN)
+    with transaction.atomic():
+        judging.lock(gpu.cluster_id, gpu.node)
+        row = Gpu.objects.filter(pk=gpu.pk).exclude(out_code="").first()
+        if row is None:
+            return False
+        row.trusted_at, row.trusted_errors = timezone.now(), errors(row)
+        row.save(update_fields=["trusted_at", "trusted_errors"])
+        _keep(row)
+        data = {"gpu": row.uuid, "node": row.node, "why": row.out_code}
+        audit.record(actor, "cluster.trust_gpu", target=row.cluster, data=data)
+        judging.judge(row.cluster_id, row.node)
+        if Gpu.objects.filter(pk=gpu.pk).exclude(out_code="").exists():
+            raise Conflict(
+                "gpu_still_out",
+                _("Its agent still tells that it does not work."),
+                _("Reset it or restart the node first; it is used again by itself when it answers."),
+            )
+    return True
+
+
+def recall(new: Sequence[Gpu]) -> None:
+    """What was said of GPUs of one node whose rows are made anew."""
+    if not new:
+        return
+    there = {gpu.uuid: gpu for gpu in new}
+    its = Trouble.objects.filter(cluster=new[0].cluster_id, node=new[0].node, subject__in=there)
+    words = its.filter(data__has_key="trusted_errors", data__boot=_boot(new[0]), ended_at__isnull=False)
+    for word in words.order_by("ended_at"):
+        gpu = there[word.subject]
+        gpu.trusted_at, gpu.trusted_errors = word.ended_at, word.data["trusted_errors"]
+
+
+def _keep(gpu: Gpu) -> None:
+    told = {"trusted_errors": gpu.trusted_errors, "boot": _boot(gpu)}
+    of_gpu = Trouble.objects.filter(cluster=gpu.cluster_id, node=gpu.node, subject=gpu.uuid)
+    for trouble in of_gpu.filter(about=Trouble.About.GPU, takes_out=True, ended_at=None):
+        trouble.data |= told
+        trouble.save(update_fields=["data"])
+
+
+def _boot(gpu: Gpu) -> str:
+    node = Node.objects.filter(cluster=gpu.cluster_id, name=gpu.node).first()
+    return str(node.system.get("bootID", "")) if node else ""

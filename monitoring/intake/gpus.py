@@ -1,0 +1,148 @@
+"""The rows of a node's GPUs: what is known of them, their newest sample, who has them. Two queries for any number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from django.db import connection
+
+from clusters.models import Gpu
+from monitoring.agent.schema import GpuFacts, GpuSample
+from monitoring.health import trusting
+from monitoring.health.rules import is_slowed
+from monitoring.intake import rows
+from monitoring.intake.holders import Held
+
+FACTS = ("index", "name", "memory_mib", "ecc", "compute_capability", "facts")
+# What of a sample health looks at; the rest changes all the time.
+HEALTH = (
+    "state", "recovery_action", "ecc_uncorrected_since_boot", "ecc_uncorrected_ever", "rows_remapped_uncorrected",
+    "row_remap_pending", "row_remap_failed",
+)  # fmt: skip
+MOST_GPUS = 256
+OF_NODE = "FROM clusters_gpu AS row WHERE cluster_id = %s AND node = %s ORDER BY index"
+UPDATE = """
+    UPDATE clusters_gpu SET sample = told.sample, held_by = told.held_by, seen_at = told.seen_at,
+        utilization_percent = told.utilization_percent, memory_used_mib = told.memory_used_mib
+    FROM jsonb_to_recordset(%s::jsonb) AS told (id bigint, sample jsonb, held_by jsonb, seen_at timestamptz,
+        utilization_percent smallint, memory_used_mib int)
+    WHERE clusters_gpu.id = told.id
+"""
+
+
+@dataclass
+class Node:
+    """Its GPUs as rows, and what became another since they were read."""
+
+    cluster_id: UUID
+    name: str
+    gpus: dict[str, Gpu]
+    is_other: bool = False  # so that health must look
+
+    @property
+    def facts(self) -> list[GpuFacts]:
+        return [cast(GpuFacts, gpu.facts) for gpu in self.gpus.values() if gpu.facts]
+
+
+def read(cluster_id: UUID, node: str) -> Node:
+    return Node(cluster_id, node, {gpu.uuid: gpu for gpu in rows.read(Gpu, OF_NODE, (cluster_id, node))})
+
+
+def take_inventory(node: Node, told: Iterable[GpuFacts]) -> None:
+    """New GPUs get rows, others what changed; what is no longer there is gone, until its node goes."""
+    named = {facts["uuid"][:96]: facts for facts in list(told)[:MOST_GPUS]}
+    new, changed = [], []
+    for uuid, facts in named.items():
+        gpu = node.gpus.get(uuid)
+        if gpu is None and len(node.gpus) >= MOST_GPUS:
+            continue  # no node has so many, with all that are gone
+        if gpu is None:
+            gpu = node.gpus[uuid] = Gpu(cluster_id=node.cluster_id, node=node.name, uuid=uuid)
+            new.append(gpu)
+        elif gpu.facts == facts:
+            continue
+        else:
+            changed.append(gpu)
+        _set_facts(gpu, facts)
+    trusting.recall(new)
+    Gpu.objects.bulk_create(new)
+    if changed:
+        Gpu.objects.bulk_update(changed, FACTS)
+    gone = [gpu for uuid, gpu in node.gpus.items() if uuid not in named and gpu.sample.get("state") != "gone"]
+    for gpu in gone:
+        _set_sample(gpu, {"uuid": gpu.uuid, "state": "gone"})
+        gpu.held_by = []
+    _write(gone)
+    node.is_other |= bool(new or changed or gone)
+
+
+def take_samples(node: Node, samples: Iterable[GpuSample], held: Held, at: datetime) -> None:
+    """The newest of each, and who has them."""
+    by_uuid = {sample["uuid"]: sample for sample in samples}
+    told = [gpu for uuid, gpu in node.gpus.items() if uuid in by_uuid or gpu.held_by != held.get(uuid, [])]
+    for gpu in told:
+        before = _health(gpu)
+        if sample := by_uuid.get(gpu.uuid):
+            _set_sample(gpu, cast(dict[str, Any], sample))
+            gpu.seen_at = at
+        gpu.held_by = held.get(gpu.uuid, [])
+        node.is_other |= _health(gpu) != before
+    _write(told)
+
+
+def forget_samples(node: Node) -> None:
+    """NVML does not answer there: nobody knows what they do now."""
+    told = [
+        gpu
+        for gpu in node.gpus.values()
+        if gpu.utilization_percent is not None or gpu.memory_used_mib is not None
+    ]
+    for gpu in told:
+        gpu.utilization_percent = gpu.memory_used_mib = None
+    _write(told)
+
+
+def _health(gpu: Gpu) -> Any:
+    return [gpu.sample.get(name) for name in HEALTH], is_slowed(gpu), gpu.held_by
+
+
+def _set_facts(gpu: Gpu, facts: GpuFacts) -> None:
+    gpu.facts = cast(dict[str, Any], facts)
+    gpu.index = _between(facts["index"], 2**15) or 0
+    gpu.name = facts.get("name", "")[:120]
+    gpu.memory_mib = _between(facts.get("memory_mib"), 2**31)
+    gpu.ecc = facts.get("ecc")
+    gpu.compute_capability = facts.get("compute_capability", "")[:8]
+
+
+def _set_sample(gpu: Gpu, sample: Mapping[str, Any]) -> None:
+    gpu.sample = dict(sample)
+    gpu.utilization_percent = _between(sample.get("utilization_percent"), 101)
+    gpu.memory_used_mib = _between(sample.get("memory_used_mib"), 2**31)
+
+
+def _between(value: int | None, limit: int) -> int | None:
+    return value if value is not None and 0 <= value < limit else None
+
+
+def _write(gpus: list[Gpu]) -> None:
+    if not gpus:
+        return
+    told = [
+        {
+            "id": gpu.pk,
+            "sample": gpu.sample,
+            "held_by": gpu.held_by,
+            "seen_at": gpu.seen_at and gpu.seen_at.isoformat(),
+            "utilization_percent": gpu.utilization_percent,
+            "memory_used_mib": gpu.memory_used_mib,
+        }
+        for gpu in gpus
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(UPDATE, [json.dumps(told)])

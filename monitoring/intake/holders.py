@@ -1,0 +1,126 @@
+"""Which runs have which GPU of a node, at a time.
+
+The kubelet tells pods by name; HAMi's cards it tells without their UUID, and the pod's own row names them. A report
+that comes late is about pods that are gone: their workspace's runs tell which one had the GPU then.
+
+While the kubelet is silent a GPU stays with whom it was told to have last, as long as that very pod is there: the next
+pod of the same name may have another GPU, and a stranger this one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from monitoring.agent.schema import GpuFacts, Holding
+from quotas.models import Claim
+
+# What was taken so long ago is not told by who is there now.
+LATE = timedelta(minutes=2)
+# Of one workspace: how many of its newest runs a late report may be of.
+MOST_RUNS = 100
+READ = """
+    SELECT uid, namespace, name, run, devices FROM clusters_podusage
+    WHERE cluster_id = %s AND node = %s AND (run IS NOT NULL OR devices <> '[]') ORDER BY id
+"""
+_POD = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-\d+")
+
+Held = dict[str, list[dict[str, Any]]]
+
+
+class _Pod(NamedTuple):
+    uid: str
+    namespace: str
+    name: str
+    run: UUID | None
+    devices: Sequence[Mapping[str, Any]]
+
+
+def _pods(cluster_id: UUID, node: str) -> Iterator[_Pod]:
+    with connection.cursor() as cursor:
+        cursor.execute(READ, [cluster_id, node])
+        for uid, namespace, name, run, devices in cursor.fetchall():
+            yield _Pod(uid, namespace, name, run, json.loads(devices))
+
+
+class Holders:
+    """Of one node. Reads its pods once, and the runs of before only for reports that come late."""
+
+    def __init__(self, cluster_id: UUID, node: str, now: datetime) -> None:
+        pods = list(_pods(cluster_id, node))
+        self._cluster_id = cluster_id
+        self._by_name = {(pod.namespace, pod.name): pod for pod in pods}
+        self._by_uid = {pod.uid: pod.run for pod in pods}
+        self._late_before = now - LATE
+        self._past: dict[UUID, list[tuple[UUID, datetime, datetime | None]]] = {}
+
+    def held(self, holdings: Iterable[Holding], gpus: Iterable[GpuFacts], at: datetime) -> Held:
+        """Who has what of each GPU, by its UUID; `device` names the part, where it is cut."""
+        parents = {mig["uuid"]: gpu["uuid"] for gpu in gpus for mig in gpu["mig_devices"]}
+        held: Held = {}
+        for holding in holdings:
+            who = {key: holding[key] for key in ("namespace", "pod", "container")}
+            if (pod := self._pod(who)) and at >= self._late_before:
+                who["uid"] = pod.uid
+            for uuid, device in self._devices(holding, parents):
+                entry = who | ({"device": device} if device else {})
+                if entry not in held.setdefault(uuid, []):
+                    held[uuid].append(entry)
+        return held
+
+    def still_held(self, known: Held) -> Held:
+        """What is left of what was told last; pods that are not ours, and no workspace's, stay."""
+        return {uuid: [entry for entry in entries if self._stays(entry)] for uuid, entries in known.items()}
+
+    def _stays(self, entry: Mapping[str, Any]) -> bool:
+        if "uid" in entry:
+            return entry["uid"] in self._by_uid
+        return self._pod(entry) is None and not _POD.fullmatch(entry["pod"])
+
+    def _pod(self, entry: Mapping[str, Any]) -> _Pod | None:
+        return self._by_name.get((entry["namespace"], entry["pod"]))
+
+    def _devices(self, holding: Holding, parents: Mapping[str, str]) -> list[tuple[str, str]]:
+        """(GPU, what of it; empty: all)."""
+        if (uuid := holding.get("uuid")) is None:
+            pod = self._pod(holding)
+            return [(str(card["id"]), str(card["id"])) for card in pod.devices] if pod else []
+        if uuid in parents:
+            return [(parents[uuid], uuid)]
+        is_cut = "::" in holding["device"] or "/" in holding["device"]
+        return [(uuid, holding["device"] if is_cut else "")]
+
+    def runs(self, entries: Iterable[Mapping[str, Any]], at: datetime) -> frozenset[UUID]:
+        """Ours among them."""
+        return frozenset(run for run in (self._run(entry, at) for entry in entries) if run)
+
+    def run_of_process(self, process: Mapping[str, Any]) -> UUID | None:
+        return self._by_uid.get(process.get("pod_uid", ""))
+
+    def _run(self, entry: Mapping[str, Any], at: datetime) -> UUID | None:
+        if "uid" in entry:
+            return self._by_uid.get(entry["uid"])
+        if at >= self._late_before:
+            pod = self._pod(entry)
+            return pod.run if pod else None
+        if not (ours := _POD.fullmatch(entry["pod"])):
+            return None
+        for run, since, until in self._runs_of(UUID(ours[1])):
+            if since <= at and (until is None or at < until):
+                return run
+        return None
+
+    def _runs_of(self, workspace: UUID) -> list[tuple[UUID, datetime, datetime | None]]:
+        if workspace not in self._past:
+            # A pod's name is whatever was told: no agent tells of the runs of another cluster.
+            ours = Claim.objects.filter(holder_id=workspace, pool__cluster=self._cluster_id)
+            claims = ours.filter(admitted_at__isnull=False)
+            rows = claims.order_by("-admitted_at").values_list("pk", "admitted_at", "released_at")[:MOST_RUNS]
+            self._past[workspace] = [(run, since, until) for run, since, until in rows if since]
+        return self._past[workspace]

@@ -1,0 +1,219 @@
+"""A batch of a node's agent, taken in by one transaction: all of it, once, whoever else tells of that node.
+
+`agent` and `sequence` name a report for ever, so one that comes again is left out. What a GPU is now is told by the
+newest report; every one of them has its place in the figures, at its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.errors import Refusal
+from monitoring import measures
+from monitoring.agent.schema import Batch, GpuSample, Head, Report
+from monitoring.agent.schema import Trouble as Told
+from monitoring.figures import store
+from monitoring.figures.store import Of, Sample
+from monitoring.health import judging
+from monitoring.health.rules import is_silent
+from monitoring.intake import gpus, states
+from monitoring.intake.checks import Health
+from monitoring.intake.holders import Held, Holders
+from monitoring.models import AgentState, XidEvent
+
+# A clock that is no further off than this is right: what is left is the way, and the agent's wait before it sent.
+CLOCK_MAY_DIFFER = timedelta(seconds=30)
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.5, 60.0
+UNKNOWN_NODE_RETRY_SECONDS = 15
+MOST_TROUBLES = 50
+
+
+class NodeNotKnown(Refusal):
+    """503: the agent keeps what it has, and comes again once the node has been seen."""
+
+    status = 503
+
+
+class Clock:
+    """The node's times in ours. `sent_at` tells how far its clock is off; nothing was taken in the future."""
+
+    def __init__(self, sent_at: float, now: datetime) -> None:
+        off = now.timestamp() - sent_at
+        self._off = off if abs(off) > CLOCK_MAY_DIFFER.total_seconds() else 0.0
+        self._now = now
+
+    def ours(self, theirs: float) -> datetime:
+        seconds = min(max(theirs + self._off, 0.0), self._now.timestamp())
+        return datetime.fromtimestamp(seconds, UTC)
+
+
+def take(cluster_id: UUID, batch: Batch, now: datetime) -> None:
+    with transaction.atomic():
+        taken = _take(cluster_id, batch, now)
+    for outcome, count in (("taken", taken), ("repeated", len(batch["reports"]) - taken)):
+        for _report in range(count):
+            measures.REPORTS.count(outcome)
+
+
+def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
+    name = batch["node"]
+    state = _state(cluster_id, batch, now)
+    reports = _new(state, batch)
+    if not reports:
+        return 0
+    clock, newest = Clock(batch["sent_at"], now), reports[-1]
+    node = gpus.read(cluster_id, name)
+    if inventory := batch.get("inventory"):
+        gpus.take_inventory(node, inventory["gpus"])
+    holders = Holders(cluster_id, name, now)
+    held = list(_held(node, reports, holders, clock))
+    store.put(_figures(node, reports, held, holders, clock))
+    if not newest["gpus"]:
+        gpus.forget_samples(node)
+    gpus.take_samples(node, newest["gpus"], held[-1], clock.ours(newest["taken_at"]))
+    is_other = _take_xids(cluster_id, name, reports, clock) | node.is_other
+    is_other |= _told(state, batch, newest["troubles"], now)
+    _note_reports(state, batch, reports, clock)
+    states.write(state)
+    if is_other:
+        judging.judge(cluster_id, name)
+    return len(reports)
+
+
+def take_health(cluster_id: UUID, told: Health, now: datetime) -> None:
+    """Troubles alone, from an agent that has nothing else to tell."""
+    with transaction.atomic():
+        state = _state(cluster_id, told, now)
+        is_other = _told(state, told, told["troubles"], now)
+        states.write(state)
+        if is_other:
+            judging.judge(cluster_id, told["node"])
+
+
+def _state(cluster_id: UUID, head: Head, now: datetime) -> AgentState:
+    """The node's row, alone until the end of the transaction."""
+    name = head["node"]
+    judging.lock(cluster_id, name)
+    state = states.read(cluster_id, name, now)
+    if state is None:
+        raise NodeNotKnown(
+            "node_not_known",
+            _("This cluster has no node of this name, or it was not seen yet."),
+            _("Keep it and come again. If it stays, see what BERTH_AGENT_NODE says on that node."),
+            retry_after_seconds=UNKNOWN_NODE_RETRY_SECONDS,
+        )
+    return state
+
+
+def _new(state: AgentState, batch: Batch) -> Sequence[Report]:
+    last = state.sequence if state.pk and state.agent == _agent(batch) else -1
+    reports = {report["sequence"]: report for report in batch["reports"] if report["sequence"] > last}
+    return [reports[sequence] for sequence in sorted(reports)]
+
+
+def _agent(head: Head) -> str:
+    return head["agent"][:64]
+
+
+def _told(state: AgentState, head: Head, troubles: Sequence[Told], now: datetime) -> bool:
+    """Who tells, and what is wrong with the node. Whether that is another thing than before."""
+    before = (state.troubles, state.driver_version, state.cuda_version)
+    is_news = not state.pk or is_silent(state, now)
+    state.seen_at, state.troubles = now, [dict(trouble) for trouble in troubles[:MOST_TROUBLES]]
+    state.dropped = min(max(head["dropped"], 0), 2**31 - 1)
+    state.is_simulated = bool(head.get("simulated"))
+    if inventory := head.get("inventory"):
+        state.driver_version = inventory.get("driver_version", "")[:40]
+        state.cuda_version = inventory.get("cuda_version", "")[:40]
+    return is_news or before != (state.troubles, state.driver_version, state.cuda_version)
+
+
+def _note_reports(state: AgentState, batch: Batch, reports: Sequence[Report], clock: Clock) -> None:
+    """The interval shrinks slowly: an Xid is told at once, and is no sign that the next report is due as soon."""
+    times = [clock.ours(report["taken_at"]) for report in reports]
+    before = times[-2] if len(times) > 1 else state.taken_at if state.agent == _agent(batch) else None
+    if before is not None:
+        seconds = max((times[-1] - before).total_seconds(), state.interval_seconds * 0.8)
+        state.interval_seconds = min(max(seconds, SHORTEST_INTERVAL), LONGEST_INTERVAL)
+    state.agent, state.sequence, state.taken_at = _agent(batch), reports[-1]["sequence"], times[-1]
+
+
+def _take_xids(cluster_id: UUID, node: str, reports: Sequence[Report], clock: Clock) -> bool:
+    """Of a look, the last of each kind: a program that goes wrong may have hundreds of one."""
+    events = [
+        XidEvent(
+            cluster_id=cluster_id,
+            node=node,
+            gpu=xid.get("uuid", "")[:96],
+            xid=min(max(xid["xid"], 0), 2**31 - 1),
+            at=clock.ours(xid["at"]),
+        )
+        for report in reports
+        for xid in {(xid.get("uuid"), xid["xid"]): xid for xid in report["xids"]}.values()
+    ]
+    XidEvent.objects.bulk_create(events)
+    return bool(events)
+
+
+# --- figures
+
+
+def _held(node: gpus.Node, reports: Sequence[Report], holders: Holders, clock: Clock) -> Iterator[Held]:
+    """Who had what at each report; where the kubelet was silent, what is left of what it told before."""
+    known: Held = {uuid: gpu.held_by for uuid, gpu in node.gpus.items()}
+    for report in reports:
+        if "holdings" in report:
+            known = holders.held(report["holdings"], node.facts, clock.ours(report["taken_at"]))
+        else:
+            known = holders.still_held(known)
+        yield known
+
+
+def _figures(
+    node: gpus.Node, reports: Sequence[Report], held: Sequence[Held], holders: Holders, clock: Clock
+) -> Iterator[Sample]:
+    for report, known in zip(reports, held, strict=True):
+        at = clock.ours(report["taken_at"])
+        for sample in report["gpus"]:
+            if sample["uuid"] in node.gpus:
+                yield from _of_gpu(node, sample, holders, known, at)
+
+
+def _of_gpu(
+    node: gpus.Node, sample: GpuSample, holders: Holders, held: Held, at: datetime
+) -> Iterator[Sample]:
+    entries, label = held.get(sample["uuid"], []), f"GPU {node.gpus[sample['uuid']].index}"
+    instances = {mig["uuid"]: mig for mig in sample.get("mig", ())}
+    runs = holders.runs((entry for entry in entries if entry.get("device") not in instances), at)
+    yield Sample(
+        Of(node.cluster_id, node.name, sample["uuid"], label, runs),
+        at.timestamp(),
+        sample.get("utilization_percent"),
+        sample.get("memory_used_mib"),
+        sample.get("power_watts"),
+        sample.get("temperature_celsius"),
+    )
+    if len({(entry["namespace"], entry["pod"]) for entry in entries}) > 1 and not instances:
+        for run in sorted(runs):
+            own = Of(node.cluster_id, node.name, sample["uuid"], label, frozenset({run}), is_share=True)
+            yield Sample(own, at.timestamp(), *_share(sample, holders, run))
+    names = {
+        mig["uuid"]: mig.get("name", "") for mig in node.gpus[sample["uuid"]].facts.get("mig_devices", ())
+    }
+    for uuid, mig in instances.items():
+        runs = holders.runs((entry for entry in entries if entry.get("device") == uuid), at)
+        part = Of(node.cluster_id, node.name, uuid[:96], f"{label} {names.get(uuid, '')}".strip()[:120], runs)
+        yield Sample(part, at.timestamp(), mig.get("utilization_percent"), mig.get("memory_used_mib"))
+
+
+def _share(sample: GpuSample, holders: Holders, run: UUID) -> tuple[float | None, float | None]:
+    """Use and memory of the run's processes; None where the driver told neither of any of them."""
+    own = [process for process in sample.get("processes", ()) if holders.run_of_process(process) == run]
+    busy = [process["sm_percent"] for process in own if "sm_percent" in process]
+    memory = [process["memory_mib"] for process in own if "memory_mib" in process]
+    return (sum(busy) if busy else None, sum(memory) if memory else None)

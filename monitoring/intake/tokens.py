@@ -1,0 +1,81 @@
+"""Tokens of agents, `bra_<prefix>_<secret>`, as people's tokens are made (accounts/tokens.py), for one cluster each.
+
+They open the receiver alone: who takes one over can tell of that cluster's GPUs whatever they like, and read nothing.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import audit
+from accounts.access import Actor
+from accounts.errors import Invalid, NotSignedIn
+from accounts.models import Scope
+from accounts.tokens import USE_WRITTEN_EVERY, digest, is_proven, new_secret, prefix_of
+from clusters.models import Cluster
+from monitoring.intake import rows
+from monitoring.models import AgentToken
+from vitals.clock import about
+
+KIND = "bra"
+BY_PREFIX = "FROM monitoring_agenttoken AS row WHERE prefix = %s"
+_LONGEST_NAME = 80
+
+
+@transaction.atomic
+def issue(actor: Actor | None, cluster: Cluster, name: str) -> tuple[AgentToken, str]:
+    """A new token and its secret, which is never seen again. Without an actor: by a command on the server."""
+    if actor is not None:
+        actor.require(Scope.ADMIN)
+    if not name.strip() or len(name) > _LONGEST_NAME:
+        problem = _("Give it a name of 1 to 80 characters.")
+        raise Invalid("invalid", problem, _("Change it and try again."), fields={"name": [problem]})
+    prefix, secret = new_secret(KIND)
+    token = AgentToken.objects.create(
+        cluster=cluster,
+        name=name,
+        prefix=prefix,
+        digest=digest(secret),
+        created_by=actor.user if actor else None,
+    )
+    audit.record(actor, "agent_token.create", target=token, data={"cluster": cluster.slug})
+    return token, secret
+
+
+@transaction.atomic
+def revoke(actor: Actor, token: AgentToken) -> bool:
+    """It stops working at once; its row stays, for the trail. False: it is revoked already."""
+    actor.require(Scope.ADMIN)
+    if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    audit.record(actor, "agent_token.revoke", target=token, data={"cluster": token.cluster.slug})
+    return True
+
+
+def authenticate(secret: str) -> AgentToken:
+    """The token that this secret is, if it may be used now."""
+    prefix = prefix_of(secret, KIND)
+    token = next(iter(rows.read(AgentToken, BY_PREFIX, (prefix,))), None) if prefix else None
+    if (
+        not is_proven(secret, token.digest if token else None)
+        or token is None
+        or token.revoked_at is not None
+    ):
+        raise NotSignedIn(
+            "token_refused",
+            _("This is no token of agents, or it was revoked."),
+            _("An admin issues one for this cluster; it goes into the file that the agent reads."),
+        )
+    _note_use(token)
+    return token
+
+
+def _note_use(token: AgentToken) -> None:
+    """At most once a minute: many nodes share a token."""
+    now = timezone.now()
+    if token.last_used_at is None or abs(now - token.last_used_at) > USE_WRITTEN_EVERY:
+        stale = Q(last_used_at=None) | ~about("last_used_at", now, USE_WRITTEN_EVERY)
+        AgentToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)

@@ -1,0 +1,23 @@
+"""Drift; what agents tell of nodes and GPUs; and the troubles that were made of it."""
+
+from .drift import Finding, FindingQuerySet, Look, What
+from .figures import BusyDay, Figure, Track
+from .gpus import AgentState, AgentToken, Trouble, XidEvent
+from .starts import FailedStart
+from .validation import Validation
+
+__all__ = [
+    "AgentState",
+    "AgentToken",
+    "BusyDay",
+    "FailedStart",
+    "Figure",
+    "Finding",
+    "FindingQuerySet",
+    "Look",
+    "Track",
+    "Trouble",
+    "Validation",
+    "What",
+    "XidEvent",
+]

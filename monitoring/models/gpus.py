@@ -1,0 +1,133 @@
+"""What the nodes' agents have told: who may tell it, who told last, and the driver's errors as they happened.
+
+The GPUs themselves, as last told, are `clusters.models.Gpu`: the queue and the map below read them too.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from clusters.models import Cluster
+
+
+class AgentToken(models.Model):
+    """What the agents of one cluster send along: found by its prefix, checked by its digest, shown once."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, related_name="agent_tokens", verbose_name=_("cluster")
+    )
+    name = models.CharField(_("name"), max_length=80)
+    prefix = models.CharField(max_length=16, unique=True, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", editable=False
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("token of agents")
+        verbose_name_plural = _("tokens of agents")
+        ordering: ClassVar = ["cluster", "-created_at"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentState(models.Model):
+    """Of one node: who told last, and how its driver is."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="agents")
+    node = models.CharField(max_length=253)
+    # A process of the agent numbers its reports: what is not newer than this came before.
+    agent = models.CharField(max_length=64)
+    sequence = models.PositiveBigIntegerField(default=0)
+    taken_at = models.DateTimeField(help_text=_("When the newest report was taken, by the node's clock."))
+    seen_at = models.DateTimeField(help_text=_("When it came, by ours."))
+    interval_seconds = models.FloatField(default=5, help_text=_("Between its last two reports."))
+    dropped = models.PositiveIntegerField(default=0)
+    driver_version = models.CharField(max_length=40, blank=True)
+    cuda_version = models.CharField(max_length=40, blank=True)
+    # As the agent has them: code, detail.
+    troubles = models.JSONField(default=list)
+    is_simulated = models.BooleanField(
+        default=False, help_text=_("Of a trial's cluster that plays its GPUs.")
+    )
+
+    class Meta:
+        ordering: ClassVar = ["node"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["cluster", "node"], name="one_agent_per_node")
+        ]
+
+    def __str__(self) -> str:
+        return self.node
+
+
+class XidEvent(models.Model):
+    """An error as the driver told it. Without `gpu` it did not say of which."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    node = models.CharField(max_length=253)
+    gpu = models.CharField(max_length=96, blank=True)
+    xid = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    received_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar = ["-at", "-pk"]
+        indexes: ClassVar = [models.Index(fields=["cluster", "node", "-at"], name="xids_of_a_node")]
+
+    def __str__(self) -> str:
+        return f"Xid {self.xid}"
+
+
+class Trouble(models.Model):
+    """Something that is wrong in a cluster, from when to when; one row while it lasts. Its words: `code` and `data`."""
+
+    class About(models.TextChoices):
+        CLUSTER = "cluster", _("cluster")
+        NODE = "node", _("node")
+        GPU = "gpu", _("GPU")
+        VOLUME = "volume", _("volume")
+        ADDRESSES = "addresses", _("addresses")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, related_name="troubles", verbose_name=_("cluster")
+    )
+    about = models.CharField(_("about"), max_length=12, choices=About)
+    # The node's name, the GPU's UUID, namespace/name of a claim for storage; empty: the cluster itself.
+    subject = models.CharField(_("subject"), max_length=512, blank=True)
+    node = models.CharField(_("node"), max_length=253, blank=True)
+    code = models.CharField(_("code"), max_length=64)
+    data = models.JSONField(default=dict)
+    # Nothing new starts there as long as it lasts.
+    takes_out = models.BooleanField(_("out of use"), default=False)
+    since = models.DateTimeField(_("since"))
+    ended_at = models.DateTimeField(_("ended at"), null=True)
+
+    class Meta:
+        verbose_name = _("trouble")
+        verbose_name_plural = _("troubles")
+        ordering: ClassVar = ["-since", "id"]
+        indexes: ClassVar = [models.Index(fields=["cluster", "node", "ended_at"], name="troubles_of_a_node")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                # A GPU may move to another node, and a pod with its volume, before the first is known to be well.
+                fields=["cluster", "node", "about", "subject", "code"],
+                condition=Q(ended_at__isnull=True),
+                name="one_open_trouble_of_a_node",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.code

@@ -1,0 +1,228 @@
+"""What admins read of nodes and their GPUs: how they are, who is on them, what went wrong and when.
+
+For a list a few queries tell all of it, however many nodes there are; `NodeStory` reads one node for its own page.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from clusters.gpus import RESOURCE, NodeKey, gpus_on
+from clusters.models import Gpu, Node, PodUsage
+from monitoring.figures.series import Figures, of_node
+from monitoring.health.xids import meaning_of
+from monitoring.models import AgentState, Trouble, Validation, XidEvent
+from monitoring.panels import NOTHING, said
+from monitoring.validation import queries as validations
+from quotas.pools.gpu_told import FRESH
+from workspaces import story
+from workspaces.models import Workspace
+
+WINDOW = "24h"
+MOST_TROUBLES, MOST_XIDS, MOST_TESTS = 30, 30, 5
+
+
+@dataclass
+class Glance:
+    """One node in a list."""
+
+    gpus: list[Gpu] = field(default_factory=list)
+    agent: AgentState | None = None
+    runs: int = 0
+    troubles: list[Trouble] = field(default_factory=list)
+
+    @property
+    def broken(self) -> int:
+        return sum(bool(gpu.out_code) for gpu in self.gpus)
+
+    @property
+    def busy_percent(self) -> int | None:
+        """On average over the GPUs that told lately."""
+        now = timezone.now()
+        told = [gpu.utilization_percent for gpu in self.gpus if gpu.seen_at and now - gpu.seen_at < FRESH]
+        figures = [percent for percent in told if percent is not None]
+        return round(sum(figures) / len(figures)) if figures else None
+
+
+def glances(nodes: Sequence[Node]) -> dict[NodeKey, Glance]:
+    """Of each, in four queries for all."""
+    found: defaultdict[NodeKey, Glance] = defaultdict(Glance)
+    names, clusters = {node.name for node in nodes}, {node.cluster_id for node in nodes}
+    there: dict[str, Any] = {"cluster__in": clusters, "node__in": names}
+    for place, gpus in gpus_on(nodes).items():
+        found[place].gpus = gpus
+    for agent in AgentState.objects.filter(**there):
+        found[agent.cluster_id, agent.node].agent = agent
+    runs = PodUsage.objects.filter(**there, run__isnull=False).values_list("cluster_id", "node")
+    for cluster, node, count in runs.annotate(count=Count("pk")):
+        found[cluster, node].runs = count
+    for trouble in Trouble.objects.filter(**there, ended_at=None):
+        found[trouble.cluster_id, trouble.node].troubles.append(trouble)
+    return found
+
+
+def state_of(node: Node, glance: Glance) -> tuple[str, str]:
+    """How it is, as one of ok, warn and bad, and in words."""
+    if node.out_code:
+        return "bad", story.sentence(node.out_code, {"node": node.name})
+    if not node.ready:
+        return "bad", _("not ready")
+    if node.unschedulable:
+        return "warn", _("closed for new work")
+    if node.gpus_out_code:
+        return "warn", story.sentence(node.gpus_out_code, {"node": node.name})
+    if broken := glance.broken:
+        text = ngettext("%(count)d of its GPUs is out of use", "%(count)d of its GPUs are out of use", broken)
+        return "warn", text % {"count": broken}
+    return "ok", _("in use")
+
+
+@dataclass(frozen=True)
+class GpuLine:
+    """One GPU in a table: (what, figure)."""
+
+    gpu: Gpu
+    why_out: str
+    facts: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A pod on the node that is ours or asks for GPUs, and those that the kubelet gave it, as far as an agent told."""
+
+    pod: PodUsage
+    workspace: Workspace | None
+    gpus: str
+
+
+@dataclass(frozen=True)
+class Xid:
+    event: XidEvent
+    gpu: str
+    words: str
+
+
+@dataclass
+class NodeStory:
+    node: Node
+
+    @cached_property
+    def glance(self) -> Glance:
+        return glances([self.node])[self.node.cluster_id, self.node.name]
+
+    @cached_property
+    def figures(self) -> Figures:
+        return of_node(self.node.cluster_id, self.node.name, WINDOW)
+
+    @property
+    def conditions(self) -> list[tuple[str, str, str]]:
+        """(name, status, what Kubernetes says); those that are as they should be say little."""
+        return [
+            (name, str(told.get("status", "")), str(told.get("message", "")))
+            for name, told in sorted(self.node.conditions.items())
+        ]
+
+    @property
+    def versions(self) -> list[tuple[str, str]]:
+        system, agent = self.node.system, self.glance.agent
+        versions = [
+            (_("driver"), agent.driver_version if agent else ""),
+            ("CUDA", agent.cuda_version if agent else ""),
+            (_("kernel"), system.get("kernelVersion", "")),
+            ("kubelet", system.get("kubeletVersion", "")),
+            (_("container runtime"), system.get("containerRuntimeVersion", "")),
+            (_("system"), system.get("osImage", "")),
+        ]
+        return [(name, version or NOTHING) for name, version in versions]
+
+    @property
+    def gpus(self) -> list[GpuLine]:
+        return [gpu_line(gpu) for gpu in self.glance.gpus]
+
+    @cached_property
+    def holders(self) -> list[Holder]:
+        pods = PodUsage.objects.filter(cluster=self.node.cluster_id, node=self.node.name)
+        ours = {pod.run for pod in pods if pod.run}
+        rows = Workspace.objects.filter(run__in=ours).select_related("owner", "tenant")
+        of_run: dict[UUID | None, Workspace] = {row.run: row for row in rows}
+        given: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        for gpu in self.glance.gpus:
+            for held in gpu.held_by:
+                given[held["namespace"], held["pod"]].add(gpu.index)
+        found = [
+            Holder(pod, of_run.get(pod.run), ", ".join(map(str, sorted(given[pod.namespace, pod.name]))))
+            for pod in pods
+            if pod.run or (pod.namespace, pod.name) in given or any(map(RESOURCE.search, pod.requests))
+        ]
+        return sorted(found, key=lambda holder: (holder.workspace is None, holder.gpus, holder.pod.name))
+
+    @cached_property
+    def xids(self) -> list[Xid]:
+        numbers = {gpu.uuid: str(gpu.index) for gpu in self.glance.gpus}
+        events = XidEvent.objects.filter(cluster=self.node.cluster_id, node=self.node.name)[:MOST_XIDS]
+        return [Xid(event, numbers.get(event.gpu, NOTHING), xid_words(event.xid)) for event in events]
+
+    @property
+    def troubles(self) -> list[tuple[Trouble, str, str]]:
+        """What is wrong and what was, newest first, with what to do about it."""
+        rows = Trouble.objects.filter(cluster=self.node.cluster_id, node=self.node.name)[:MOST_TROUBLES]
+        return [(row, story.sentence(row.code, row.data), story.hint(row.code, row.data)) for row in rows]
+
+    @property
+    def tests(self) -> Iterable[Validation]:
+        return validations.of_node(self.node.cluster_id, self.node.name)[:MOST_TESTS]
+
+
+def gpu_line(gpu: Gpu) -> GpuLine:
+    sample = gpu.sample
+    facts: list[tuple[str, str]] = [
+        (_("busy"), said(gpu.utilization_percent, "%")),
+        (pgettext("a GPU", "memory"), f"{said(gpu.memory_used_mib, 'MiB')} / {said(gpu.memory_mib, 'MiB')}"),
+        (_("temperature"), said(sample.get("temperature_celsius"), "°C")),
+        (_("power"), said(sample.get("power_watts"), "W")),
+        (_("ECC errors, not corrected"), _counts(sample, "ecc_uncorrected")),
+        (_("ECC errors, corrected"), _counts(sample, "ecc_corrected")),
+        (_("memory rows replaced"), _rows(sample)),
+        (_("slowed by"), _(", ").join(sample.get("slowed_by", [])) or NOTHING),
+    ]
+    why = story.sentence(gpu.out_code, {"gpu": gpu.index, "node": gpu.node}) if gpu.out_code else ""
+    return GpuLine(gpu, why, facts)
+
+
+def _counts(sample: dict[str, Any], name: str) -> str:
+    """Since the node was started, and ever."""
+    since_boot, ever = sample.get(f"{name}_since_boot"), sample.get(f"{name}_ever")
+    if since_boot is None and ever is None:
+        return NOTHING
+    figures = {"since_boot": _or_nothing(since_boot), "ever": _or_nothing(ever)}
+    return _("%(since_boot)s since its start, %(ever)s ever") % figures
+
+
+def _rows(sample: dict[str, Any]) -> str:
+    replaced = [sample.get(f"rows_remapped_{kind}") for kind in ("corrected", "uncorrected")]
+    words = str(sum(filter(None, replaced))) if any(rows is not None for rows in replaced) else NOTHING
+    if sample.get("row_remap_failed"):
+        return _("%(count)s; one could not be replaced") % {"count": words}
+    if sample.get("row_remap_pending"):
+        return _("%(count)s; one more at the next reset") % {"count": words}
+    return words
+
+
+def _or_nothing(figure: object) -> object:
+    return NOTHING if figure is None else figure
+
+
+def xid_words(xid: int) -> str:
+    """What the driver's error means, where it means anything to people; a note of the driver's says nothing."""
+    code = meaning_of(xid).code
+    return story.sentence(code, {"xid": xid}) if code else _("A note of the driver's.")

@@ -1,0 +1,9 @@
+"""Websocket addresses."""
+
+from django.urls import path
+
+from . import consumers
+
+websocket_urlpatterns = [
+    path("ws/workspaces/<uuid:workspace_id>/metrics/", consumers.WorkspaceFigures.as_asgi()),
+]

@@ -1,0 +1,12 @@
+"""REST addresses of what is watched."""
+
+from django.urls import path
+
+from . import api
+from .intake import api as intake
+
+urlpatterns = [
+    path("agent/samples/", intake.SamplesView.as_view(), name="agent-samples"),
+    path("agent/health/", intake.HealthView.as_view(), name="agent-health"),
+    path("workspaces/<uuid:id>/metrics/", api.MetricsView.as_view(), name="workspace-metrics"),
+]

@@ -1,0 +1,145 @@
+"""The Job of a test and the namespace that it runs in, as Kubernetes objects. Pure: from rows to dicts.
+
+The same fences as a tenant's: no root, no rights, and no network at all. The Job ends and goes by itself, whatever
+becomes of Berth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from clusters import labels
+from clusters.quantities import format_cpu, format_mib
+from monitoring.models import Validation
+from quotas import sharing
+from quotas.models import Claim, Pool
+from quotas.sharing import Portion
+
+CONTAINER = "test"
+UID = 1000
+CPU_MILLICORES, MEMORY_MIB = 100, 512
+MEMORY_LIMIT_MIB = 2048  # what CUDA maps at its start
+DEADLINE_SECONDS = 300
+# Beyond Berth's own, so that the pod can still be asked what kept it.
+JOB_DEADLINE_SECONDS = DEADLINE_SECONDS + 60
+KEPT_SECONDS = 600
+
+
+def portion_of(pool: Pool) -> Portion:
+    """The least of a GPU that the pool gives."""
+    strategy = sharing.of(pool)
+    return strategy.of_units(pool, next(iter(strategy.parts(pool)), 1))
+
+
+def resources_of(pool: Pool) -> dict[str, str]:
+    return dict(sharing.pod(pool, portion_of(pool)).resources)
+
+
+def asked(pool: Pool) -> Claim:
+    """What the test takes, as a claim would say it; never saved."""
+    return Claim(pool=pool, cpu_millicores=CPU_MILLICORES, memory_mib=MEMORY_MIB, **asdict(portion_of(pool)))
+
+
+def labels_of(validation: Validation, instance: UUID) -> dict[str, str]:
+    return {**common(instance), labels.VALIDATION: str(validation.pk)}
+
+
+def common(instance: UUID) -> dict[str, str]:
+    return {labels.MANAGED_BY: labels.MANAGER, labels.INSTANCE: str(instance)}
+
+
+def name_of(validation: Validation) -> str:
+    return f"gpu-test-{validation.pk}"
+
+
+def namespace(instance: UUID) -> str:
+    """Each installation has its own. No tenant's: their names do not begin with a dash."""
+    return f"berth--tests-{instance.hex[:8]}"
+
+
+def place(instance: UUID) -> list[dict[str, Any]]:
+    """The namespace, then what fences it."""
+    name = namespace(instance)
+    modes = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
+    own = common(instance)
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own | modes}},
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": {"name": "berth", "namespace": name, "labels": own},
+            "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+        },
+    ]
+
+
+def job(validation: Validation, pool: Pool, instance: UUID) -> dict[str, Any]:
+    own = labels_of(validation, instance)
+    parts = sharing.pod(pool, portion_of(pool))
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name_of(validation), "namespace": namespace(instance), "labels": own},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": JOB_DEADLINE_SECONDS,
+            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "template": {
+                "metadata": {"labels": own, "annotations": dict(parts.annotations)},
+                "spec": pod_spec(validation, pool),
+            },
+        },
+    }
+
+
+def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
+    parts = sharing.pod(pool, portion_of(pool))
+    on_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [validation.node]}]}
+    body: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [on_node]}
+            }
+        },
+        "tolerations": [
+            *pool.tolerations,
+            # A node that an admin closed is the one to test before it is opened again.
+            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
+        ],
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": validation.image,
+                "imagePullPolicy": "IfNotPresent",
+                "env": [{"name": name, "value": value} for name, value in parts.environment.items()],
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                "resources": {
+                    "requests": {**room(MEMORY_MIB), **parts.resources},
+                    "limits": {"memory": format_mib(MEMORY_LIMIT_MIB), **parts.resources},
+                },
+            }
+        ],
+    }
+    if parts.scheduler:
+        body["schedulerName"] = parts.scheduler
+    if pool.runtime_class:
+        body["runtimeClassName"] = pool.runtime_class
+    if secrets := list(dict.fromkeys([*pool.cluster.image_pull_secrets, *pool.image_pull_secrets])):
+        body["imagePullSecrets"] = [{"name": name} for name in secrets]
+    return body
+
+
+def room(memory_mib: int) -> dict[str, str]:
+    return {"cpu": format_cpu(CPU_MILLICORES), "memory": format_mib(memory_mib)}

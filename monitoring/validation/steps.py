@@ -1,0 +1,210 @@
+"""One look at a test under way: make its Job, or see what became of it; and end it, with a word, whatever happens.
+
+The row is the truth, the cluster is asked anew each time: a worker may die anywhere, and the next look goes on. A Job
+that nobody takes away ends and goes by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from clusters import labels
+from clusters.api import Api
+from clusters.connections import api_for
+from clusters.errors import ClusterError, ClusterRefused
+from clusters.explain import diagnose
+from clusters.models import Installation
+from clusters.watching import Changed
+from monitoring import measures, tasks
+from monitoring.health.judging import judge
+from monitoring.models import Validation
+from quotas.pools.nodes import free_on_each
+from vitals.clock import about
+from workspaces.reconcile import alone
+
+from . import manifests, reading
+from .manifests import CONTAINER
+from .reading import Outcome, Verdict
+from .starting import Chances, why_not
+
+log = logging.getLogger(__name__)
+
+DEADLINE = timedelta(seconds=manifests.DEADLINE_SECONDS)
+GIVEN_UP = DEADLINE + timedelta(minutes=5)
+LOST_AFTER = timedelta(seconds=30)  # a task that nobody has begun, or that died with its worker
+LOG_LINES = 1000
+
+
+def on_tick(**_: object) -> None:
+    on_its_way = about("queued_at", timezone.now(), LOST_AFTER)
+    for pk in Validation.objects.filter(~on_its_way, ended_at=None).values_list("pk", flat=True):
+        _enqueue(pk)
+
+
+def on_objects_changed(*, changes: list[Changed], **_: object) -> None:
+    """A pod of a test became another: look at once."""
+    ids = {(step.body["metadata"].get("labels") or {}).get(labels.VALIDATION) for step in changes}
+    for pk in {found for text in ids if text and (found := _uuid(text))}:
+        if Validation.objects.filter(pk=pk, ended_at=None).exists():
+            _enqueue(pk)
+
+
+def _uuid(text: str) -> UUID | None:
+    with suppress(ValueError):
+        return UUID(text)
+    return None
+
+
+def _enqueue(pk: UUID) -> None:
+    with transaction.atomic():
+        Validation.objects.filter(pk=pk).update(queued_at=timezone.now())
+        tasks.enqueue_validation(pk)
+
+
+def look(validation_id: UUID) -> None:
+    with alone(validation_id) as mine:
+        rows = Validation.objects.filter(pk=validation_id, ended_at=None)
+        row = rows.select_related("cluster", "pool__cluster").first()
+        if not mine or row is None:
+            return
+        rows.update(queued_at=None)
+        why = ""
+        try:
+            _look(row, api_for(row.cluster))
+        except ClusterRefused as refused:
+            told = diagnose("admission", refused.message)
+            end(row, Verdict(Outcome.NOT_RUN, told.code, told.data))
+        except ClusterError as error:
+            log.info("the test of %s waits for its cluster: %s", row.node, error.message)
+            why = "validation_cluster_away"
+        except Exception:  # whatever nobody thought of: it is tried again, and not for ever
+            log.exception("the test of %s could not be looked at", row.node)
+            why = "validation_lost"
+        if why and timezone.now() - row.asked_at > GIVEN_UP:
+            end(row, Verdict(Outcome.NOT_RUN, why))
+
+
+def _look(row: Validation, api: Api) -> None:
+    job = api.get("Job", own_namespace(), manifests.name_of(row))
+    if job is None:
+        if row.job_uid:
+            end(row, Verdict(Outcome.NOT_RUN, "validation_job_gone"))
+        else:
+            make(row, api)
+        return
+    if not row.job_uid:
+        keep_uid(row, job)
+    pod = pod_of(row, api)
+    run = reading.run_of(pod) if pod else None
+    if pod is None or run is None:
+        wait(row, job, pod, api)
+        return
+    text = log_of(pod, api)
+    times = {"started_at": run.started_at, "ended_at": run.ended_at or timezone.now()}
+    end(row, reading.verdict(run, text, row.image), text, **times)
+    remove(row, api)
+
+
+def make(row: Validation, api: Api) -> None:
+    """What was free when it was asked for may be taken by now."""
+    pool = row.pool
+    if pool is None:
+        end(row, Verdict(Outcome.NOT_RUN, "validation_no_pool", {"node": row.node}))
+        return
+    if refused := why_not(row.node, Chances(pool, free_on_each(pool))):
+        end(row, Verdict(Outcome.NOT_RUN, refused.code, refused.data))
+        return
+    instance = Installation.current_id()
+    there = api.get("Namespace", None, manifests.namespace(instance))
+    if there is not None and (there["metadata"].get("labels") or {}).get(labels.INSTANCE) != str(instance):
+        end(row, Verdict(Outcome.NOT_RUN, "namespace_foreign", {"namespace": manifests.namespace(instance)}))
+        return
+    for body in manifests.place(instance):
+        api.apply(body)
+    keep_uid(row, api.apply(manifests.job(row, pool, instance)))
+
+
+def own_namespace() -> str:
+    return manifests.namespace(Installation.current_id())
+
+
+def keep_uid(row: Validation, job: dict[str, Any]) -> None:
+    row.job_uid = job["metadata"]["uid"]
+    row.save(update_fields=["job_uid"])
+
+
+def pod_of(row: Validation, api: Api) -> dict[str, Any] | None:
+    own = {**labels.instance_selector(), labels.VALIDATION: str(row.pk)}
+    pods = api.list("Pod", namespace=own_namespace(), labels=own)
+    return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
+
+
+def log_of(pod: dict[str, Any], api: Api) -> str:
+    return reading.tail(
+        api.logs(own_namespace(), pod["metadata"]["name"], container=CONTAINER, tail_lines=LOG_LINES)
+    )
+
+
+def wait(row: Validation, job: dict[str, Any], pod: dict[str, Any] | None, api: Api) -> None:
+    """Say what keeps it; when its time is over, that is its end."""
+    if pod is None and has_ended(job):
+        end(row, Verdict(Outcome.NOT_RUN, "validation_job_gone"))
+        return
+    found = reading.in_the_way(pod, events_of(pod, api), node_of(row, api))
+    if timezone.now() - row.asked_at > DEADLINE or has_ended(job) or reading.has_failed(pod):
+        before = Verdict(Outcome.NOT_RUN, row.code, row.data)
+        end(row, reading.without_end(found, before, has_begun=reading.has_begun(pod)))
+        remove(row, api)
+    elif found.code and (found.code, found.data) != (row.code, row.data):
+        Validation.objects.filter(pk=row.pk, ended_at=None).update(code=found.code, data=found.data)
+
+
+def has_ended(job: dict[str, Any]) -> bool:
+    conditions = job.get("status", {}).get("conditions") or []
+    return any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions)
+
+
+def events_of(pod: dict[str, Any] | None, api: Api) -> list[dict[str, Any]]:
+    if pod is None:
+        return []
+    return api.list("Event", namespace=own_namespace(), fields={"involvedObject.uid": pod["metadata"]["uid"]})
+
+
+def node_of(row: Validation, api: Api) -> dict[str, Any] | None:
+    return api.get("Node", None, row.node)
+
+
+def end(
+    row: Validation,
+    verdict: Verdict,
+    text: str = "",
+    started_at: datetime | None = None,
+    ended_at: datetime | None = None,
+) -> None:
+    """What it found counts from here on: a node whose test failed gets no new runs on its GPUs."""
+    with transaction.atomic():
+        is_mine = Validation.objects.filter(pk=row.pk, ended_at=None).update(
+            outcome=verdict.outcome,
+            code=verdict.code,
+            data=verdict.data,
+            log=text,
+            started_at=started_at,
+            ended_at=ended_at or timezone.now(),
+        )
+        if is_mine:
+            judge(row.cluster_id, row.node)
+            transaction.on_commit(partial(measures.VALIDATIONS.count, str(verdict.outcome)))
+
+
+def remove(row: Validation, api: Api) -> None:
+    """It ends and goes by itself; sooner, if the cluster hears us."""
+    with suppress(ClusterError):
+        api.delete("Job", own_namespace(), manifests.name_of(row), uid=row.job_uid or None)

@@ -1,0 +1,55 @@
+"""A workspace's Metrics tab, and the small lines of use on the first page."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from accounts.rest.actors import actor_of
+from monitoring import sparks
+from monitoring.figures.series import DEFAULT, of_workspace
+from monitoring.panels import panels
+from workspaces import access
+from workspaces.views_workspace import workspace_page
+
+# On the page; the API has more.
+CHOICES = {
+    "15m": _("15 minutes"),
+    "1h": _("1 hour"),
+    "6h": _("6 hours"),
+    "24h": _("1 day"),
+    "run": _("this run"),
+}
+
+
+@never_cache
+@login_required
+@require_GET
+def metrics(request: HttpRequest, id: UUID) -> HttpResponse:
+    asked = request.GET.get("window", "")
+    window = asked if asked in CHOICES else DEFAULT
+    workspace = access.get(actor_of(request), id)
+    figures = of_workspace(workspace, window)
+    more: Any = {
+        "figures": figures,
+        "panels": panels(workspace, figures),
+        "window": window,
+        "windows": CHOICES,
+    }
+    return workspace_page(request, workspace, "metrics", **more)
+
+
+@never_cache
+@login_required
+@require_GET
+def sparklines(request: HttpRequest) -> HttpResponse:
+    """For the cards that a page shows, as parts that go where those are."""
+    lines = sparks.of(actor_of(request), request.GET.getlist("id"))
+    return render(request, "monitoring/sparklines.html", {"lines": lines})

@@ -1,0 +1,1 @@
+"""Where a language is told otherwise than Django tells it."""

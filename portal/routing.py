@@ -1,0 +1,13 @@
+"""Every websocket's address."""
+
+from django.urls import re_path
+
+from monitoring import routing as of_monitoring
+from workspaces import routing as of_workspaces
+from workspaces.consumers import Nowhere
+
+websocket_urlpatterns = [
+    *of_monitoring.websocket_urlpatterns,
+    *of_workspaces.websocket_urlpatterns,
+    re_path("", Nowhere.as_asgi()),
+]

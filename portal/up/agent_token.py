@@ -1,0 +1,19 @@
+"""What the simulated agents of a trial's cluster prove themselves by: a token like any agent's, in a file for them."""
+
+from pathlib import Path
+
+from accounts.errors import NotSignedIn
+from clusters.models import Cluster
+from monitoring.intake import tokens
+from portal.up.state import write_private
+
+NAME = "Simulated agents of the trial cluster"
+
+
+def provide(cluster: Cluster, file: Path) -> None:
+    """As long as the one in the file is good, it stays."""
+    try:
+        tokens.authenticate(file.read_text().strip())
+    except (FileNotFoundError, NotSignedIn):
+        _, secret = tokens.issue(None, cluster, NAME)
+        write_private(file, secret)

@@ -1,0 +1,129 @@
+"""What the agents of nodes tell of each GPU, for the map: how busy it is, who has it, and why it is out of use.
+
+How busy a card is, is the pool's state and shown to everybody; who has it is shown by the map's own rules. An agent
+need not run: what nobody tells is left out, and the map is drawn from what Kubernetes counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.fields.json import KeyTransform
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from clusters import explain
+from clusters.gpus import NodeKey
+from clusters.models import Gpu, Node
+from quotas.models import Pool, Sharing
+from quotas.pools.health import COUNTED_BY_NODE, cards_said
+
+# An agent that said nothing for so long does not know how busy its GPUs are now.
+FRESH = timedelta(minutes=2)
+# From so many percent on: a little, half, most of it.
+LEVELS = (5, 35, 70)
+# What is read of a GPU: models of thousands take twice as long, and their samples are long.
+READ = (
+    "cluster_id", "node", "uuid", "index", "memory_mib", "facts", "utilization_percent", "memory_used_mib",
+    "seen_at", "held_by", "out_code",
+)  # fmt: skip
+
+Pod = tuple[str, str]  # namespace, name
+Shares = tuple[tuple[str, int], ...]  # units of each GPU, by its UUID
+
+
+@dataclass(frozen=True)
+class Told:
+    """One GPU in words; `use_percent` is None where nobody told lately."""
+
+    words: str
+    use_percent: int | None = None
+    is_broken: bool = False
+
+    @property
+    def level(self) -> int:
+        return sum((self.use_percent or 0) >= least for least in LEVELS)
+
+
+def gpus_seen(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
+    """Of each node its GPUs in their order, as rows of `READ` and how hot each is. One query."""
+    wanted = {(node.cluster_id, node.name) for node in nodes}
+    rows = Gpu.objects.filter(
+        cluster__in={cluster for cluster, _name in wanted}, node__in={name for _cluster, name in wanted}
+    ).annotate(degrees=KeyTransform("temperature_celsius", "sample"))
+    found: defaultdict[NodeKey, list[Any]] = defaultdict(list)
+    for row in rows.values_list(*READ, "degrees", named=True):
+        found[row.cluster_id, row.node].append(row)
+    return found
+
+
+class Teller:
+    """Tells of many GPUs: looks up the reader's language once, and not for each word of each of thousands."""
+
+    def __init__(self) -> None:
+        self._now = timezone.now()
+        self._late = _("GPU %(gpu)s: no figures at the moment")
+        self._nothing = _("GPU %(gpu)s: it tells no figures")
+        self._busy = _("%(percent)s%% busy")
+        self._memory = _("%(used)s of %(all)s GiB of its memory in use")
+        self._degrees = _("%(degrees)s °C")
+        self._all = _("GPU %(gpu)s: %(figures)s")
+        self._comma = _(", ")
+
+    def told(self, gpu: Any) -> Told:
+        name = {"gpu": gpu.index}
+        if gpu.out_code:
+            why = explain.sentence(gpu.out_code, {"gpu": gpu.index, "node": gpu.node, **gpu.facts})
+            return Told(_("GPU %(gpu)s is out of use. %(why)s") % {**name, "why": why}, is_broken=True)
+        if gpu.seen_at is None or self._now - gpu.seen_at > FRESH:
+            return Told(self._late % name)
+        figures = self._comma.join(self._figures(gpu))
+        if not figures:
+            return Told(self._nothing % name)
+        return Told(self._all % {**name, "figures": figures}, gpu.utilization_percent)
+
+    def _figures(self, gpu: Any) -> Iterator[str]:
+        if gpu.utilization_percent is not None:
+            yield self._busy % {"percent": gpu.utilization_percent}
+        if gpu.memory_used_mib is not None and gpu.memory_mib:
+            yield self._memory % {"used": gib(gpu.memory_used_mib), "all": gib(gpu.memory_mib)}
+        if gpu.degrees is not None:
+            yield self._degrees % {"degrees": gpu.degrees}
+
+
+def shares_held(gpus: Sequence[Any]) -> dict[Pod, Shares]:
+    """Which pod has how many units of which GPU: the kubelet gave one device for each."""
+    found: defaultdict[Pod, Counter[str]] = defaultdict(Counter)
+    for gpu in gpus:
+        for held in gpu.held_by:
+            found[held["namespace"], held["pod"]][gpu.uuid] += 1
+    return {pod: tuple(units.items()) for pod, units in found.items()}
+
+
+def cards_of(pool: Pool, node: Node, gpus: Sequence[Any], offered: int) -> dict[str, bool] | None:
+    """The cards that the node's units are cut from, and whether each works; None where that is not known."""
+    if pool.sharing == Sharing.HAMI:
+        broken = {gpu.uuid for gpu in gpus if gpu.out_code}
+        return {card["id"]: card["usable"] and card["id"] not in broken for card in node.devices}
+    is_cut = pool.sharing == Sharing.MIG
+    gpus = [gpu for gpu in gpus if bool(gpu.facts.get("mig")) == is_cut]
+    has = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool), offered)
+    if (
+        pool.sharing not in (*COUNTED_BY_NODE, Sharing.MIG)
+        or not gpus
+        or len(gpus) * pool.units_per_gpu != has
+    ):
+        return None
+    works = {gpu.uuid: not gpu.out_code for gpu in gpus}
+    # What the device plugin withdrew beside those is among what nobody has: which, it tells nobody.
+    withdrawn = (has - offered) // pool.units_per_gpu - list(works.values()).count(False)
+    idle = [gpu.uuid for gpu in reversed(gpus) if works[gpu.uuid] and not gpu.held_by]
+    return works | dict.fromkeys(idle[: max(0, withdrawn)], False)
+
+
+def gib(mib: int) -> str:
+    return f"{mib / 1024:.1f}".removesuffix(".0")

@@ -1,0 +1,62 @@
+"""The drawing of a node's GPUs: a page has thousands of its pieces, for which a template takes far longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django import template
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
+
+from quotas.pools.gpu_map import NodeRow, Segment
+from quotas.pools.gpu_told import Told
+
+register = template.Library()
+WHOLE = 'width="100%" height="100%"'
+
+
+@register.simple_tag
+def gpu_cells(row: NodeRow, *, is_cut: bool) -> SafeString:
+    """Each GPU: who has which part of it, and beneath, how busy it is where that is told of this very one."""
+    return SafeString("".join(_gpu(pieces, told, is_cut=is_cut) for pieces, told in row.cells))
+
+
+@register.simple_tag
+def gpu_sample(kind: str, *, is_asked_back: bool = False) -> SafeString:
+    """One cell that looks like those of its kind, beside words for it."""
+    pieces = '<rect class="asked-back" {whole}></rect>' if is_asked_back else ""
+    return format_html(
+        '<svg class="gpu-cell" aria-hidden="true" focusable="false">'
+        '<rect class="is-{kind}" {whole}></rect>' + pieces + "</svg>",
+        kind=kind,
+        whole=SafeString(WHOLE),
+    )
+
+
+def _gpu(pieces: Iterable[Segment], told: Told | None, *, is_cut: bool) -> str:
+    words = escape(told.words) if told else ""
+    is_broken = told is not None and told.is_broken
+    classes = f"gpu-cell{' is-cut' if is_cut else ''}{' is-broken' if is_broken else ''}"
+    drawn = "".join(_piece(piece, words) for piece in pieces)
+    use = _use(told, words) if told else ""
+    return f'<span class="gpu-one"><svg class="{classes}" focusable="false">{drawn}</svg>{use}</span>'
+
+
+def _piece(piece: Segment, told: str) -> str:
+    whose = escape(piece.words)
+    place = f'x="{piece.start:.4g}%" width="{piece.width:.4g}%" height="100%"'
+    title = f"{whose}\n{told}" if told else whose
+    drawn = f'<rect class="is-{piece.kind}" {place}><title>{title}</title></rect>'
+    if piece.is_asked_back:
+        drawn += f'<rect class="asked-back" {place}><title>{whose}</title></rect>'
+    return drawn
+
+
+def _use(told: Told, words: str) -> str:
+    bar = ""
+    if told.is_broken:
+        bar = f'<rect class="broken" {WHOLE}></rect>'
+    elif told.use_percent is not None:
+        bar = f'<rect class="use-{told.level}" width="{told.use_percent}%" height="100%"></rect>'
+    track = f'<title>{words}</title><rect class="track" {WHOLE}></rect>'
+    return f'<svg class="gpu-use" aria-hidden="true" focusable="false">{track}{bar}</svg>'

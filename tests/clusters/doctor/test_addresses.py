@@ -1,0 +1,62 @@
+"""What doctor says of who gives workspaces their addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.doctor import (
+    addresses,
+)
+from clusters.models import Cluster
+from tests.clusters.doctor.told import Said, levels, node, said
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("api", "level"),
+        [
+            (Said(), "warn"),
+            (Said(Node=[node(provider="aws:///x")]), "ok"),
+            (Said(Service=[{"spec": {"type": "LoadBalancer"}}]), "warn"),
+            (
+                Said(
+                    Service=[
+                        {"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [{}]}}}
+                    ]
+                ),
+                "ok",
+            ),
+        ],
+        ids=["nobody", "a cloud", "one that waits", "one that has its address"],
+    )
+    def test_who_gives_addresses_is_recognised(self, api: Said, level: str) -> None:
+        assert levels(said(addresses.addresses, api)) == [level]
+
+    @pytest.mark.parametrize(
+        ("free", "level"), [(60, "ok"), (3, "warn"), (0, "fail")], ids=["many", "few", "none"]
+    )
+    def test_what_metallb_has_left_is_told(self, free: int, level: str) -> None:
+        pool = {
+            "metadata": {"name": "lab"},
+            "spec": {"addresses": ["10.0.0.1-10.0.0.36", "10.0.1.0/27"]},
+            "status": {"availableIPv4": free},
+        }
+        found = said(addresses.addresses, Said(IPAddressPool=[pool], groups=("metallb.io",)))
+        assert levels(found) == [level, "ok"] and "of 68" in found[0][1]
+
+    def test_metallb_without_a_pool_gives_no_addresses(self) -> None:
+        assert levels(said(addresses.addresses, Said(groups=("metallb.io",)))) == ["fail", "ok"]
+
+    def test_the_portal_needs_a_domain(self, settings: Any) -> None:
+        for domain, level in (("ws.example", "ok"), ("", "fail")):
+            settings.WORKSPACE_DOMAIN = domain
+            assert levels(said(addresses.addresses, Said(), exposure=Cluster.Exposure.PORTAL)) == [level]
+
+    def test_node_ports_need_nobody_but_leave_jupyter_in_clear_text_without_a_domain(
+        self, settings: Any
+    ) -> None:
+        for domain, level in (("ws.example", "ok"), ("", "warn")):
+            settings.WORKSPACE_DOMAIN = domain
+            assert levels(said(addresses.addresses, Said(), exposure=Cluster.Exposure.NODE_PORT)) == [level]

@@ -1,0 +1,40 @@
+"""Which rights doctor misses, by name."""
+
+from __future__ import annotations
+
+from clusters.doctor import (
+    rights,
+)
+from clusters.kinds import ADDITIONS
+from clusters.models import Cluster
+from clusters.permissions import NEEDS
+from tests.clusters.doctor.told import Said, levels, said
+from tests.clusters.stub import serving, status
+
+
+class TestRights:
+    def test_all_granted_is_one_line(self) -> None:
+        (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)))
+        assert finding == (
+            "ok",
+            f"Berth has all {sum(len(need.verbs) for need in NEEDS)} rights that it needs.",
+        )
+
+    def test_what_is_not_installed_needs_no_right(self) -> None:
+        denied = ("list ipaddresspools",)
+        assert levels(said(rights.rights, Said(denied=denied))) == ["ok"]
+        findings = said(rights.rights, Said(denied=denied, groups=("metallb.io",)))
+        assert findings == [("fail", "Berth may not list ipaddresspools.")]
+
+    def test_each_missing_one_is_named(self) -> None:
+        findings = said(rights.rights, Said(denied=("patch secrets", "create secrets", "watch nodes")))
+        assert findings == [
+            ("fail", "Berth may not watch nodes."),
+            ("fail", "Berth may not create, patch secrets."),
+        ]
+
+    def test_a_cluster_without_reviews_is_a_warning(self) -> None:
+        with serving() as (stub, api):
+            absent = status(404, "NotFound", "the server could not find the requested resource")
+            stub.answers = [lambda request: request.json(200, {"groups": []}), absent]
+            assert levels([(f.level.value, f.message) for f in rights.rights(api, Cluster())]) == ["warn"]

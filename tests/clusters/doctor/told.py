@@ -1,0 +1,72 @@
+"""A cluster whose answers are given, for what doctor says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusters.doctor import (
+    storage,
+)
+from clusters.inventory import node_values
+from clusters.models import Cluster
+
+
+class Said:
+    """An API whose answers are given: lists by kind, groups, and which rights there are."""
+
+    def __init__(
+        self, *, denied: tuple[str, ...] = (), groups: tuple[str, ...] = (), **lists: list[dict[str, Any]]
+    ) -> None:
+        self.lists = lists
+        self.denied = denied
+        self.served = set(groups)
+
+    def list(self, kind: str, *, namespace: str = "", labels: Any = None) -> list[dict[str, Any]]:
+        wanted = (labels or {}).items()
+        return [
+            body
+            for body in self.lists.get(kind, [])
+            if wanted <= body.get("metadata", {}).get("labels", {}).items()
+        ]
+
+    def groups(self) -> set[str]:
+        return self.served
+
+    def create(self, body: dict[str, Any]) -> dict[str, Any]:
+        asked = body["spec"]["resourceAttributes"]
+        return {"status": {"allowed": f"{asked['verb']} {asked['resource']}" not in self.denied}}
+
+
+def storage_class(
+    name: str, *, late: bool = True, grows: bool = True, default: bool = False
+) -> dict[str, Any]:
+    annotations = {storage.DEFAULT_CLASS: "true"} if default else {}
+    return {
+        "metadata": {"name": name, "annotations": annotations},
+        "volumeBindingMode": "WaitForFirstConsumer" if late else "Immediate",
+        "allowVolumeExpansion": grows,
+    }
+
+
+def node(ready: str = "True", provider: str = "", name: str = "n", **allocatable: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.memory": "15360"},
+        },
+        "spec": {"providerID": provider},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def said(check: Any, api: Said, **cluster: Any) -> list[tuple[str, str]]:
+    return [(finding.level.value, finding.message) for finding in check(api, Cluster(slug="lab", **cluster))]
+
+
+def of_nodes(check: Any, *bodies: dict[str, Any]) -> list[tuple[str, str]]:
+    found = check([node_values(body) for body in bodies])
+    return [(finding.level.value, finding.message) for finding in found]
+
+
+def levels(findings: list[tuple[str, str]]) -> list[str]:
+    return [level for level, __ in findings]

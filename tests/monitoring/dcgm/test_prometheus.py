@@ -1,0 +1,181 @@
+"""A question to Prometheus over HTTP: what it tells, what can go wrong, and what is never followed nor told."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from monitoring.dcgm import prometheus
+from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
+from tests.monitoring.dcgm.conftest import Fault, Server, send
+from tests.monitoring.dcgm.told import UTIL, labels, of
+
+SECRET = "a-token-that-nobody-sees"
+
+
+def asked(url: str, token_path: str = "", within_seconds: float = 10) -> list[Series]:
+    client = Prometheus(url, token_path, within_seconds=within_seconds)
+    try:
+        return client.series(UTIL, minutes=2)
+    finally:
+        client.close()
+
+
+def why(url: str, token_path: str = "", within_seconds: float = 10) -> str:
+    with pytest.raises(NoAnswer) as error:
+        asked(url, token_path, within_seconds)
+    assert SECRET not in str(error.value)
+    return str(error.value)
+
+
+def test_series_come_with_their_labels_and_times(server: Server) -> None:
+    server.told[UTIL] = [of(labels(), 1, 2, 3), of(labels(gpu="1"), 99)]
+    assert asked(server.url) == server.told[UTIL]
+    assert server.asked == [(f"{UTIL}[2m]", "")]
+
+
+def test_a_path_before_the_api_is_kept_and_one_connection_serves_all(server: Server) -> None:
+    client = Prometheus(f"{server.url}/prometheus/", "", within_seconds=10)
+    ports: set[tuple[int, str]] = set()
+
+    def note(request: BaseHTTPRequestHandler) -> None:
+        ports.add((request.client_address[1], request.path.partition("?")[0]))
+        send(request, 200, b'{"data":{"resultType":"matrix","result":[]}}')
+
+    server.fault = note
+    assert client.series(UTIL, minutes=2) == client.series(UTIL, minutes=2) == []
+    client.close()
+    assert [path for _port, path in ports] == ["/prometheus/api/v1/query"]
+
+
+def test_the_token_is_read_anew_for_each_reading(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    for token in (SECRET, "another"):
+        file.write_text(f"{token}\n")
+        asked(server.url, str(file))
+    assert [by for _query, by in server.asked] == [f"Bearer {SECRET}", "Bearer another"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        (f"{SECRET}\nand more", "one line"),
+        ("", "one line"),
+        ("ü", "one line"),
+        ("a" * 9000, "one line"),
+    ],
+    ids=["no file", "two lines", "empty", "not ascii", "endless"],
+)
+def test_a_token_that_cannot_be_sent_is_told_without_it(
+    server: Server, tmp_path: Path, content: str | None, words: str
+) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+    assert words in why(server.url, str(file))
+    assert server.asked == []
+
+
+def answers(status: int, content: bytes = b"", **headers: str) -> Fault:
+    return lambda request: send(request, status, content, **headers)
+
+
+def resets(request: BaseHTTPRequestHandler) -> None:
+    request.close_connection = True
+
+
+def breaks_off(request: BaseHTTPRequestHandler) -> None:
+    request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+    request.close_connection = True
+
+
+def speaks_otherwise(request: BaseHTTPRequestHandler) -> None:
+    request.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+    request.close_connection = True
+
+
+VECTOR = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        pytest.param(fault, words, id=name)
+        for name, fault, words in (
+            ("redirect", answers(302, Location="http://169.254.169.254/latest"), "leads elsewhere (302)"),
+            ("401", answers(401, SECRET.encode()), "does not accept Berth's token (401)"),
+            ("403", answers(403), "does not accept Berth's token (403)"),
+            ("422", answers(422, b'{"error":"' + SECRET.encode() + b'"}'), "answered 422"),
+            ("503", answers(503), "answered 503"),
+            ("html", answers(200, b"<html>" + SECRET.encode()), "something else"),
+            ("list", answers(200, b"[]"), "something else"),
+            ("null", answers(200, b"null"), "something else"),
+            ("vector", answers(200, VECTOR), "something else"),
+            ("nested", answers(200, b"[" * 100_000), "something else"),
+            ("breaks off", breaks_off, "something else"),
+            ("resets", resets, "RemoteDisconnected"),
+            ("ssh", speaks_otherwise, "BadStatusLine"),
+        )
+    ],
+)
+def test_what_is_no_answer_is_told_in_our_words(server: Server, fault: Fault, words: str) -> None:
+    server.fault = fault
+    assert words in why(server.url)
+
+
+def test_nobody_at_that_address(server: Server) -> None:
+    server.shutdown()
+    server.server_close()
+    assert why(server.url) == "Prometheus cannot be asked: Connection refused."
+
+
+def test_an_answer_that_has_no_end_is_broken_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "MOST_BYTES", 1 << 16)
+    server.fault = answers(200, b" " * (1 << 18))
+    assert why(server.url) == "Prometheus' answer is too long."
+
+
+@pytest.mark.parametrize("headers", [True, False], ids=["headers", "body"])
+def test_one_that_speaks_slowly_for_ever_is_hung_up_on(server: Server, headers: bool) -> None:
+    def trickles(request: BaseHTTPRequestHandler) -> None:
+        request.close_connection = True
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"" if headers else b"\r\n"))
+        while not server.ended.wait(0.02):
+            request.wfile.write(b"X-More: 1\r\n" if headers else b" ")
+
+    server.fault = _quietly(trickles)
+    began = time.monotonic()
+    assert why(server.url, within_seconds=0.3) == "Prometheus did not answer in time."
+    assert time.monotonic() - began < 5
+
+
+def test_after_that_nothing_more_is_asked(server: Server) -> None:
+    client = Prometheus(server.url, "", within_seconds=0.01)
+    time.sleep(0.1)
+    with pytest.raises(NoAnswer, match="did not answer in time"):
+        client.series(UTIL, minutes=2)
+    assert server.asked == []
+
+
+def test_series_that_cannot_be_read_hide_no_other(server: Server) -> None:
+    good = {"metric": {"UUID": "GPU-1"}, "values": [[1.5, "7"], [0.5, "NaN"], [2.5, "+Inf"]]}
+    broken = [{}, {"metric": {}, "values": [["x"]]}, {"metric": {}}, {"metric": [], "values": []}, None, 7]
+    result = {"data": {"resultType": "matrix", "result": [*broken, good]}}
+    server.fault = answers(200, json.dumps(result).encode())
+    assert asked(server.url) == [Series({"UUID": "GPU-1"}, [(1.5, 7.0)])]
+
+
+def _quietly(fault: Fault) -> Fault:
+    """The client has gone: that is what is tested."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        with suppress(OSError):
+            fault(request)
+
+    return answer

@@ -1,0 +1,210 @@
+"""What a cluster's Prometheus tells becomes what pages show; who tells better goes before it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from uuid import UUID
+
+import pytest
+
+from clusters.models import Gpu, PodUsage
+from monitoring.dcgm import readings
+from monitoring.dcgm.prometheus import NoAnswer
+from monitoring.dcgm.readings import Readings, take
+from monitoring.figures import series
+from monitoring.intake import ecc
+from monitoring.models import AgentState, XidEvent
+from tests.cast import Cast, make_cast
+from tests.monitoring.dcgm import told
+from tests.monitoring.dcgm.conftest import Server, send
+from tests.monitoring.dcgm.told import (
+    ACTIVE,
+    ECC,
+    FIRST,
+    FREE,
+    SECOND,
+    UNCORRECTED,
+    USED,
+    UTIL,
+    XID_COUNT,
+    XIDS,
+    counted,
+    labels,
+    of,
+    used_by,
+)
+from tests.workspaces.made import make_workspace
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture(autouse=True)
+def now_is_now_and_questions_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told, "NOW", NOW.timestamp())
+    monkeypatch.setattr(readings, "METRICS", (UTIL, USED, FREE, ACTIVE, XIDS, XID_COUNT, ECC, UNCORRECTED))
+
+
+@pytest.fixture
+def cast(server: Server) -> Cast:
+    cast = make_cast()
+    cast.cluster.prometheus_url = server.url
+    cast.cluster.save()
+    return cast
+
+
+@pytest.fixture
+def workspace(cast: Cast) -> Workspace:
+    return make_workspace(cast, cast.bob)
+
+
+def runs(cast: Cast, name: str, run: UUID | None) -> None:
+    PodUsage.objects.create(
+        cluster=cast.cluster,
+        uid=name,
+        namespace="berth-demo",
+        name=name,
+        node="gpu-1",
+        run=run,
+        requests={"cpu": 4000, "nvidia.com/gpu": 1},
+    )
+
+
+def values(workspace: Workspace) -> dict[str, list[float]]:
+    lines = series.of_workspace(workspace).series
+    return {line.name: [value for _at, value in line.points if value is not None] for line in lines}
+
+
+def test_a_workspace_sees_what_its_gpu_does(cast: Cast, workspace: Workspace, server: Server) -> None:
+    runs(cast, "ws-0", workspace.run)
+    who = labels(**used_by("ws-0"))
+    server.told = {UTIL: [of(who, 97)], USED: [of(who, 40000)], FREE: [of(who, 41000)]}
+    assert take(cast.cluster, NOW) == 1
+    gpu = Gpu.objects.get()
+    assert (gpu.node, gpu.uuid, gpu.name, gpu.memory_mib) == ("gpu-1", FIRST, "NVIDIA A100-SXM4-80GB", 81000)
+    assert (gpu.utilization_percent, gpu.memory_used_mib) == (97, 40000)
+    assert [entry["pod"] for entry in gpu.held_by] == ["ws-0"]
+    assert AgentState.objects.get().driver_version == "550.144.03"
+    assert values(workspace) == {"gpu_utilization": [97], "gpu_memory_used": [40000]}
+
+
+def test_an_instance_of_mig_has_its_use(cast: Cast, workspace: Workspace, server: Server) -> None:
+    runs(cast, "ws-0", workspace.run)
+    server.told = {ACTIVE: [of(labels(GPU_I_ID="7", GPU_I_PROFILE="1g.10gb", **used_by("ws-0")), 0.5)]}
+    take(cast.cluster, NOW)
+    assert values(workspace) == {"gpu_utilization": [50]}
+    assert "no use" not in series.of_workspace(workspace).message
+
+
+def test_hamis_own_word_says_which_gpu_a_pod_has(cast: Cast, workspace: Workspace, server: Server) -> None:
+    runs(cast, "ws-0", workspace.run)
+    PodUsage.objects.update(devices=[{"id": SECOND, "memory_mib": 4096, "cores": 25}])
+    server.told = {UTIL: [of(labels(**used_by("ws-0")), 1), of(labels(SECOND), 97)]}
+    take(cast.cluster, NOW)
+    assert {gpu.uuid: len(gpu.held_by) for gpu in Gpu.objects.all()} == {FIRST: 0, SECOND: 1}
+    assert values(workspace) == {"gpu_utilization": [97]}
+
+
+def test_a_scrape_counts_once(cast: Cast, server: Server) -> None:
+    server.told = {UTIL: [of(labels(), 97)]}
+    assert [take(cast.cluster, NOW), take(cast.cluster, NOW + timedelta(seconds=5))] == [1, 0]
+    server.told = {UTIL: [of(labels(), 98, ago=-10)]}
+    assert take(cast.cluster, NOW + timedelta(seconds=15)) == 1
+
+
+def test_an_xid_is_told_once(cast: Cast, server: Server) -> None:
+    server.told = {XIDS: [of(labels(), 0)]}
+    take(cast.cluster, NOW)
+    later = NOW + timedelta(seconds=60)
+    server.told = {XIDS: [of(labels(), 0, 79, 79, 79, ago=-60)]}
+    for seconds in (0, 1, 2):
+        take(cast.cluster, later + timedelta(seconds=seconds))
+    assert [(event.xid, event.gpu, event.at) for event in XidEvent.objects.all()] == [
+        (79, FIRST, NOW + timedelta(seconds=30))
+    ]
+
+
+def test_the_same_xid_again_is_told_again(cast: Cast, server: Server) -> None:
+    for seconds, values in ((0, (0, 1)), (30, (1, 1, 2)), (45, (1, 1, 2, 2))):
+        server.told = {
+            XID_COUNT: [of(counted(31), *values, ago=-seconds)],
+            UTIL: [of(labels(), 5, ago=-seconds)],
+        }
+        take(cast.cluster, NOW + timedelta(seconds=seconds))
+    assert [event.at - NOW for event in XidEvent.objects.filter(xid=31)] == [
+        timedelta(seconds=30),
+        timedelta(0),
+    ]
+
+
+def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(cast: Cast, server: Server) -> None:
+    server.told = {ECC: [of(labels(), 1), of(labels(SECOND), 1)], UNCORRECTED: [of(labels(), 2)]}
+    take(cast.cluster, NOW)
+    assert {gpu.uuid: (gpu.ecc, gpu.out_code) for gpu in Gpu.objects.all()} == {
+        FIRST: (True, "gpu_memory_damaged"),
+        SECOND: (True, ""),
+    }
+    assert list(ecc.wrong(cast.cluster.pk).values()) == [{"gpu-1": "true"}]
+
+
+@pytest.mark.parametrize(("silent_seconds", "taken"), [(10, 0), (90, 1)])
+def test_a_nodes_own_agent_goes_before_it_as_long_as_it_tells(
+    cast: Cast, server: Server, silent_seconds: int, taken: int
+) -> None:
+    seen = NOW - timedelta(seconds=silent_seconds)
+    AgentState.objects.create(
+        cluster=cast.cluster,
+        node="gpu-1",
+        agent="0123456789abcdef",
+        sequence=10**15,
+        taken_at=seen,
+        seen_at=seen,
+    )
+    server.told = {UTIL: [of(labels(), 97)]}
+    assert take(cast.cluster, NOW) == taken
+
+
+def test_one_that_does_not_answer_says_why(cast: Cast, server: Server) -> None:
+    server.fault = lambda request: send(request, 503, b"")
+    with pytest.raises(NoAnswer, match="answered 503"):
+        take(cast.cluster, NOW)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTheClock:
+    @pytest.fixture
+    def of_cluster(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Readings:
+        monkeypatch.setattr(readings, "EVERY_SECONDS", 0)
+        return Readings(cast.cluster.pk)
+
+    def test_one_reading_at_a_time(self, of_cluster: Readings, server: Server) -> None:
+        def waits(request: BaseHTTPRequestHandler) -> None:
+            request.close_connection = True
+            server.ended.wait(20)
+
+        server.fault = waits
+        assert [of_cluster.begin(), of_cluster.begin()] == [True, False]
+        server.ended.set()
+        ended(of_cluster)
+        assert of_cluster.begin()
+        ended(of_cluster)
+
+    def test_a_fault_does_not_end_the_reading(
+        self, of_cluster: Readings, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(readings, "known_of", lambda cluster: 1 / 0)
+            of_cluster.begin()
+            ended(of_cluster)
+        server.told = {UTIL: [of(labels(), 97)]}
+        of_cluster.begin()
+        ended(of_cluster)
+        assert Gpu.objects.get().utilization_percent == 97
+
+
+def ended(of_cluster: Readings) -> None:
+    assert of_cluster._thread
+    of_cluster._thread.join(20)
+    assert not of_cluster._thread.is_alive()

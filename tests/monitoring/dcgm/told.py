@@ -1,0 +1,65 @@
+"""What a Prometheus has of dcgm-exporter: series as they came from clusters of public issue threads, put together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monitoring.dcgm.prometheus import Series
+
+NOW = 1_700_000_000.0
+EXPORTER = {"namespace": "gpu-operator", "pod": "nvidia-dcgm-exporter-78z52", "container": "exporter"}
+TARGET = {
+    "endpoint": "metrics",
+    "instance": "10.0.3.7:9400",
+    "job": "dcgm-exporter",
+    "service": "dcgm-exporter",
+}
+UTIL, USED, FREE, RESERVED, ACTIVE, XIDS, XID_COUNT, ECC, UNCORRECTED = (
+    "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT",
+    "DCGM_FI_DEV_ECC_CURRENT", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+)  # fmt: skip
+FIRST, SECOND = "GPU-265c9814-6156-355b-e589-ff2064894f16", "GPU-2d20791a-b4a6-ba59-97f1-e95b99fe5b49"
+
+
+def labels(uuid: str = FIRST, *, host: str = "Hostname", node: str = "gpu-1", **more: str) -> dict[str, str]:
+    """Prometheus renames the exporter's pod, namespace and container, and puts its target's in their place."""
+    own = {
+        "UUID": uuid,
+        "gpu": "0" if uuid == FIRST else "1",
+        "pci_bus_id": "00000000:8D:00.0",
+        "device": "nvidia0",
+        "modelName": "NVIDIA A100-SXM4-80GB",
+        host: node,
+        "DCGM_FI_DRIVER_VERSION": "550.144.03",
+    }
+    return {**own, **TARGET, **EXPORTER, **more}
+
+
+def used_by(
+    pod: str, namespace: str = "berth-demo", prefix: str = "exported_", **more: str
+) -> dict[str, str]:
+    user = {"namespace": namespace, "pod": pod, "container": "main"}
+    return {prefix + name: value for name, value in user.items()} | more
+
+
+def counted(xid: int = 0, *, minutes: int = 5, **more: str) -> dict[str, str]:
+    """One number's errors of the last minutes; without a number there were none."""
+    number = {"xid": str(xid)} if xid else {}
+    return labels(window_size_in_ms=str(minutes * 60_000), **number, **more)
+
+
+def of(labels: Mapping[str, str], *values: float | str, ago: float = 5, every: float = 15) -> Series:
+    """The last of the values was so long ago."""
+    times = [NOW - ago - every * place for place in reversed(range(len(values)))]
+    return Series(dict(labels), [(at, float(value)) for at, value in zip(times, values, strict=True)])
+
+
+def answer(series: Sequence[Series]) -> bytes:
+    """As Prometheus writes a range vector."""
+    result: list[dict[str, Any]] = [
+        {"metric": one.labels, "values": [[at, f"{value:g}"] for at, value in one.samples]} for one in series
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()

@@ -1,0 +1,135 @@
+"""The admin's page of drift: what is open, why a deed is not for some, and what has to be ticked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from monitoring.models import Finding, Look
+from tests.accounts.people import browser
+from tests.admin_forms import confirm, preview, text_of
+from tests.cast import Cast, make_cast
+from tests.portal.test_metrics import samples
+from tests.workspaces.made import make_workspace
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/admin/monitoring/finding/"
+FIELD = {"path": "spec.replicas", "by": "kubectl-scale", "at": "2026-01-01T00:00:00Z", "value": "3"}
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+@pytest.fixture
+def client(cast: Cast) -> Client:
+    return browser(cast.admin)
+
+
+def finding(cast: Cast, what: str, kind: str = "Secret", **fields: Any) -> Finding:
+    now = timezone.now()
+    given = {"name": f"{what}-{kind.lower()}", "namespace": "berth-demo", "uid": "uid", "tenant_slug": "demo"}
+    times = {"first_seen_at": now - timedelta(minutes=9), "confirmed_at": now}
+    return Finding.objects.create(cluster=cast.cluster, what=what, kind=kind, **given | times | fields)
+
+
+def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, client: Client) -> None:
+    now = timezone.now()
+    finding(cast, "unwanted")
+    finding(cast, "changed", "StatefulSet", data={"fields": [FIELD]})
+    finding(cast, "unwanted", name="accepted-one", accepted_at=now)
+    finding(cast, "unwanted", name="over-one", resolved_at=now)
+    finding(cast, "unwanted", name="new-one", confirmed_at=None)
+    Look.objects.create(cluster=cast.cluster, ended_at=now, error="Cannot reach it")
+    text = text_of(client.get(PAGE))
+    assert "unwanted-secret" in text and "replicas (kubectl-scale)" in text
+    assert "The last look at Main came to no end: Cannot reach it" in text
+    assert not any(name in text for name in ("accepted-one", "over-one", "new-one"))
+    for state, name in (("accepted", "accepted-one"), ("over", "over-one"), ("new", "new-one")):
+        assert name in text_of(client.get(PAGE, {"state": state}))
+
+
+def test_each_deed_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -> None:
+    workspace = make_workspace(cast, cast.bob, name="train")
+    left = finding(cast, "unwanted")
+    changed = finding(cast, "changed", "StatefulSet", workspace=workspace, data={"fields": [FIELD]})
+    namespace = finding(cast, "unwanted", "Namespace", namespace="", name="berth-gone")
+    pod = finding(cast, "changed", "Pod", workspace=workspace, data={"fields": [FIELD]})
+    for action, row, words in (
+        ("delete_object", left, "It is deleted."),
+        ("delete_object", changed, "Nothing happens: A row of Berth wants it."),
+        ("delete_object", namespace, "kubectl delete namespace berth-gone"),
+        ("delete_data", left, "It holds no data"),
+        ("accept", changed, "kubectl-scale set spec.replicas to 3"),
+        ("recreate", changed, "What runs goes on."),
+        ("recreate", pod, "The workspace is restarted"),
+        ("recreate", left, "Nothing happens: No row of Berth wants it."),
+        ("hand_back", left, "It is no kept volume of a deleted workspace."),
+    ):
+        assert words in text_of(preview(client, PAGE, action, row)), action
+    Finding.objects.filter(pk=changed.pk).update(accepted_at=timezone.now())
+    assert "train of bob in Demo" in text_of(preview(client, PAGE, "recreate", changed))
+
+
+def test_data_is_deleted_only_after_a_tick(cast: Cast, client: Client) -> None:
+    kept = finding(cast, "kept", "PersistentVolumeClaim", workspace=make_workspace(cast, cast.bob))
+    page = preview(client, PAGE, "delete_data", kept)
+    assert 'name="ticked" value="yes" required' in text_of(page)
+    again = confirm(client, PAGE, page)
+    assert "Delete from the cluster, with the data" in text_of(again)  # asked again, nothing done
+    assert Finding.objects.open().count() == 1
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_finding_and_says_why(cast: Cast, client: Client) -> None:
+    left = finding(cast, "unwanted")
+    page = preview(client, PAGE, "delete_object", left)
+    assert "The cluster did not do it: No connection to main" in text_of(confirm(client, PAGE, page))
+    assert Finding.objects.open().get() == left
+
+
+def test_a_person_who_is_no_admin_sees_none_of_it(cast: Cast) -> None:
+    row = finding(cast, "unwanted")
+    client = browser(cast.alice)
+    for path in (PAGE, f"{PAGE}{row.pk}/change/"):
+        assert client.get(path).status_code in (302, 403)
+    assert client.post(f"{PAGE}look/").status_code in (302, 403)
+    assert not Look.objects.exists()
+
+
+def test_look_now_has_a_worker_look_at_every_cluster(
+    cast: Cast, client: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post(f"{PAGE}look/", follow=True)
+    assert "The clusters are being looked at." in text_of(answer)
+    look = Look.objects.get(cluster=cast.cluster)
+    assert look.wanted_at is not None and look.queued_at is not None
+    assert client.get(f"{PAGE}look/").status_code == 405
+
+
+def test_the_overview_and_the_metrics_count_it(cast: Cast, client: Client) -> None:
+    finding(cast, "unwanted")
+    finding(cast, "kept", "PersistentVolumeClaim")
+    finding(cast, "missing", name="new-one", confirmed_at=None)
+    assert "1 object in the clusters is not as Berth" in text_of(client.get("/admin/"))
+    read = samples(client)
+    assert [read["berth_drift_findings", what] for what in ("unwanted", "kept", "missing")] == [1, 1, 0]
+
+
+def test_the_page_of_one_finding_tells_it_in_words_with_its_history(cast: Cast, client: Client) -> None:
+    workspace = make_workspace(cast, cast.bob, name="train")
+    row = finding(cast, "changed", "Service", workspace=workspace, data={"fields": [FIELD]})
+    text = text_of(client.get(f"{PAGE}{row.pk}/change/"))
+    assert "Somebody changed Service berth-demo/changed-service." in text
+    assert "kubectl-scale set spec.replicas to 3 on " in text
+    assert "Recreate as it should be" in text and "Delete, keep data" not in text
+    assert client.get(f"{PAGE}{row.pk}/history/").status_code == 200
+    Workspace.objects.filter(pk=workspace.pk).update(deleted_at=timezone.now())
+    assert "What people see" not in text_of(client.get(f"{PAGE}{row.pk}/change/")).split("<main")[1]

@@ -1,0 +1,299 @@
+"""What a hand that may write labels and objects, or a cluster that lies, must not reach: another's data, a sentence
+that leads an admin astray, or an end of all looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from accounts.errors import Conflict
+from clusters.api import Api
+from clusters.errors import ClusterRefused
+from clusters.models import Cluster
+from monitoring.drift import deeds, looks
+from monitoring.drift.compare import drift, thing_of
+from monitoring.drift.ownership import differences, removals
+from monitoring.drift.survey import survey
+from monitoring.models import Finding, Look, What
+from tests.accounts.people import browser
+from tests.admin_forms import confirm, preview
+from tests.cast import Cast, make_cast
+from tests.monitoring.drift.test_admin import PAGE, finding
+from tests.monitoring.drift.test_compare import NAMESPACE, body, fences, of_a_run
+from tests.monitoring.drift.test_ownership import SET, entry, of
+from tests.monitoring.drift.test_survey import Listing, looked
+from tests.workspaces.made import make_workspace
+from workspaces import mending
+from workspaces.models import Desired, Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def stage() -> Cast:
+    return make_cast()
+
+
+def kept(stage: Cast) -> Workspace:
+    row = make_workspace(stage, stage.bob, Phase.STOPPED, desired=Desired.DELETED, deleted_at=timezone.now())
+    Workspace.objects.filter(pk=row.pk).update(volumes={f"ws-{row.pk}-home": "pv-1"})
+    return Workspace.objects.get(pk=row.pk)
+
+
+def claim(row: Workspace, namespace: str = NAMESPACE, volume: str = "pv-1") -> dict[str, Any]:
+    made = body("PersistentVolumeClaim", f"ws-{row.pk}-home", str(row.pk), namespace=namespace, uid="uid")
+    return made | {"spec": {"volumeName": volume}, "status": {"phase": "Bound"}}
+
+
+# --- labels
+
+
+@pytest.mark.parametrize("label", ["no-uuid", "00000000-0000-4000-8000-00000000000b"])
+def test_a_label_makes_no_tenants_namespace_and_no_fence_one_of_nobody(label: str) -> None:
+    labelled = [
+        one | {"metadata": one["metadata"] | {"labels": {"berth.dev/workspace": label}}} for one in fences()
+    ]
+    assert list(drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))) == []
+    set_by = entry("kubectl-label", {"f:metadata": {"f:labels": {"f:berth.dev/workspace": {}}}})
+    labelled[0]["metadata"]["managedFields"] = [set_by]
+    (one,) = [
+        each
+        for each in drift({}, {NAMESPACE: "demo"}, map(thing_of, labelled))
+        if each.key.kind == "Namespace"
+    ]
+    assert (one.what, one.differences[-1].by) == (What.CHANGED, "")
+    assert "berth.dev/workspace" in one.differences[0].path
+
+
+def test_a_claim_of_a_kept_volumes_name_in_another_namespace_is_no_kept_volume(stage: Cast) -> None:
+    row = kept(stage)
+    assert looked(stage, claim(row)) == [(What.KEPT, "PersistentVolumeClaim")]
+    assert looked(stage, claim(row, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
+
+
+def test_a_cluster_under_two_names_shows_nobodys_workspace_as_unwanted(stage: Cast) -> None:
+    row = make_workspace(stage, stage.bob)
+    again = Cluster.objects.create(slug="again", name="Again", connection=Cluster.Connection.KUBECONFIG)
+    there = [*of_a_run(row.pk), claim(row), body("Secret", "copy", str(row.pk))]
+    found = survey(again, cast(Api, Listing(*there))).found
+    assert [(one.what, one.key.name) for one in found] == [(What.UNWANTED, "copy")]
+
+
+# --- two admins at once
+
+
+class Holding:
+    """A cluster with these objects; `meanwhile` happens before a volume is set to go."""
+
+    def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.bodies, self.meanwhile = bodies, meanwhile
+        self.refuses = False
+        self.policies: list[str] = []
+        self.deleted: list[str] = []
+
+    def each(self, kind: str, *, fields: dict[str, str], **_: Any) -> Any:
+        yield from (
+            one for one in self.bodies if one["kind"] == kind and one["metadata"]["name"] in fields.values()
+        )
+
+    def get(self, kind: str, namespace: str, name: str) -> Any:
+        self.meanwhile()
+        return next(self.each(kind, fields={"metadata.name": name}))
+
+    def merge_patch(self, kind: str, namespace: None, name: str, patch: dict[str, Any]) -> None:
+        self.policies.append(patch["spec"]["persistentVolumeReclaimPolicy"])
+
+    def delete(self, kind: str, namespace: str, name: str, *, uid: str) -> bool:
+        if self.refuses:
+            raise ClusterRefused(403, "Forbidden", "no right")
+        self.deleted.append(name)
+        return True
+
+
+def kept_finding(stage: Cast, row: Workspace) -> Finding:
+    at = claim(row)["metadata"]
+    return finding(
+        stage,
+        "kept",
+        "PersistentVolumeClaim",
+        name=at["name"],
+        uid=at["uid"],
+        workspace=row,
+        workspace_uuid=row.pk,
+    )
+
+
+def test_data_is_not_deleted_of_what_another_admin_hands_back_meanwhile(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = kept(stage)
+    api = Holding(claim(row), meanwhile=lambda: mending.hand_back(stage.admin, row))
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: api)
+    with pytest.raises(Conflict):
+        deeds.delete(stage.admin, kept_finding(stage, row), with_data=True)
+    row.refresh_from_db()
+    assert (api.deleted, api.policies, row.deleted_at, len(row.volumes)) == ([], [], None, 1)
+
+
+def test_what_is_being_deleted_with_its_data_is_handed_back_to_nobody_and_kept_where_it_was_refused(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = kept(stage)
+    api = Holding(claim(row))
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: api)
+    seen = kept_finding(stage, row)
+    api.refuses = True
+    with pytest.raises(Conflict):
+        deeds.delete(stage.admin, seen, with_data=True)
+    row.refresh_from_db()
+    assert (api.policies, len(row.volumes)) == (["Delete", "Retain"], 1)
+    api.refuses = False
+    assert deeds.delete(stage.admin, seen, with_data=True)
+    with pytest.raises(Conflict):
+        mending.hand_back(stage.admin, row)
+
+
+def test_a_claim_that_a_hand_made_anew_takes_no_kept_volume_along(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = kept(stage)
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding(claim(row, volume="pv-other")))
+    with pytest.raises(Conflict):
+        deeds.delete(stage.admin, kept_finding(stage, row), with_data=True)
+    row.refresh_from_db()
+    assert row.volumes == {f"ws-{row.pk}-home": "pv-1"}
+
+
+def test_what_is_handed_back_finds_a_name_however_many_are_taken(stage: Cast) -> None:
+    row = kept(stage)
+    Workspace.objects.filter(pk=row.pk).update(name="n" * 63)
+    taken = ["n" * 63, *(f"{'n' * 58}-{number}" for number in range(2, 120))]
+    one = make_workspace(stage, stage.bob, Phase.STOPPED, name="other")
+    values = {
+        f.attname: getattr(one, f.attname)
+        for f in Workspace._meta.concrete_fields
+        if f.attname not in ("id", "name")
+    }
+    Workspace.objects.bulk_create([Workspace(name=name, **values) for name in taken])
+    assert mending.hand_back(stage.admin, row)
+    row.refresh_from_db()
+    assert row.name == f"{'n' * 58}-120"
+
+
+def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenant(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding())  # none that has our label
+    for slug in ("demo", "gone"):
+        lost = finding(
+            stage, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
+        )
+        with pytest.raises(Conflict):
+            deeds.recreate(stage.admin, lost)
+
+
+# --- what stands in objects
+
+
+def test_what_is_written_into_an_object_is_shown_bounded_and_without_what_turns_text_around() -> None:
+    image: Any = {"f:spec": {"f:template": {"f:spec": {"f:image": {}}}}}
+    evil = "a\0b\u202e" + "x" * 9000
+    stateful = of("StatefulSet", entry("berth", SET), entry("kube\x1b[31m", image))
+    stateful["spec"] = {"template": {"spec": {"image": evil}}}
+    (one,) = differences(stateful)
+    assert (one.by, one.value) == ("kube\ufffd[31m", "a\ufffdb\ufffd" + "x" * 116)
+
+
+@pytest.mark.parametrize("field", ['k:{"name":"a"}', "i:-1", "i:7", 'v:"b"', "f:c"])
+def test_owned_fields_that_fit_nothing_are_no_fault(field: str) -> None:
+    forged = entry("forger", {"f:spec": {"f:externalIPs": {field: {}}, "f:ports": {}}})
+    (first, _ports, *_rest) = differences(of("Service", forged, spec={"externalIPs": ["192.0.2.7"]}))
+    assert first.value is None
+
+
+def test_owned_fields_deeper_than_any_object_are_cut() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"f:a": deep}
+    assert differences(of("Service", entry("forger", {"f:spec": deep})))[0].path.startswith("spec.a.a")
+
+
+def test_only_what_was_seen_is_taken_away_though_a_list_was_put_into_another_order() -> None:
+    added = entry("kubectl", {"f:spec": {"f:ports": {'k:{"port":9}': {".": {}, "f:port": {}}}}})
+    service = of("Service", added, spec={"ports": [{"port": 8}, {"port": 9}]})
+    wanted = {"spec": {"ports": [{"port": 8}]}}
+    assert removals(wanted, differences(service), service) == [
+        {"op": "test", "path": "/spec/ports/1", "value": {"port": 9}},
+        {"op": "remove", "path": "/spec/ports/1"},
+    ]
+
+
+def changed_set(stage: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Workspace, list[dict[str, Any]]]:
+    row = make_workspace(stage, stage.bob)
+    bodies = of_a_run(row.pk)
+    bodies[0]["metadata"]["managedFields"] = [entry("berth", SET), *entries]
+    bodies[0]["spec"] = spec
+    return row, bodies
+
+
+def test_a_look_writes_down_what_no_database_keeps_and_no_page_could_show(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields: dict[str, Any] = {f"f:{number}": {} for number in range(400)}
+    owned: Any = {"f:spec": {"f:template": {"f:image": {}, **fields}}}
+    _row, bodies = changed_set(
+        stage, entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}, template={"image": "a\0"}
+    )
+    monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*bodies, *fences()))
+    looks.look(stage.cluster.pk)
+    row = Finding.objects.get(what="changed")
+    assert len(row.data["fields"]) == 51
+    Finding.objects.update(confirmed_at=timezone.now())
+    client = browser(stage.admin)
+    assert len(client.get(PAGE).content) < 40_000
+    for action in ("accept", "recreate"):
+        assert "0000-01-01" in preview(client, PAGE, action, row).content.decode()
+
+
+def test_a_look_that_fails_says_so_and_resolves_nothing(stage: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = finding(stage, "unwanted")
+    queued = timezone.now() - timedelta(minutes=1)
+    Look.objects.create(cluster=stage.cluster, queued_at=queued)
+    odd = body("Secret", "odd", str(UUID(int=1)))
+    del odd["metadata"]["uid"]
+    monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(odd))
+    looks.look(stage.cluster.pk)
+    last = Look.objects.get(cluster=stage.cluster)
+    assert (last.error, last.queued_at) == ("KeyError; the worker's log tells more.", None)
+    assert Finding.objects.open().get() == left
+
+
+def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = finding(stage, "unwanted")
+    monkeypatch.setattr("monitoring.drift.survey.MOST_SECONDS", -1.0)
+    monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*fences()))
+    looks.enqueue(stage.cluster.pk)
+    looks.look(stage.cluster.pk)
+    assert "were not read within" in Look.objects.get(cluster=stage.cluster).error
+    assert Finding.objects.open().get() == left
+
+
+def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_words_are_the_same(
+    stage: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field = {"path": "data.start.sh", "by": "kubectl", "at": "2026-01-01T00:00:10Z", "value": None}
+    row = finding(stage, "changed", "ConfigMap", data={"fields": [field]}, digest="before")
+    client = browser(stage.admin)
+    page = preview(client, PAGE, "accept", row)
+    Finding.objects.update(digest="after", data={"fields": [field | {"at": "2026-01-01T00:00:50Z"}]})
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: pytest.fail("done at once"))
+    again = confirm(client, PAGE, page).content.decode()
+    assert "Accept what was changed" in again
+    assert Finding.objects.open().count() == 1

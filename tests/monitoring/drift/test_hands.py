@@ -1,0 +1,128 @@
+"""What hands do to a running workspace's objects on a real API is found, and made good again; the pod runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.errors import Conflict
+from clusters.api import Api
+from monitoring.drift import deeds
+from monitoring.models import Finding
+from tests.cast import Cast
+from tests.monitoring.drift.stage import finding, look, look_for_a_while, shown
+from tests.workspaces.test_path import api, drive, house, in_phase, launched, told
+from workspaces.manifests import FINALIZER
+from workspaces.models import Workspace
+
+__all__ = ["api", "house"]
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+IMAGE = "/spec/template/spec/containers/0/image"
+
+
+def patch(api: Api, workspace: Workspace, kind: str, **operations: object) -> None:
+    """By JSON pointer, as somebody who is not Berth."""
+    body = [{"op": "add", "path": path, "value": value} for path, value in operations.items()]
+    by_hand(api, kind, workspace.tenant.namespace, workspace.object_name, body)
+
+
+def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[dict[str, Any]]) -> None:
+    """Under another manager's name."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("clusters.api.MANAGER", "kubectl-edit")
+        assert api.json_patch(kind, namespace, name, body) is not None
+
+
+def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_on(
+    house: Cast, api: Api
+) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    name, namespace = workspace.object_name, house.demo.namespace
+    assert look_for_a_while(house.cluster) == set()
+    patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
+    run = [{"op": "remove", "path": "/metadata/labels/berth.dev~1run"}]
+    by_hand(api, "StatefulSet", namespace, name, run)
+    patch(
+        api, workspace, "Service", **{"/spec/selector": {"app": "other"}, "/spec/externalIPs": ["192.0.2.7"]}
+    )
+    patch(api, workspace, "ConfigMap", **{"/data/start.sh": "exit 1", "/data/extra": "more"})
+    api.delete("Secret", namespace, name)
+    api.delete("NetworkPolicy", namespace, "berth")
+    enforce = "/metadata/labels/pod-security.kubernetes.io~1enforce"
+    by_hand(api, "Namespace", None, namespace, [{"op": "add", "path": enforce, "value": "privileged"}])
+    assert look(house.cluster) == set()  # not yet: somebody may be at work
+    wrong = {
+        ("changed", "StatefulSet", name), ("changed", "Service", name), ("changed", "ConfigMap", name),
+        ("missing", "Secret", name), ("missing", "NetworkPolicy", "berth"), ("changed", "Namespace", namespace),
+    }  # fmt: skip
+    assert look_for_a_while(house.cluster) == wrong
+    changed = finding("StatefulSet").data["fields"]
+    assert [(one["path"], one["by"], one["value"]) for one in changed] == [
+        ("spec.template.spec.containers[name=workspace].image", "kubectl-edit", "berth.local/other:1")
+    ]
+    (pod,) = api.list("Pod", namespace=namespace)
+    for row in Finding.objects.open():
+        assert deeds.recreate(house.admin, row)
+    assert shown() == set()
+    drive(workspace, in_phase("ready"))
+    assert look_for_a_while(house.cluster) == set()
+    (same,) = api.list("Pod", namespace=namespace)
+    assert same["metadata"]["uid"] == pod["metadata"]["uid"]
+    service = api.get("Service", namespace, name)
+    assert service is not None
+    assert "externalIPs" not in service["spec"]
+    config = api.get("ConfigMap", namespace, name)
+    assert config is not None
+    assert "extra" not in config["data"]
+    assert told(workspace).count("drift_recreated") == 4
+
+
+@pytest.mark.slow
+def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
+    look_for_a_while(house.cluster)
+    seen = finding("StatefulSet")
+    Finding.objects.update(digest="of another")  # as a look found it meanwhile
+    with pytest.raises(Conflict):
+        deeds.accept(house.admin, seen)
+    Finding.objects.update(digest=seen.digest)
+    assert deeds.accept(house.admin, seen)
+    assert look(house.cluster) == set()
+    patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/third:1"})
+    assert look(house.cluster) == {("changed", "StatefulSet", workspace.object_name)}
+    assert told(workspace)[-1] == "drift_accepted"
+
+
+@pytest.mark.slow
+def test_a_pod_gets_its_finalizer_back_and_for_anything_else_the_workspace_restarts(
+    house: Cast, api: Api
+) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    namespace, name = house.demo.namespace, f"{workspace.object_name}-0"
+    api.merge_patch("Pod", namespace, name, {"metadata": {"finalizers": None}})
+    assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
+    assert deeds.recreate(house.admin, finding("Pod"))
+    (pod,) = api.list("Pod", namespace=namespace)
+    assert pod["metadata"]["finalizers"] == [FINALIZER]
+    assert look_for_a_while(house.cluster) == set()
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "berth.local/jupyter:1-other"}]
+    by_hand(api, "Pod", namespace, name, image)
+    assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
+    first_run = workspace.run
+    assert deeds.recreate(house.admin, finding("Pod"))
+    drive(workspace, lambda row: row.phase == "ready" and row.run != first_run)
+    assert told(workspace).count("restart_by_admin") == 1
+
+
+@pytest.mark.slow
+def test_what_lost_our_label_gets_it_back(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    label = [{"op": "remove", "path": "/metadata/labels/berth.dev~1workspace"}]
+    by_hand(api, "Secret", house.demo.namespace, workspace.object_name, label)
+    assert look_for_a_while(house.cluster) == {("changed", "Secret", workspace.object_name)}
+    assert deeds.recreate(house.admin, finding("Secret"))
+    assert look_for_a_while(house.cluster) == set()

@@ -1,0 +1,202 @@
+"""What no row wants is found on a real API, deleted when an admin says so, and data never by the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from accounts.errors import Conflict, NotAllowed
+from accounts.models import AuditEntry
+from clusters.api import Api
+from monitoring.drift import deeds
+from monitoring.models import Finding
+from tests.cast import Cast
+from tests.monitoring.drift.stage import claim_body, finding, look, look_for_a_while, planted, shown
+from tests.workspaces.test_path import ENOUGH_SECONDS, api, drive, house, in_phase, launched, told
+from workspaces import lifecycle
+from workspaces.models import Workspace
+
+__all__ = ["api", "house"]
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def namespace(house: Cast, api: Api) -> str:
+    """The tenant's, as a hand makes it: ours by its label, and not fenced."""
+    api.apply(bare_namespace(house.demo.namespace))
+    return house.demo.namespace
+
+
+def bare_namespace(name: str) -> dict[str, Any]:
+    body = planted("Namespace", "", name)
+    del body["metadata"]["labels"]["berth.dev/workspace"]
+    return body
+
+
+def unwanted(house: Cast) -> set[tuple[str, str]]:
+    """Without what the bare namespace lacks."""
+    return {(kind, name) for what, kind, name in look_for_a_while(house.cluster) if what == "unwanted"}
+
+
+def volume_of(api: Api, namespace: str, claim: str) -> str:
+    found = api.get("PersistentVolumeClaim", namespace, claim)
+    assert found is not None
+    return str(found["spec"]["volumeName"])
+
+
+def policy(api: Api, volume: str) -> str:
+    found = api.get("PersistentVolume", None, volume)
+    assert found is not None
+    return str(found["spec"]["persistentVolumeReclaimPolicy"])
+
+
+def test_nobodys_objects_are_found_and_deleted_by_an_admin_alone(
+    house: Cast, api: Api, namespace: str
+) -> None:
+    api.apply(planted("Secret", namespace, "left", data={"a": "aGlkZGVu"}))
+    api.apply(planted("ConfigMap", namespace, "old", workspace="no-uuid"))
+    assert unwanted(house) == {("Secret", "left"), ("ConfigMap", "old")}
+    with pytest.raises(NotAllowed):
+        deeds.delete(house.alice, finding("Secret"))
+    assert deeds.delete(house.admin, finding("Secret"))
+    assert api.get("Secret", namespace, "left") is None
+    assert unwanted(house) == {("ConfigMap", "old")}
+    entry = AuditEntry.objects.get(action="drift.delete")
+    assert entry.data["name"] == f"Secret {namespace}/left"
+    assert "hidden" not in str(entry.data) and "aGlkZGVu" not in str(entry.data)
+
+
+def test_what_is_another_thing_by_now_is_left_alone(house: Cast, api: Api, namespace: str) -> None:
+    api.apply(planted("Secret", namespace, "left"))
+    assert unwanted(house) == {("Secret", "left")}
+    seen = finding("Secret")
+    api.delete("Secret", namespace, "left")
+    api.apply(planted("Secret", namespace, "left"))
+    with pytest.raises(Conflict):
+        deeds.delete(house.admin, seen)
+    assert api.get("Secret", namespace, "left") is not None
+    look(house.cluster)
+    seen.refresh_from_db()
+    assert seen.resolved_at is not None
+
+
+def test_two_installations_on_one_cluster_see_nothing_of_each_other(
+    house: Cast, api: Api, namespace: str
+) -> None:
+    other = str(uuid4())
+    for kind in ("Secret", "ConfigMap"):
+        api.apply(planted(kind, namespace, "theirs", instance=other))
+    api.apply(claim_body(namespace, "theirs", instance=other))
+    api.apply(planted("Namespace", "", f"berth-{other[:8]}", instance=other))
+    try:
+        assert unwanted(house) == set()
+        assert not Finding.objects.filter(name="theirs").exists()
+        seen = Finding(
+            cluster=house.cluster, what="unwanted", kind="Secret", namespace=namespace, name="theirs",
+            uid=str((api.get("Secret", namespace, "theirs") or {})["metadata"]["uid"]),
+        )  # fmt: skip
+        with pytest.raises(Conflict):
+            deeds.delete(house.admin, seen)
+        assert api.get("Secret", namespace, "theirs") is not None
+    finally:
+        api.delete("Namespace", None, f"berth-{other[:8]}")
+
+
+def test_a_namespace_of_no_tenant_is_told_and_left_to_a_hand(house: Cast, api: Api) -> None:
+    name = f"berth-gone-{uuid4().hex[:6]}"
+    api.apply(bare_namespace(name))
+    try:
+        assert unwanted(house) == {("Namespace", name)}
+        with pytest.raises(Conflict, match=f"kubectl delete namespace {name}"):
+            deeds.delete(house.admin, finding("Namespace"))
+    finally:
+        api.delete("Namespace", None, name)
+
+
+@pytest.mark.slow
+def test_a_pod_of_nobody_is_let_go_once_it_was_deleted_and_its_end_was_seen(
+    house: Cast, api: Api, namespace: str
+) -> None:
+    workspace = str(uuid4())
+    limits = {"cpu": "100m", "memory": "64Mi"}
+    container = {"name": "workspace", "image": "berth.local/jupyter:1", "resources": {"limits": limits}}
+    pod = planted("Pod", namespace, "nobodys", workspace=workspace, spec={"containers": [container]})
+    pod["metadata"]["finalizers"] = ["berth.dev/end-seen"]
+    api.apply(pod)
+    assert unwanted(house) == {("Pod", "nobodys")}
+    assert deeds.delete(house.admin, finding("Pod"))
+    drive_looks(house, lambda: api.get("Pod", namespace, "nobodys") is None)
+
+
+def drive_looks(house: Cast, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + ENOUGH_SECONDS
+    while not done():
+        assert time.monotonic() < deadline
+        look(house.cluster)
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def deleted(house: Cast, api: Api) -> Iterator[Workspace]:
+    """A deleted workspace, whose home was kept."""
+    workspace = drive(launched(house), in_phase("ready"))
+    lifecycle.delete(house.alice, workspace)
+    yield drive(workspace, lambda row: row.deleted_at is not None)
+
+
+def test_a_deleted_workspace_is_handed_back_with_its_volume(
+    house: Cast, api: Api, deleted: Workspace
+) -> None:
+    home, volumes = f"{deleted.object_name}-home", deleted.volumes
+    assert look_for_a_while(house.cluster) == {("kept", "PersistentVolumeClaim", home)}
+    launched(house, name=deleted.name)  # by now its person has another of that name
+    assert deeds.hand_back(house.admin, finding("PersistentVolumeClaim"))
+    deleted.refresh_from_db()
+    assert (deleted.phase, deleted.desired, deleted.name) == ("stopped", "stopped", "exp-1-2")
+    assert told(deleted)[-1] == "handed_back"
+    assert lifecycle.start(house.alice, deleted)
+    back = drive(deleted, in_phase("ready"))
+    assert back.volumes == volumes
+    assert volume_of(api, house.demo.namespace, home) == volumes[home]
+
+
+@pytest.mark.slow
+def test_a_kept_claim_is_deleted_and_its_data_stays(house: Cast, api: Api, deleted: Workspace) -> None:
+    home = f"{deleted.object_name}-home"
+    volume = volume_of(api, house.demo.namespace, home)
+    look_for_a_while(house.cluster)
+    assert deeds.delete(house.admin, finding("PersistentVolumeClaim"))
+    drive_looks(house, lambda: api.get("PersistentVolumeClaim", house.demo.namespace, home) is None)
+    assert policy(api, volume) == "Retain"
+    assert shown() == set()
+    assert told(deleted)[-1] == "kept_claim_deleted"
+
+
+@pytest.mark.slow
+def test_data_goes_only_by_the_deed_that_says_so(house: Cast, api: Api, deleted: Workspace) -> None:
+    home = f"{deleted.object_name}-home"
+    volume = volume_of(api, house.demo.namespace, home)
+    look_for_a_while(house.cluster)
+    assert deeds.delete(house.admin, finding("PersistentVolumeClaim"), with_data=True)
+    drive_looks(house, lambda: api.get("PersistentVolume", None, volume) is None)
+    deleted.refresh_from_db()
+    assert deleted.volumes == {}
+    assert told(deleted)[-1] == "kept_data_deleted"
+
+
+@pytest.mark.slow
+def test_a_claim_that_only_names_anothers_volume_does_not_take_it_along(
+    house: Cast, api: Api, deleted: Workspace
+) -> None:
+    volume = volume_of(api, house.demo.namespace, f"{deleted.object_name}-home")
+    thief = claim_body(house.demo.namespace, "thief")
+    thief["spec"]["volumeName"] = volume
+    api.apply(thief)
+    look_for_a_while(house.cluster)
+    assert deeds.delete(house.admin, finding("PersistentVolumeClaim", "thief"), with_data=True)
+    assert policy(api, volume) == "Retain"

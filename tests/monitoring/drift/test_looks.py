@@ -1,0 +1,182 @@
+"""When clusters are looked at, and what of a look is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.errors import ClusterUnavailable
+from clusters.models import Cluster
+from monitoring.drift import looks
+from monitoring.drift.compare import Found, Key
+from monitoring.drift.findings import write
+from monitoring.drift.ownership import Difference
+from monitoring.drift.survey import Seen
+from monitoring.models import Finding, Look, What
+from tests.cast import Cast, make_cast
+from tests.workspaces.made import make_workspace
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime.fromisoformat("2026-01-01T12:00:00Z")
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def cast() -> Iterator[Cast]:
+    yield make_cast()
+
+
+def secret(name: str = "left", **more: Any) -> Found:
+    return Found(What.UNWANTED, Key("Secret", "berth-demo", name), uid=f"uid-{name}", tenant="demo", **more)
+
+
+def seen(cast: Cast, *found: Found, minute: int = 0, moving: set[UUID] | None = None) -> None:
+    at = NOW + minute * MINUTE
+    write(cast.cluster, Seen(list(found), moving or set()), at, at - MINUTE)
+
+
+def changed(replicas: str, by: str = "kubectl") -> Found:
+    difference = Difference(("f:spec", "f:replicas"), by, "2026-01-01T00:00:00Z", replicas, digest=replicas)
+    return Found(What.CHANGED, Key("StatefulSet", "berth-demo", "ws"), "uid", differences=(difference,))
+
+
+def shown() -> list[str]:
+    return list(Finding.objects.open().values_list("name", flat=True))
+
+
+# --- what is written
+
+
+def test_a_finding_is_shown_once_it_lasted_a_minute(cast: Cast) -> None:
+    seen(cast, secret())
+    seen(cast, secret())  # an admin asked for another look at once
+    assert shown() == []
+    seen(cast, secret(), minute=1)
+    assert shown() == ["left"]
+
+
+def test_what_is_over_before_it_was_shown_leaves_no_trace(cast: Cast) -> None:
+    seen(cast, secret())
+    seen(cast, minute=1)
+    assert not Finding.objects.exists()
+
+
+def test_what_the_next_look_does_not_see_is_over_by_itself_and_may_come_again(cast: Cast) -> None:
+    seen(cast, secret())
+    seen(cast, secret(), minute=1)
+    seen(cast, minute=6)
+    over = Finding.objects.get()
+    assert (over.resolved_at, over.last_seen_at) == (NOW + 6 * MINUTE, NOW + 5 * MINUTE)
+    seen(cast, secret(), minute=11)
+    assert Finding.objects.count() == 2
+
+
+def test_a_look_that_sees_the_same_writes_nothing(cast: Cast) -> None:
+    seen(cast, secret(), changed("3"))
+    seen(cast, secret(), changed("3"), minute=1)
+    with CaptureQueriesContext(connection) as queries:
+        seen(cast, secret(), changed("3"), minute=6)
+    assert not [one["sql"] for one in queries if one["sql"].startswith(("INSERT", "UPDATE"))]
+
+
+def test_what_moves_is_neither_over_nor_new(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    seen(cast, secret(workspace=workspace.pk))
+    seen(cast, secret(workspace=workspace.pk), minute=1)
+    seen(cast, minute=6, moving={workspace.pk})
+    assert shown() == ["left"]
+    assert Finding.objects.get().workspace == workspace
+
+
+def test_what_was_accepted_is_a_finding_again_once_it_changes(cast: Cast) -> None:
+    seen(cast, changed("3"))
+    seen(cast, changed("3"), minute=1)
+    Finding.objects.update(accepted_at=NOW, accepted_by=cast.admin.user)
+    seen(cast, changed("3"), minute=6)
+    assert shown() == []
+    seen(cast, changed("0"), minute=11)
+    assert shown() == ["ws"]
+    assert Finding.objects.get().data["fields"][0]["value"] == "0"
+
+
+def test_a_thousand_findings_cost_as_many_queries_as_ten(cast: Cast) -> None:
+    def queries(count: int, minute: int) -> int:
+        found = [secret(f"left-{minute}-{number}", workspace=uuid4()) for number in range(count)]
+        with CaptureQueriesContext(connection) as captured:
+            seen(cast, *found, minute=minute)
+        return len(captured)
+
+    few = queries(10, 0)
+    assert queries(400, 1) <= few + 1  # the ten of before are taken away
+
+
+# --- when
+
+
+def due(now: datetime) -> list[Cluster]:
+    return list(looks.due(now))
+
+
+def looked(cast: Cast, **fields: Any) -> None:
+    Look.objects.update_or_create(cluster=cast.cluster, defaults=fields)
+
+
+def test_a_cluster_is_looked_at_every_five_minutes(cast: Cast) -> None:
+    assert due(NOW) == [cast.cluster]
+    looked(cast, ended_at=NOW)
+    assert due(NOW + 4 * MINUTE) == []
+    assert due(NOW + 6 * MINUTE) == [cast.cluster]
+    Cluster.objects.update(unreachable_since=NOW)
+    assert due(NOW + 6 * MINUTE) == []
+
+
+def test_a_clock_that_was_set_back_delays_nothing_for_as_long(cast: Cast) -> None:
+    looked(cast, ended_at=NOW + 60 * MINUTE)
+    assert due(NOW) == [cast.cluster]
+
+
+def test_something_new_is_looked_at_again_a_minute_later(cast: Cast) -> None:
+    seen(cast, secret())
+    looked(cast, ended_at=NOW)
+    assert due(NOW + MINUTE / 2) == []
+    assert due(NOW + 1.1 * MINUTE) == [cast.cluster]
+    Finding.objects.update(confirmed_at=NOW)
+    assert due(NOW + 1.1 * MINUTE) == []
+
+
+def test_one_that_is_on_its_way_is_not_asked_for_again_unless_it_was_lost(cast: Cast) -> None:
+    looked(cast, ended_at=None, queued_at=NOW)
+    assert due(NOW + MINUTE) == []
+    assert due(NOW + 11 * MINUTE) == [cast.cluster]
+
+
+def test_what_an_admin_asks_for_is_due_at_once(cast: Cast) -> None:
+    looked(cast, ended_at=NOW, wanted_at=NOW)
+    assert due(NOW) == [cast.cluster]
+
+
+def test_a_cluster_that_does_not_answer_resolves_nothing_and_says_why(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen(cast, secret())
+    seen(cast, secret(), minute=1)
+
+    def away(cluster: Cluster) -> None:
+        raise ClusterUnavailable("Cannot reach it")
+
+    monkeypatch.setattr(looks, "api_for", away)
+    looks.enqueue(cast.cluster.pk)
+    looks.look(cast.cluster.pk)
+    assert shown() == ["left"]
+    last = Look.objects.get(cluster=cast.cluster)
+    assert (last.error, last.queued_at) == ("Cannot reach it", None)
+    assert last.ended_at is not None
+    assert timezone.now() - last.ended_at < MINUTE

@@ -1,0 +1,91 @@
+"""One look at a whole cluster beside the rows: what happens meanwhile is no finding, and size costs no queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.api import Api
+from clusters.errors import ClusterUnavailable
+from monitoring.drift.survey import METADATA_ONLY, survey
+from monitoring.models import What
+from tests.cast import Cast, make_cast
+from tests.monitoring.drift.test_compare import of_a_run
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+class Listing:
+    """A cluster that only lists; `meanwhile` happens before its pods are read."""
+
+    def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.bodies, self.meanwhile = bodies, meanwhile
+        self.whole: set[str] = set()
+
+    def each(self, kind: str, *, labels: Mapping[str, str], metadata_only: bool) -> Iterator[dict[str, Any]]:
+        assert set(labels) == {"app.kubernetes.io/managed-by", "berth.dev/instance"}
+        if not metadata_only:
+            self.whole.add(kind)
+        if kind == "Pod":
+            self.meanwhile()
+        yield from (body for body in self.bodies if body["kind"] == kind)
+
+
+@pytest.fixture
+def stage() -> Cast:
+    return make_cast()
+
+
+def looked(stage: Cast, *bodies: dict[str, Any], **options: Any) -> list[tuple[What, str]]:
+    api = Listing(*bodies, **options)
+    return [(one.what, one.key.kind) for one in survey(stage.cluster, cast(Api, api)).found]
+
+
+def test_what_is_launched_and_what_stops_while_the_cluster_is_read_is_no_finding(stage: Cast) -> None:
+    ready = make_workspace(stage, stage.bob)
+
+    def stops() -> None:
+        Workspace.objects.filter(pk=ready.pk).update(phase=Phase.STOPPING)
+
+    assert (What.MISSING, "StatefulSet") in looked(stage, *of_a_run(ready.pk)[1:])
+    assert looked(stage, *of_a_run(ready.pk)[1:], meanwhile=stops) == []
+    other = make_workspace(stage, stage.alice, Phase.STARTING, deleted_at=timezone.now())
+    rows = Workspace.objects.filter(pk=other.pk)
+    bodies = of_a_run(other.pk)
+    assert looked(stage, *bodies)[0] == (What.UNWANTED, "StatefulSet")
+    assert looked(stage, *bodies, meanwhile=lambda: rows.update(deleted_at=None)) == []
+
+
+def test_a_look_of_which_a_list_breaks_off_comes_to_no_end(stage: Cast) -> None:
+    def breaks_off() -> None:
+        raise ClusterUnavailable("cut off")
+
+    with pytest.raises(ClusterUnavailable):
+        looked(stage, meanwhile=breaks_off)
+
+
+def test_of_secrets_the_values_are_not_asked_for(stage: Cast) -> None:
+    api = Listing()
+    survey(stage.cluster, cast(Api, api))
+    assert api.whole == {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
+    assert {"Secret", "ConfigMap"} <= METADATA_ONLY
+
+
+def test_many_workspaces_cost_as_many_queries_as_few(stage: Cast) -> None:
+    def queries(*bodies: dict[str, Any]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            looked(stage, *bodies)
+        return len(captured)
+
+    make_workspace(stage, stage.bob, name="one")
+    few = queries()
+    for number in range(8):
+        make_workspace(stage, stage.bob, name=f"more-{number}")
+    assert queries() == few

@@ -1,0 +1,406 @@
+"""How many GPU-hours of those that were held were used, as usage tells it of figures of every age."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import Q
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitoring import tasks
+from monitoring.figures import busy, thinning
+from monitoring.figures.store import Of, Sample, put
+from monitoring.models import BusyDay, Figure, Track
+from quotas.accounting import report
+from quotas.accounting.hours import hours
+from quotas.accounting.used import used_hours
+from quotas.models import Claim, LedgerEntry, Pool, Sharing
+from tests.crew import crew, on_its_own
+from tests.quotas.runs_of import ran, run_of
+from tests.quotas.stage import Stage
+
+pytestmark = pytest.mark.django_db
+
+MINUTE, HOUR, DAY = thinning.MINUTE, thinning.HOUR, thinning.DAY
+# Noon, some days ago: figures of long ago are not taken in.
+NOON = int(time.time()) // DAY * DAY - 5 * DAY + 12 * HOUR
+NOW = datetime.fromtimestamp(NOON + 3 * DAY, UTC)
+EVERYTHING = (Q(), date(2000, 1, 1), date(2100, 1, 1))
+MIG = "MIG-00000000-0000-4000-8000-00000000000a"
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def held(stage: Stage, since: float, until: float, gpus: int = 1, **values: Any) -> Claim:
+    return ran(stage, at(since), (until - since) / HOUR, gpus, **values)
+
+
+def told(run: Claim, times: Iterable[int], use: float | None, device: str = "GPU-0", **of: Any) -> None:
+    of = {"runs": frozenset({run.pk})} | of
+    put([Sample(Of(run.pool.cluster_id, "gpu-1", device, **of), second, use) for second in times])
+
+
+def used(*by: str, now: datetime = NOW, where: Q = EVERYTHING[0]) -> dict[Any, float]:
+    found = used_hours(where, *EVERYTHING[1:], by, now)
+    return {key[0] if len(key) == 1 else key: float(amount) for key, amount in found.items()}
+
+
+# --- What counts
+
+
+def test_an_hour_at_half_is_half_an_hour(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR)
+    told(run, range(NOON, NOON + HOUR, 15), 50)
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(0.5)}
+
+
+def test_each_gpu_of_a_run_counts(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR, 2)
+    told(run, range(NOON, NOON + HOUR, 15), 100)
+    told(run, range(NOON, NOON + HOUR, 60), 25, "GPU-1")
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(1.25)}
+
+
+def test_only_told_time_counts_and_idle_is_not_untold(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + 4 * HOUR)
+    told(run, range(NOON, NOON + HOUR, 15), 0)
+    assert used("tenant_id") == {run.tenant_id: 0}
+    told(run, range(NOON + HOUR, NOON + HOUR + 30 * MINUTE, 15), 100)
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(0.5)}
+
+
+def test_silence_stays_none_when_its_hour_has_become_one_figure(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR)
+    told(run, range(NOON, NOON + 15 * MINUTE, 5), 100)
+    thinning.thin(NOON + 40 * DAY)
+    assert Figure.objects.get().step_seconds == HOUR
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(0.25)}
+
+
+def test_what_comes_late_and_stands_beside_its_minute_counts_no_minute_twice(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR)
+    told(run, range(NOON, NOON + MINUTE, 15), 100)
+    thinning.thin(NOON + 3 * HOUR)
+    told(run, range(NOON + 5, NOON + MINUTE, 15), 100)
+    assert set(Figure.objects.values_list("step_seconds", flat=True)) == {0, MINUTE}
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(1 / 60)}
+
+
+def test_nothing_is_known_where_nobody_told_the_use(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR)
+    assert used("tenant_id") == {}
+    told(run, range(NOON, NOON + HOUR, 15), None)
+    assert used("tenant_id") == {}
+
+
+def test_the_time_beyond_the_run_is_not_its_own(stage: Stage) -> None:
+    run = held(stage, NOON + 20, NOON + 80)
+    told(run, range(NOON, NOON + 5 * MINUTE, 5), 100)
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(60 / HOUR)}
+
+
+def test_a_pod_that_came_anew_on_another_gpu_held_one(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + MINUTE)
+    told(run, range(NOON, NOON + 30, 5), 100)
+    told(run, range(NOON + 30, NOON + MINUTE, 5), 100, "GPU-1")
+    assert used("tenant_id") == {run.tenant_id: pytest.approx(1 / 60)}
+
+
+def test_what_runs_counts_up_to_now(stage: Stage) -> None:
+    run = run_of(stage, at(NOON))
+    told(run, range(NOON, NOON + HOUR, 5), 100)
+    assert used("tenant_id", now=at(NOON + 90)) == {run.tenant_id: pytest.approx(90 / HOUR)}
+
+
+def test_it_is_of_the_days_that_are_asked_for(stage: Stage) -> None:
+    midnight = NOON + 12 * HOUR
+    run = held(stage, midnight - HOUR, midnight + HOUR)
+    told(run, range(midnight - HOUR, midnight + HOUR, 60), 100)
+    today, tomorrow = at(NOON).date(), at(NOON).date() + timedelta(days=1)
+    assert used("day") == {today: pytest.approx(1), tomorrow: pytest.approx(1)}
+    assert used_hours(Q(), tomorrow, tomorrow, ("tenant_id",), NOW) == {(run.tenant_id,): pytest.approx(1)}
+
+
+def test_a_mig_instance_is_its_part_of_a_gpu(stage: Stage) -> None:
+    """Where DCGM tells its use; the driver alone does not."""
+    pool = stage.another_pool("mig", sharing=Sharing.MIG, units_per_gpu=7)
+    run = held(stage, NOON, NOON + HOUR, pool=pool)
+    told(run, range(NOON, NOON + HOUR, 15), 50, MIG)
+    told(run, range(NOON, NOON + HOUR, 15), 100)  # of the GPU as a whole
+    assert used("pool_id") == {pool.pk: pytest.approx(1 / 14)}
+
+
+def test_of_a_pool_that_was_cut_otherwise_then_it_is_no_more_than_was_held(stage: Stage) -> None:
+    pool = stage.another_pool("mig", sharing=Sharing.MIG, units_per_gpu=7)
+    run = held(stage, NOON, NOON + HOUR, pool=pool)
+    told(run, range(NOON, NOON + HOUR, 15), 100, MIG)
+    Pool.objects.filter(pk=pool.pk).update(units_per_gpu=2)
+    total = report.as_json(report.read(stage.cast.admin, report.parse({}, NOW), NOW))["total"]
+    assert total["used_gpu_hours"] == total["allocated_gpu_hours"] == pytest.approx(1 / 7, abs=1e-4)
+
+
+@pytest.mark.parametrize("sharing", [Sharing.TIME_SLICING, Sharing.MPS, Sharing.HAMI, Sharing.GPU_MANAGER])
+def test_of_a_gpu_that_several_share_nothing_is_anybodys(stage: Stage, sharing: Sharing) -> None:
+    pool = stage.another_pool("shared", sharing=sharing, units_per_gpu=4)
+    run = held(stage, NOON, NOON + HOUR, pool=pool)
+    told(run, range(NOON, NOON + HOUR, 15), 100)
+    assert used("pool_id") == {}
+
+
+def test_a_gpu_that_another_run_was_seen_on_too_is_nobodys(stage: Stage) -> None:
+    one, other = held(stage, NOON, NOON + HOUR), held(stage, NOON, NOON + HOUR, by=stage.cast.carol)
+    told(one, range(NOON, NOON + HOUR, 15), 100, runs=frozenset({one.pk, other.pk}))
+    told(one, range(NOON, NOON + HOUR, 15), 70, is_share=True)
+    told(one, range(NOON, NOON + HOUR, 15), 3, "")  # cores of its pod's CPU
+    assert used("tenant_id") == {}
+
+
+def test_whose_hours_are_not_asked_for_has_none_in_the_answer(stage: Stage) -> None:
+    mine, theirs = held(stage, NOON, NOON + HOUR), held(stage, NOON, NOON + HOUR, by=stage.cast.carol)
+    told(mine, range(NOON, NOON + HOUR, 15), 10)
+    told(theirs, range(NOON, NOON + HOUR, 15), 90, "GPU-1")
+    assert used("tenant_id", where=Q(tenant=mine.tenant)) == {mine.tenant_id: pytest.approx(0.1)}
+    answer = {}
+    for actor, hours_used in ((stage.cast.alice, 0.1), (stage.cast.carol, 0.9), (stage.cast.admin, 1.0)):
+        answer = report.as_json(report.read(actor, report.parse({}, NOW), NOW))
+        assert answer["total"]["used_gpu_hours"] == pytest.approx(hours_used)
+    assert {row["tenant"]: row["used_gpu_hours"] for row in answer["results"]} == {"demo": 0.1, "second": 0.9}
+
+
+# --- Beside an oracle that knows every second
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> dict[str, Any]:
+    """A run, what was told of its GPUs by the second, and when figures were thinned: before some came, and after."""
+    grain = draw(st.sampled_from([1, MINUTE]))
+    length = draw(st.integers(1, 90 * MINUTE // grain)) * grain
+    stretches = st.lists(
+        st.tuples(
+            st.integers(0, length - 1),
+            st.integers(1, 40 * MINUTE),
+            st.sampled_from([5, 15, 60]),
+            st.integers(0, 100),
+        ),
+        max_size=3,
+    )
+    return {
+        "slack": 0 if grain == MINUTE else 2 * MINUTE,
+        "begin": NOON + 11 * HOUR + draw(st.integers(0, 2 * HOUR // grain)) * grain,
+        "length": length,
+        "gpus": draw(st.lists(stretches, min_size=1, max_size=2)),
+        "late": draw(st.sampled_from([1, 2])),  # every so many-th comes after the first thinning
+        "thinned": (draw(st.integers(0, 40 * HOUR)), draw(st.integers(0, 40 * DAY))),
+        # How often days were summed up: after each thinning, and while what came late waits for one.
+        "summed": draw(st.tuples(*[st.integers(0, 2)] * 4)),
+    }
+
+
+def by_second(life: dict[str, Any]) -> list[dict[int, int]]:
+    """Of each GPU, the use that was told at a second."""
+    begin, length = life["begin"], life["length"]
+    return [
+        {
+            begin + second: use
+            for first, long, every, use in stretches
+            for second in range(first, min(first + long, length), every)
+        }
+        for stretches in life["gpus"]
+    ]
+
+
+def integral(samples: dict[int, int], begin: int, end: int) -> dict[date, float]:
+    """By day, in seconds: each minute's mean, for as much of it as the run was there."""
+    minutes: defaultdict[int, list[int]] = defaultdict(list)
+    for second, use in samples.items():
+        minutes[second - second % MINUTE].append(use)
+    found: defaultdict[date, float] = defaultdict(float)
+    for minute, uses in minutes.items():
+        there = min(end, minute + MINUTE) - max(begin, minute)
+        found[at(minute).date()] += there * sum(uses) / len(uses) / 100
+    return found
+
+
+def check(stage: Stage, life: dict[str, Any]) -> None:
+    for model in (LedgerEntry, Claim, Figure, Track, BusyDay):
+        model.objects.all().delete()
+    begin, end = life["begin"], life["begin"] + life["length"]
+    samples = by_second(life)
+    run = held(stage, begin, end, len(samples))
+    expected: defaultdict[date, float] = defaultdict(float)
+    for of_gpu in samples:
+        for day, seconds in integral(of_gpu, begin, end).items():
+            expected[day] += seconds
+    rounding = life["length"] * len(samples) / 10_000
+    soon, later = (end + seconds for seconds in life["thinned"])
+    summed = life["summed"]
+    tell_some(run, samples, life["late"], 0)
+    thinning.thin(soon)
+    sum_up(soon, summed[0])
+    tell_some(run, samples, life["late"], 1)
+    seconds_by_day()  # no more than was held, also while some stand beside their minutes
+    sum_up(soon, summed[1])
+    thinning.thin(soon)
+    sum_up(soon, summed[2])
+    assert seconds_by_day() == pytest.approx(expected, abs=rounding)
+    thinning.thin(later)
+    sum_up(later, summed[3])
+    assert seconds_by_day() == pytest.approx(expected, abs=rounding + life["slack"] * len(samples))
+
+
+def sum_up(now: float, times: int) -> None:
+    for _time in range(times):
+        busy.sum_up(now)
+
+
+def seconds_by_day() -> dict[date, float]:
+    allocated = hours(*EVERYTHING, ("day",), NOW)
+    found = used_hours(*EVERYTHING, ("day",), NOW)
+    assert all(amount <= allocated[key].allocated for key, amount in found.items())
+    return {day: float(amount * HOUR) for (day,), amount in found.items()}
+
+
+def tell_some(run: Claim, samples: list[dict[int, int]], parts: int, part: int) -> None:
+    put(
+        [
+            Sample(Of(run.pool.cluster_id, "gpu-1", f"GPU-{gpu}", runs=frozenset({run.pk})), second, use)
+            for gpu, of_gpu in enumerate(samples)
+            for number, (second, use) in enumerate(of_gpu.items())
+            if number % parts == part
+        ]
+    )
+
+
+@given(life=lives())
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+def test_it_is_the_integral_of_use_over_told_time_whatever_the_figures_age(
+    stage: Stage, life: dict[str, Any]
+) -> None:
+    check(stage, life)
+
+
+@pytest.mark.slow
+@given(life=lives())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_it_is_that_integral_in_many_lives_more(stage: Stage, life: dict[str, Any]) -> None:
+    check(stage, life)
+
+
+# --- Days that were summed up
+
+
+MIDNIGHT = NOON + 12 * HOUR
+TODAY, TOMORROW = at(NOON).date(), at(MIDNIGHT).date()
+
+
+def days_done() -> set[date]:
+    return {at(day * DAY).date() for day in BusyDay.objects.filter(run=None).values_list("day", flat=True)}
+
+
+def test_a_day_that_is_over_is_summed_up_once_it_is_thinned_and_its_figures_are_not_read_again(
+    stage: Stage,
+) -> None:
+    run = held(stage, MIDNIGHT - HOUR, MIDNIGHT + HOUR)
+    told(run, range(MIDNIGHT - HOUR, MIDNIGHT + HOUR, 60), 50)
+    busy.sum_up(MIDNIGHT + 2 * HOUR - 1)
+    assert days_done() == set()
+    busy.sum_up(MIDNIGHT + 2 * HOUR)
+    assert days_done() == {TODAY}
+    assert used("day") == {TODAY: pytest.approx(0.5), TOMORROW: pytest.approx(0.5)}
+    Figure.objects.all().delete()
+    assert used("day") == {TODAY: pytest.approx(0.5)}
+    assert used_hours(Q(), TOMORROW, TOMORROW, ("day",), NOW) == {}
+    assert used("tenant_id", where=Q(tenant=stage.cast.second)) == {}
+
+
+def test_what_runs_on_and_is_released_later_counts_the_same(stage: Stage) -> None:
+    run = run_of(stage, at(MIDNIGHT - HOUR))
+    told(run, range(MIDNIGHT - HOUR, MIDNIGHT + HOUR, 60), 50)
+    busy.sum_up(MIDNIGHT + 3 * HOUR)
+    expected = {TODAY: pytest.approx(0.5), TOMORROW: pytest.approx(0.5)}
+    assert used("day") == expected
+    Claim.objects.filter(pk=run.pk).update(state=Claim.State.RELEASED, released_at=at(MIDNIGHT + 4 * HOUR))
+    assert used("day") == expected
+    busy.sum_up(MIDNIGHT + 2 * DAY)
+    assert used("day") == expected
+
+
+def test_what_comes_after_its_day_was_summed_up_counts_once_it_is_thinned(stage: Stage) -> None:
+    run = held(stage, NOON, NOON + HOUR)
+    told(run, range(NOON, NOON + 30 * MINUTE, 60), 100)
+    tasks.thin()
+    assert TOMORROW in days_done()
+    told(run, range(NOON + 30 * MINUTE, NOON + HOUR, 60), 100)
+    assert used("day") == {TODAY: pytest.approx(0.5)}
+    thinning.thin()
+    assert days_done() == set()
+    assert used("day") == {TODAY: pytest.approx(1)}
+    tasks.thin()
+    assert TOMORROW in days_done()
+    assert used("day") == {TODAY: pytest.approx(1)}
+
+
+def test_a_day_on_which_nobody_told_anything_is_not_asked_again(stage: Stage) -> None:
+    run = held(stage, NOON, MIDNIGHT + HOUR)
+    busy.sum_up(NOON + 30 * DAY)
+    assert days_done() == set(), "nothing was ever told"
+    told(run, [NOON - 3 * DAY], 50)
+    busy.sum_up(NOON)
+    assert len(days_done()) == BusyDay.objects.count() == 3
+    with CaptureQueriesContext(connection) as captured:
+        busy.sum_up(NOON)
+    assert not [query for query in captured if "monitoring_track" in query["sql"]]
+
+
+def test_days_are_forgotten_as_the_figures_are() -> None:
+    today = int(time.time()) // DAY
+    BusyDay.objects.bulk_create(BusyDay(day=today - age) for age in (402, 401, 400, 399))
+    thinning.thin()
+    assert {today - day for day in BusyDay.objects.values_list("day", flat=True)} == {400, 399}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_sum_up_at_once_do_each_day_once() -> None:
+    stage = Stage()
+    run = held(stage, NOON, NOON + 2 * DAY)
+    told(run, range(NOON, NOON + 2 * DAY, HOUR), 50)
+    before = used("day")
+    with crew(3) as threads:
+        for done in threads.at_once([partial(on_its_own, partial(busy.sum_up, NOON + 3 * DAY))] * 3):
+            done.result()
+    busy.sum_up(NOON + 3 * DAY)
+    assert sorted(BusyDay.objects.filter(run=None).values_list("day", flat=True)) == [
+        NOON // DAY + number for number in range(3)
+    ]
+    assert BusyDay.objects.count() == 6
+    assert used("day") == pytest.approx(before)
+
+
+# --- What it takes
+
+
+def test_the_number_of_queries_does_not_grow(stage: Stage) -> None:
+    counts = []
+    for number in range(3):
+        for _each in range(3):
+            told(held(stage, NOON, NOON + HOUR), range(NOON, NOON + HOUR, 60), 50, f"GPU-{number}")
+        with CaptureQueriesContext(connection) as captured:
+            used("tenant_id")
+        counts.append(len(captured))
+    assert counts == [2, 2, 2]

@@ -1,0 +1,25 @@
+"""The stage of health's tests: the cast, with alice's workspace on gpu-1, whose four GPUs an agent tells of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.workspaces.conftest import cast, own_rights, played_cluster
+
+if TYPE_CHECKING:
+    from tests.cast import Cast
+    from tests.monitoring.health.ward import Ward
+
+__all__ = ["cast", "own_rights", "played_cluster", "ward"]
+
+
+@pytest.fixture
+def ward(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Ward:
+    from monitoring import tasks
+    from monitoring.health import telling
+    from tests.monitoring.health.ward import Ward
+
+    monkeypatch.setattr(tasks, "enqueue_telling", telling.tell_people)  # no worker runs here
+    return Ward(cast)

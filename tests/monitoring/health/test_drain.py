@@ -1,0 +1,150 @@
+"""What an admin does about a node or a GPU, and what who is on it hears and gets of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.errors import Conflict, Refusal
+from accounts.models import AuditEntry
+from accounts.notices.models import Notice
+from clusters.errors import ClusterUnavailable
+from clusters.models import Node
+from monitoring.health import drain, trusting
+from monitoring.models import AgentState, Trouble
+from tests.monitoring.health.ward import NODE, Ward, open_codes, story
+from tests.workspaces.playing import PlayedApi
+from workspaces import story as words
+from workspaces.models import Desired, Ending, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+class Nodes(PlayedApi):
+    """The cluster; the rows follow it as the watch has them do."""
+
+    def merge_patch(self, kind: str, namespace: str | None, name: str, body: Any) -> Any:
+        super().merge_patch(kind, namespace, name, body)
+        there = self.objects[kind, "", name]
+        for part in (there["metadata"]["annotations"], there["spec"]):
+            for key in [key for key, value in part.items() if value is None]:
+                del part[key]
+        Node.objects.filter(name=NODE).update(unschedulable=bool(there["spec"].get("unschedulable")))
+        return there
+
+
+@pytest.fixture
+def api(ward: Ward, monkeypatch: pytest.MonkeyPatch) -> PlayedApi:
+    api = Nodes()
+    api.put({"kind": "Node", "metadata": {"name": NODE}, "spec": {}})
+    monkeypatch.setattr(drain, "api_for", lambda cluster: api)
+    return api
+
+
+@pytest.fixture
+def node(ward: Ward) -> Node:
+    return Node.objects.get(name=NODE)
+
+
+def body(api: PlayedApi) -> dict[str, Any]:
+    found = api.get("Node", None, NODE)
+    assert found is not None
+    return found
+
+
+def test_a_node_is_closed_with_who_and_why_and_opened_again(ward: Ward, api: PlayedApi, node: Node) -> None:
+    assert drain.cordon(ward.cast.admin, node, "a fan is loud")
+    assert body(api)["spec"]["unschedulable"] is True
+    assert body(api)["metadata"]["annotations"] == {
+        drain.CORDONED_BY: "admin",
+        drain.CORDONED_WHY: "a fan is loud",
+    }
+    assert not drain.cordon(ward.cast.admin, node)  # asking twice is no error
+    assert drain.uncordon(ward.cast.admin, node)
+    assert not body(api)["spec"].get("unschedulable")
+    assert not body(api)["metadata"].get("annotations")
+    verbs = list(AuditEntry.objects.order_by("at").values_list("action", flat=True))
+    assert verbs[0] == "cluster.cordon" and verbs[-1] == "cluster.uncordon"
+
+
+def test_only_admins_may(ward: Ward, api: PlayedApi, node: Node) -> None:
+    for do in (drain.cordon, drain.uncordon, lambda actor, node: drain.drain(actor, node, 5)):
+        with pytest.raises(Refusal):
+            do(ward.cast.alice, node)
+    with pytest.raises(Refusal):
+        trusting.trust(ward.cast.alice, ward.gpu(0))
+    assert not body(api)["spec"].get("unschedulable")
+
+
+def test_a_cluster_that_is_away_is_said(ward: Ward, api: PlayedApi, node: Node) -> None:
+    def away() -> None:
+        raise ClusterUnavailable("no answer in time")
+
+    api.before_call = away
+    with pytest.raises(Conflict, match="no answer in time"):
+        drain.drain(ward.cast.admin, node, 5)
+    assert open_codes() == []
+
+
+def test_who_is_on_a_drained_node_is_told_when_and_stopped_then(
+    ward: Ward, api: PlayedApi, node: Node
+) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    assert drain.drain(ward.cast.admin, node, 10)
+    assert story(alices) == [("node_drains", "warning")]
+    row = Workspace.objects.get(pk=alices.pk)
+    assert row.message_code == "node_drains"
+    assert "maintenance at" in words.sentence(row.message_code, row.message_data)
+    assert Node.objects.get(name=NODE).out_code == "node_drains"
+    assert {notice.kind for notice in Notice.objects.exclude(kind="ready")} == {"stops_soon"}
+    drain.pass_due()
+    assert Workspace.objects.get(pk=alices.pk).desired == Desired.RUNNING  # not yet
+    Trouble.objects.update(data={"until": timezone.now().isoformat()})
+    drain.pass_due()
+    drain.pass_due()
+    row = Workspace.objects.get(pk=alices.pk)
+    assert (row.desired, row.ending) == (
+        Desired.STOPPED,
+        Ending.STOP,
+    )  # taken down as any other, its files kept
+    assert story(alices) == [("node_drains", "warning"), ("stopped_by_drain", "warning")]
+
+
+def test_a_drain_is_asked_for_once_and_called_off_by_opening_the_node(
+    ward: Ward, api: PlayedApi, node: Node
+) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    assert drain.drain(ward.cast.admin, node, 10)
+    assert not drain.drain(ward.cast.admin, node, 1)
+    assert drain.uncordon(ward.cast.admin, node)
+    assert open_codes() == [] and Node.objects.get(name=NODE).out_code == ""
+    assert story(alices) == [("node_drains", "warning"), ("ailment_over", "info")]
+
+
+def test_a_drain_is_called_off_when_somebody_opens_the_node_by_hand(
+    ward: Ward, api: PlayedApi, node: Node
+) -> None:
+    drain.drain(ward.cast.admin, node, 60)
+    Trouble.objects.update(since=timezone.now() - timedelta(minutes=5))
+    ward.judge()
+    assert open_codes() == ["node_drains"]
+    ward.node(unschedulable=False)
+    assert open_codes() == []
+
+
+def test_what_an_agent_told_that_was_taken_off_counts_no_more_by_an_admins_word(
+    ward: Ward, node: Node
+) -> None:
+    ward.agent("driver_not_loaded")
+    assert not drain.forget_agent(ward.cast.admin, node)  # it tells
+    AgentState.objects.update(seen_at=timezone.now() - timedelta(days=1))
+    ward.judge()
+    assert open_codes() == ["agent_silent", "gpu_driver_not_loaded"]
+    assert drain.forget_agent(ward.cast.admin, node)
+    node.refresh_from_db()
+    assert (open_codes(), node.gpus_out_code, node.cluster.gpus.count()) == ([], "", 0)
+    assert AuditEntry.objects.filter(action="cluster.forget_agent").count() == 1
+    assert not drain.forget_agent(ward.cast.admin, node)

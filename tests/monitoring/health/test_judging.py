@@ -1,0 +1,300 @@
+"""A node is judged: what is wrong becomes rows, what is out is kept from the queue, and who is on it hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from accounts.notices.models import Notice
+from clusters import signals
+from clusters.models import Cluster, Gpu, Node, PodUsage
+from monitoring import tasks
+from monitoring.health import judging, signs, telling
+from monitoring.models import AgentState, Trouble
+from tests.monitoring.health.ward import NODE, Ward, open_codes, story
+from workspaces import maintenance
+from workspaces import story as words
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def heard() -> Iterator[list[Cluster]]:
+    told: list[Cluster] = []
+
+    def hear(*, cluster: Cluster, **_: Any) -> None:
+        told.append(cluster)
+
+    signals.capacity_changed.connect(hear, weak=False, dispatch_uid="test.heard")
+    yield told
+    signals.capacity_changed.disconnect(dispatch_uid="test.heard")
+
+
+def again(workspace: Workspace) -> Workspace:
+    return Workspace.objects.get(pk=workspace.pk)
+
+
+def test_a_fault_of_a_gpu_is_one_trouble_takes_it_out_and_ends(
+    ward: Ward, heard: list[Cluster], django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        ward.sample(2, state="lost")
+        ward.judge()
+    [trouble] = Trouble.objects.all()
+    assert (trouble.about, trouble.subject, trouble.node, trouble.code) == ("gpu", "GPU-2", NODE, "gpu_lost")
+    assert trouble.takes_out and trouble.ended_at is None
+    assert [ward.gpu(index).out_code for index in range(4)] == ["", "", "gpu_lost", ""]
+    assert heard == [ward.cluster]  # once: who waits is looked at again
+    with django_capture_on_commit_callbacks(execute=True):
+        ward.sample(2, state="ok")
+    assert open_codes() == []
+    assert ward.gpu(2).out_code == ""
+    assert heard == [ward.cluster] * 2
+
+
+def test_what_the_agent_says_of_the_driver_takes_out_the_gpus_and_not_the_node(ward: Ward) -> None:
+    ward.agent("uvm_missing")
+    node = Node.objects.get(name=NODE)
+    assert (node.out_code, node.gpus_out_code) == ("", "gpu_uvm_missing")
+    ward.agent()
+    assert not Node.objects.get(name=NODE).gpus_out_code
+
+
+def test_a_node_short_of_something_is_out_until_it_is_not(ward: Ward) -> None:
+    ward.node(conditions={"DiskPressure": {"status": "True"}})
+    assert Node.objects.get(name=NODE).out_code == "node_short_of_disk"
+    ward.node(conditions={})
+    assert Node.objects.get(name=NODE).out_code == ""
+
+
+def test_who_has_the_gpu_hears_of_it_and_nobody_else(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    carols = ward.on_gpu(2, ward.cast.carol)
+    ward.xid(1, 79)
+    assert story(alices) == [("gpu_lost", "error")]
+    assert again(alices).message_code == "gpu_lost"
+    assert story(carols) == [] and again(carols).message_code == "ready"
+    [notice] = Notice.objects.filter(kind="health")
+    assert (notice.user, notice.kind, notice.subject_id) == (ward.cast.alice.user, "health", alices.pk)
+    ward.judge()
+    assert (
+        len(story(alices)) == 1 and Notice.objects.filter(kind="health").count() == 1
+    )  # once, however often it is looked at
+
+
+def test_its_message_says_it_as_long_as_it_lasts_and_an_event_when_it_is_over(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.xid(1, 79)
+    ward.node(system={"bootID": "boot-2"})
+    assert story(alices) == [("gpu_lost", "error"), ("ailment_over", "info")]
+    assert again(alices).message_code == "ready"
+    last = alices.events.order_by("number").last()
+    assert last is not None
+    assert words.sentence(last.code, last.data) == "This is over: " + words.sentence("gpu_lost", {})
+
+
+def test_the_gravest_stands_in_the_message(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.node(conditions={"DiskPressure": {"status": "True"}})
+    assert again(alices).message_code == "node_short_of_disk"
+    ward.sample(1, state="lost")
+    assert again(alices).message_code == "gpu_lost"
+
+
+def test_a_programs_fault_is_told_to_who_alone_had_the_gpu_and_not_to_the_next(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.xid(1, 13)
+    assert story(alices) == [("gpu_program_fault", "warning")]
+    assert ward.gpu(1).out_code == ""
+    PodUsage.objects.all().delete()
+    gpu = ward.gpu(1)
+    gpu.held_by = []
+    gpu.save()
+    carols = ward.on_gpu(1, ward.cast.carol, started_at=timezone.now())
+    ward.judge()
+    assert story(carols) == []
+
+
+def test_a_programs_fault_on_a_shared_gpu_is_told_to_nobody_a_broken_gpu_to_all(ward: Ward) -> None:
+    alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(1, ward.cast.carol)
+    ward.xid(1, 31)
+    assert story(alices) == story(carols) == []
+    ward.xid(1, 48)
+    assert story(alices) == story(carols) == [("gpu_memory_damaged", "error")]
+
+
+def test_an_error_that_ended_a_program_is_told_to_who_was_there_what_is_only_due_to_admins(
+    ward: Ward,
+) -> None:
+    alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(2, ward.cast.carol)
+    ward.xid(1, 94)
+    ward.sample(2, row_remap_pending=True)
+    assert story(alices) == [("gpu_repair_due", "warning")]
+    assert story(carols) == []
+
+
+def test_what_is_told_names_no_node_and_no_other_gpu(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.xid(1, 79)
+    event = alices.events.order_by("number").last()
+    assert event is not None and event.data == {"xid": 79}
+
+
+def test_containers_that_lost_their_devices_are_told_to_restart_and_are_well_after_it(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    without_gpus = ward.on_gpu(2, ward.cast.bob, name="cpu", units=0)
+    ward.agent("devices_denied")
+    assert story(alices) == [("gpu_vanished", "warning")]
+    assert story(without_gpus) == []
+    assert not Node.objects.get(name=NODE).gpus_out_code  # whoever starts now gets a GPU
+    late = ward.on_gpu(3, ward.cast.carol, started_at=Trouble.objects.get().since.replace(year=2100))
+    ward.judge()
+    assert story(late) == []
+
+
+def test_a_lost_node_is_told_to_admins_alone(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.node(ready=False, conditions={"Ready": {"status": "Unknown", "message": "Kubelet stopped posting"}})
+    assert open_codes() == ["node_lost"]
+    assert story(alices) == []
+
+
+def test_who_is_on_a_node_that_says_itself_what_does_not_work_hears_of_it_until_it_works(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    down = {"status": "False", "message": "container runtime is down"}
+    ward.node(ready=False, conditions={"Ready": down})
+    assert open_codes() == ["node_unwell"]
+    assert story(alices) == [("node_unwell", "warning")]
+    ward.node(ready=True, conditions={"Ready": {"status": "True", "message": ""}})
+    assert story(alices)[1:] == [("ailment_over", "info")]
+
+
+def test_the_next_run_begins_without_what_the_last_one_suffered_from(ward: Ward) -> None:
+    from workspaces import runs
+    from workspaces.live import changing
+    from workspaces.models import Ending
+
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.xid(1, 79)
+    with changing(alices.pk) as row:
+        runs.end(row, Ending.STOP)
+    ward.judge()
+    assert again(alices).ailments == []
+    assert story(alices) == [("gpu_lost", "error")]
+
+
+def test_a_lost_gpu_is_back_after_its_node_restarted_though_its_state_was_told_late(ward: Ward) -> None:
+    ward.xid(1, 79, at=timezone.now() - timedelta(minutes=1))
+    ward.sample(1, state="lost")
+    ward.node(system={"bootID": "boot-2"})
+    ward.sample(1, state="ok")
+    ward.judge()  # and stays back, however often it is looked at
+    assert open_codes() == [] and ward.gpu(1).out_code == ""
+
+
+def test_errors_that_were_trusted_count_anew_once_the_counter_began_anew(ward: Ward) -> None:
+    Gpu.objects.filter(uuid="GPU-1").update(trusted_errors=5)
+    ward.sample(1, ecc_uncorrected_since_boot=5)
+    assert open_codes() == []
+    ward.sample(1, ecc_uncorrected_since_boot=0)
+    ward.sample(1, ecc_uncorrected_since_boot=3)
+    assert open_codes() == ["gpu_memory_damaged"]
+
+
+def test_a_card_that_was_moved_to_another_node_is_judged_on_both(ward: Ward) -> None:
+    ward.sample(1, state="gone")
+    Gpu.objects.create(cluster=ward.cluster, node="gpu-2", uuid="GPU-1", sample={"state": "lost"})
+    judging.judge(ward.cluster.pk, "gpu-2")
+    assert Gpu.objects.get(node="gpu-2").out_code == "gpu_lost"
+
+
+def test_who_has_moved_to_another_node_hears_nothing_of_the_gpu_it_had(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    PodUsage.objects.update(node="gpu-2")
+    Node.objects.filter(name="gpu-2").update(conditions={"DiskPressure": {"status": "True"}})
+    judging.judge(ward.cluster.pk, "gpu-2")
+    ward.sample(1, state="lost")
+    assert [code for code, _level in story(alices)] == ["node_short_of_disk"]
+
+
+def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.xid(1, 13)
+    Node.objects.filter(name="gpu-2").update(conditions={"DiskPressure": {"status": "True"}})
+    judging.judge(ward.cluster.pk, "gpu-2")
+    later = timezone.now() + timedelta(minutes=5)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    AgentState.objects.update(seen_at=later)
+    told: list[UUID] = []
+
+    def tell(cluster_id: UUID) -> None:
+        told.append(cluster_id)
+        telling.tell_people(cluster_id)
+
+    monkeypatch.setattr(tasks, "enqueue_telling", tell)
+    signs.pass_time()
+    assert open_codes() == ["node_short_of_disk"]
+    assert told == [ward.cluster.pk]
+    assert [code for code, _level in story(alices)] == ["gpu_program_fault", "ailment_over"]
+
+
+def test_who_started_anew_hears_of_a_gpu_only_when_the_agent_told_that_it_has_it(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice, started_at=timezone.now() + timedelta(seconds=1))
+    ward.xid(1, 79)  # what is known of who has it is older than her run, whose pod has the same name
+    assert story(alices) == []
+    Gpu.objects.filter(uuid="GPU-1").update(seen_at=timezone.now() + timedelta(seconds=2))
+    ward.judge()
+    assert story(alices) == [("gpu_lost", "error")]
+
+
+def test_a_broken_gpu_is_out_again_when_its_node_was_away_and_did_not_start_anew(ward: Ward) -> None:
+    ward.xid(1, 48)
+    node = Node.objects.get(name=NODE)
+    Node.objects.filter(pk=node.pk).delete()
+    ward.judge()
+    assert open_codes() == []
+    node.pk, node.out_code = None, ""
+    node.save(force_insert=True)
+    ward.judge()
+    assert ward.gpu(1).out_code == "gpu_memory_damaged"
+    ward.node(system={"bootID": "boot-2"})
+    ward.judge()
+    assert open_codes() == []
+
+
+def test_of_many_nodes_that_change_at_once_people_are_told_once(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Node.objects.update(conditions={"DiskPressure": {"status": "True"}})
+    told: list[UUID] = []
+    monkeypatch.setattr(tasks, "enqueue_telling", told.append)
+    signs.on_nodes_changed(cluster=ward.cluster, names={NODE, "gpu-2"})
+    assert open_codes() == ["node_short_of_disk"] * 2
+    assert told == [ward.cluster.pk]
+
+
+def test_a_drain_that_fails_keeps_nothing_else_from_being_seen(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    ward.node(unschedulable=True)
+    until = {"until": (timezone.now() - timedelta(minutes=1)).isoformat()}
+    drains = {"about": "node", "subject": NODE, "node": NODE, "code": "node_drains", "data": until}
+    Trouble.objects.create(cluster=ward.cluster, takes_out=True, since=timezone.now(), **drains)
+
+    def cannot(_run: UUID) -> bool:
+        raise OperationalError("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(maintenance, "stop_run", cannot)
+    with pytest.raises(OperationalError):
+        signs.pass_time()
+    assert [code for code, _level in story(alices)] == ["node_drains"]

@@ -1,0 +1,38 @@
+"""Who is on a GPU or node that is not well reads so on its page and among the workspaces; nobody else does."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from accounts.access import Actor
+from tests.accounts.people import browser
+from tests.monitoring.health.ward import Ward
+from workspaces import story
+
+pytestmark = pytest.mark.django_db
+
+
+def page(actor: Actor, address: str) -> str:
+    return str(browser(actor).get(address).content.decode())
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_it_is_said_with_what_to_do(ward: Ward, drains: bool) -> None:
+    alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(2, ward.cast.carol)
+    if drains:
+        alices.ailments = [
+            {"code": "node_drains", "data": {"until": "2026-11-21T12:00:00+00:00"}, "level": "warning"}
+        ]
+        alices.message_code, alices.message_data = "node_drains", alices.ailments[0]["data"]
+        alices.save()
+    else:
+        ward.xid(1, 79)
+        alices.refresh_from_db()
+    words = story.sentence(alices.message_code, alices.message_data)
+    assert words in page(ward.cast.alice, reverse("workspace", args=[alices.pk]))
+    assert story.hint(alices.message_code, {}) in page(
+        ward.cast.alice, reverse("workspace", args=[alices.pk])
+    )
+    assert words in page(ward.cast.alice, "/")
+    assert words not in page(ward.cast.carol, reverse("workspace", args=[carols.pk]))

@@ -1,0 +1,142 @@
+"""Nodes on which pods do not start are out until one starts there, or for a while."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.watching import Changed
+from monitoring.health import starts
+from monitoring.models import FailedStart, Trouble
+from tests.monitoring.health.ward import NODE, Ward, open_codes, story
+
+pytestmark = pytest.mark.django_db
+
+NO_ADDRESS = (
+    'Failed to create pod sandbox: plugin type="calico" failed (add): no IP addresses available in range set'
+)
+SOCKET = "Failed to create pod sandbox: Error while dialing: dial unix containerd.sock: refused"
+CNI = "network is not ready: cni plugin not initialized"
+CODE = "network_plugin_down"
+
+
+def event(pod: str, text: str = NO_ADDRESS, *, count: int = 1, **values: Any) -> dict[str, Any]:
+    return {
+        "kind": "Event",
+        "reason": "FailedCreatePodSandBox",
+        "type": "Warning",
+        "message": text,
+        "count": count,
+        "involvedObject": {"kind": "Pod", "namespace": "berth-demo", "name": pod},
+        "source": {"component": "kubelet", "host": NODE},
+    } | values
+
+
+def pod(name: str, state: str = "running") -> dict[str, Any]:
+    return {
+        "kind": "Pod",
+        "metadata": {"namespace": "berth-demo", "name": name},
+        "spec": {"nodeName": NODE},
+        "status": {"containerStatuses": [{"state": {state: {}}}]},
+    }
+
+
+def tell(ward: Ward, *bodies: dict[str, Any]) -> None:
+    changes = [Changed("MODIFIED", body) for body in bodies]
+    starts.on_objects_changed(cluster=ward.cluster, changes=changes)
+
+
+def out_code() -> str:
+    return Node.objects.get(name=NODE).out_code
+
+
+@pytest.mark.parametrize(("text", "code"), [(NO_ADDRESS, CODE), (SOCKET, "node_unwell"), (CNI, CODE)])
+def test_a_node_is_out_when_several_pods_do_not_start_there(ward: Ward, text: str, code: str) -> None:
+    tell(ward, event("ws-a-0", text))
+    assert out_code() == ""
+    tell(ward, event("ws-b-0", text))
+    assert out_code() == code and open_codes() == [code]
+
+
+def test_words_that_no_table_keeps_hide_nothing(ward: Ward) -> None:
+    tell(ward, event("ws-a-0", f"{NO_ADDRESS}\0", count=3))
+    assert out_code() == CODE
+
+
+def test_or_when_one_does_not_start_several_times(ward: Ward) -> None:
+    tell(ward, event("ws-a-0", count=2))
+    assert out_code() == ""
+    tell(ward, event("ws-a-0", count=3))
+    assert out_code() == CODE
+
+
+def test_it_is_back_when_a_pod_starts_there(ward: Ward) -> None:
+    tell(ward, event("ws-a-0", count=3))
+    tell(ward, pod("ws-c-0", "waiting"))
+    assert out_code() == CODE
+    tell(ward, pod("ws-c-0"))
+    assert out_code() == "" and not FailedStart.objects.exists()
+
+
+def test_it_is_tried_again_after_a_while(ward: Ward) -> None:
+    tell(ward, event("ws-a-0", count=3))
+    FailedStart.objects.update(last_at=timezone.now() - timedelta(minutes=11))
+    ward.judge()
+    assert out_code() == ""
+
+
+def test_what_is_no_fault_of_the_node_takes_nothing_out(ward: Ward) -> None:
+    own = event("ws-a-0", 'Failed to create pod sandbox: no runtime for "nvidia" is configured', count=9)
+    tell(ward, own, event("ws-b-0", reason="BackOff", count=9), event("ws-c-0", reason="Failed", count=9))
+    assert out_code() == ""
+
+
+def test_who_runs_there_hears_nothing_of_it(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    tell(ward, event("ws-a-0", count=3))
+    assert story(alices) == []
+
+
+def test_storage_that_is_not_mounted_is_a_trouble_of_its_pod_until_that_starts(ward: Ward) -> None:
+    alices = ward.on_gpu(1, ward.cast.alice)
+    name = f"{alices.object_name}-0"
+    text = "Unable to attach or mount volumes: unmounted volumes=[home]: timed out waiting for the condition"
+    # The controller that attaches says no node: where the pod is, is known.
+    about = {"kind": "Pod", "namespace": alices.tenant.namespace, "name": name}
+    tell(ward, event(name, text, reason="FailedAttachVolume", source={}, involvedObject=about))
+    [trouble] = Trouble.objects.filter(ended_at=None)
+    assert (trouble.about, trouble.subject, trouble.takes_out) == (
+        "volume", f"{alices.tenant.namespace}/{name}", False,
+    )  # fmt: skip
+    assert story(alices) == []  # its start tells it already
+    started = pod(name)
+    started["metadata"]["namespace"] = alices.tenant.namespace
+    tell(ward, started)
+    assert open_codes() == []
+
+
+def test_a_kubelet_that_takes_its_pods_up_again_tells_of_no_fault(ward: Ward) -> None:
+    text = 'MountVolume.SetUp failed for volume "start" : object "berth-lab"/"ws-1" not registered'
+    tell(ward, event("ws-1-0", text, reason="FailedMount"))
+    assert open_codes() == []
+
+
+def test_storage_that_is_not_mounted_for_a_pod_of_others_is_none_of_berths_troubles(ward: Ward) -> None:
+    text = 'MountVolume.SetUp failed for volume "s" : secret "typo" not found'
+    tell(ward, event("their-app-0", text, reason="FailedMount", count=9))
+    assert open_codes() == []
+    tell(ward, event("their-app-0", count=3))  # what the node itself suffers from, everybody meets
+    assert open_codes() == [CODE]
+
+
+def test_a_pod_that_came_to_another_node_with_its_volume_is_told_of_on_both(ward: Ward) -> None:
+    mount: dict[str, Any] = {"reason": "FailedMount", "message": "MountVolume.SetUp failed: timed out"}
+    name = f"ws-{uuid4()}-0"
+    tell(ward, event(name, **mount))
+    tell(ward, event(name, **mount | {"source": {"host": "gpu-2"}}))
+    assert sorted(Trouble.objects.filter(ended_at=None).values_list("node", flat=True)) == [NODE, "gpu-2"]

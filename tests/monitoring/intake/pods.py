@@ -1,0 +1,18 @@
+"""The pod of a workspace, as the watch has it."""
+
+from __future__ import annotations
+
+from clusters.models import PodUsage
+from workspaces.models import Workspace
+
+
+def pod_of(workspace: Workspace) -> str:
+    return f"{workspace.object_name}-0"
+
+
+def has_pod(workspace: Workspace, uid: str) -> None:
+    """On gpu-1."""
+    PodUsage.objects.create(
+        cluster=workspace.pool.cluster, uid=uid, namespace="berth-demo", name=pod_of(workspace), node="gpu-1",
+        run=workspace.run,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Whose a GPU and its figures are while the kubelet does not say it: never those of whose pod is gone."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from clusters.models import Gpu, PodUsage
+from monitoring.figures import series
+from monitoring.models import Figure, Track
+from quotas.models import Claim
+from tests.cast import Cast
+from tests.monitoring.intake.pods import has_pod, pod_of
+from tests.monitoring.intake.told import GPU_1, batch, facts, holding, report, sample, send
+from tests.workspaces.made import make_workspace
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def workspace(cast: Cast) -> Workspace:
+    """Bob's, on gpu-1."""
+    workspace = make_workspace(cast, cast.bob)
+    has_pod(workspace, "pod-1")
+    return workspace
+
+
+def runs_again(workspace: Workspace) -> uuid.UUID:
+    """Its pod was another's; the new one has the same name, and another GPU. Returns the run before."""
+    PodUsage.objects.filter(name=pod_of(workspace)).delete()
+    old = Claim.objects.get(holder_id=workspace.pk)
+    assert workspace.run is not None
+    new = Claim.objects.get(pk=old.pk)
+    Claim.objects.filter(pk=old.pk).update(state=Claim.State.RELEASED, released_at=timezone.now())
+    new.pk = uuid.uuid4()
+    new.admitted_at = timezone.now() - timedelta(minutes=30)
+    new.save(force_insert=True)
+    workspace.run = new.pk
+    workspace.save(update_fields=["run"])
+    has_pod(workspace, "pod-2")
+    return old.pk
+
+
+def silent(sequence: int, **more: Any) -> dict[str, Any]:
+    told = report(sequence, **more)
+    del told["holdings"]
+    return told
+
+
+def count(*runs: uuid.UUID | None) -> int:
+    tracks = Track.objects.filter(runs=[run for run in runs if run])
+    return Figure.objects.filter(track_id__in=list(tracks.values_list("pk", flat=True))).count()
+
+
+def test_the_last_holder_stays_as_long_as_its_pod_is_there(secret: str, workspace: Workspace) -> None:
+    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    send(secret, batch(silent(2, ago=10), silent(3, ago=5)))
+    assert [entry["pod"] for entry in Gpu.objects.get().held_by] == [pod_of(workspace)]
+    assert count(workspace.run) == 3
+
+
+def test_when_its_pod_is_gone_figures_are_nobodys(secret: str, workspace: Workspace) -> None:
+    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    PodUsage.objects.all().delete()
+    send(secret, batch(silent(2)))
+    assert Gpu.objects.get().held_by == []
+    assert (count(workspace.run), count()) == (1, 1)
+
+
+def test_the_next_run_of_the_same_name_is_not_the_holder(secret: str, workspace: Workspace) -> None:
+    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    before = runs_again(workspace)
+    send(secret, batch(silent(2)))
+    assert Gpu.objects.get().held_by == []
+    assert (count(before), count(workspace.run), count()) == (1, 0, 1)
+
+
+def test_what_a_stranger_does_on_the_gpu_is_not_shown_to_who_had_it(
+    cast: Cast, secret: str, workspace: Workspace
+) -> None:
+    """Carol, of another tenant, has got Bob's old GPU, Bob runs again on another, and the kubelet told of neither."""
+    both = [facts(), facts(1, GPU_1)]
+    send(
+        secret,
+        batch(report(1, sample(), sample(GPU_1), holdings=[holding(pod_of(workspace))]), gpus=both),
+    )
+    runs_again(workspace)
+    has_pod(make_workspace(cast, cast.carol, name="theirs"), "pod-3")
+    busy = sample(utilization_percent=99)
+    send(secret, batch(silent(2, ago=-1) | {"gpus": [busy, sample(GPU_1)]}, gpus=both))
+    shown = [value for line in series.of_workspace(workspace).series for _at, value in line.points if value]
+    assert 99 not in shown
+    assert not Track.objects.filter(runs__contains=[workspace.run]).exists()
+
+
+def test_a_late_report_says_nothing_of_whose_a_gpu_is_now(secret: str, workspace: Workspace) -> None:
+    """Its pod's name was the run's before; what is silent after it belongs to nobody."""
+    late = report(1, holdings=[holding(pod_of(workspace))], ago=1800)
+    Claim.objects.update(admitted_at=timezone.now() - timedelta(hours=1))
+    send(secret, batch(late, silent(2, ago=1700), silent(3)))
+    assert (count(workspace.run), count()) == (1, 2)
+    assert Gpu.objects.get().held_by == []
+
+
+def test_a_foreign_pod_stays_the_last_holder(secret: str) -> None:
+    send(secret, batch(report(1, holdings=[holding("theirs", namespace="other")], ago=15)))
+    send(secret, batch(silent(2)))
+    assert [entry["pod"] for entry in Gpu.objects.get().held_by] == ["theirs"]
+
+
+def test_where_the_kubelet_speaks_again_its_word_counts(secret: str, workspace: Workspace) -> None:
+    send(secret, batch(report(1, holdings=[holding(pod_of(workspace))], ago=15)))
+    runs_again(workspace)
+    send(secret, batch(silent(2, ago=10)))
+    send(secret, batch(report(3, holdings=[holding(pod_of(workspace))])))
+    assert count(workspace.run) == 1

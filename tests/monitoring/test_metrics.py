@@ -1,0 +1,168 @@
+"""What a workspace uses, on its Metrics tab, by the API and on the first page: told to whoever may see it."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from monitoring import sparks
+from monitoring.figures.series import Series
+from monitoring.figures.store import Of, Sample, put
+from monitoring.models import AgentState
+from monitoring.panels import Row, row_of, said
+from tests.accounts.people import browser
+from tests.cast import Cast, make_cast
+from tests.workspaces.asking import script
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def measured(workspace: Workspace, *uses: float) -> None:
+    """One GPU's figures, a minute apart and up to now; and the pod's newest."""
+    assert workspace.run is not None
+    now, cluster, runs = time.time(), workspace.pool.cluster_id, frozenset({workspace.run})
+    gpu = Of(cluster, "gpu-1", device="GPU-a", label="GPU 0", runs=runs)
+    ages = range(60 * (len(uses) - 1), -1, -60)
+    put(
+        [
+            *(Sample(gpu, now - age, use, 2048, 250, 60) for age, use in zip(ages, uses, strict=True)),
+            Sample(Of(cluster, "gpu-1", runs=runs), now, 1.5, 4096),
+        ]
+    )
+
+
+def asked(cast: Cast, workspace: Workspace, query: str = "") -> Any:
+    return script(cast.victor).get(f"/api/v1/workspaces/{workspace.pk}/metrics/{query}")
+
+
+def test_the_api_tells_each_figure_with_its_unit(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    measured(workspace, 40, 80)
+    told = asked(cast, workspace).json()
+    assert (told["window"], told["step_seconds"]) == ("1h", 15)
+    lines = {line["name"]: line for line in told["series"]}
+    assert set(lines) == {
+        "gpu_utilization",
+        "gpu_memory_used",
+        "gpu_power",
+        "gpu_temperature",
+        "cpu",
+        "memory_used",
+    }
+    assert (lines["gpu_utilization"]["label"], lines["gpu_utilization"]["unit"]) == ("GPU 0", "%")
+    figures = [value for _at, value in lines["gpu_utilization"]["points"] if value is not None]
+    assert (figures[0], figures[-1]) == (40, 80)
+
+
+def test_a_window_is_minutes_hours_days_or_the_run(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for window in ("30m", "24h", "30d", "20d", "run"):
+        assert asked(cast, workspace, f"?window={window}").json()["window"] == window
+
+
+def test_another_window_is_refused_with_words(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    for window in ("0h", "31d", "-1h", "1y", "h", "1e9m", "٣h", ""):
+        answer = asked(cast, workspace, f"?window={window}")
+        assert answer.status_code == 400, window
+        assert "up to 30 days" in answer.json()["error"]["fields"]["window"][0]
+
+
+def test_the_page_says_all_of_it_without_scripts(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    measured(workspace, 40, 80)
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/?window=15m").content.decode()
+    for words in (
+        "GPU 0",
+        ">80%<",
+        "Limit: 80",
+        "CPU cores",
+        ">1.5<",
+        "Limit: 4<",
+        "4\xa0GiB",
+        "250\xa0W",
+    ):
+        assert words in page, words
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY])
+def test_where_there_is_nothing_the_page_says_why(cast: Cast, phase: Phase) -> None:
+    workspace = make_workspace(cast, cast.bob, phase)
+    why = {Phase.WAITING: "It did not run in this time.", Phase.READY: "an admin can install Berth’s agent"}
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/").content.decode()
+    assert why[phase].replace("’", "&#x27;") in page
+
+
+def test_an_agent_that_fell_silent_is_named_with_when(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    measured(workspace, 40, 80)
+    then = timezone.now() - timedelta(minutes=9)
+    AgentState.objects.create(cluster=cast.cluster, node="gpu-1", agent="a", taken_at=then, seen_at=then)
+    assert "The agent of gpu-1 has told nothing since" in asked(cast, workspace).json()["message"]
+
+
+def test_a_workspace_without_gpus_has_no_charts_of_them(cast: Cast) -> None:
+    cast.pool.resource_name = ""
+    cast.pool.save()
+    page = browser(cast.bob).get(f"/workspaces/{make_workspace(cast, cast.bob).pk}/metrics/").content.decode()
+    assert 'data-panel="cpu"' in page
+    assert 'data-panel="gpu_utilization"' not in page
+
+
+def test_a_sparkline_says_in_words_what_it_draws_to_who_may_see_the_workspace(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    measured(workspace, 40, 80)
+    path = f"/workspaces/sparklines/?id={workspace.pk}&id=nonsense"
+    seen = browser(cast.victor).get(path).content.decode()
+    assert "GPU 80% busy, 60% over the last hour" in seen
+    assert f'id="spark-{workspace.pk}"' in seen
+    assert "busy" not in browser(cast.carol).get(path).content.decode()
+
+
+def test_as_many_queries_draw_one_sparkline_and_many(cast: Cast) -> None:
+    ids = []
+    for number in range(4):
+        workspace = make_workspace(cast, cast.bob, name=f"w{number}")
+        measured(workspace, 40, 80)
+        ids.append(str(workspace.pk))
+
+    def queries(wanted: list[str]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert len(sparks.of(cast.bob, wanted)) == len(wanted)
+        return len(captured)
+
+    assert queries(ids) == queries(ids[:1])
+
+
+def test_a_line_is_told_by_its_latest_mean_and_highest_whatever_is_left_open() -> None:
+    line = Series("gpu_utilization", "%", "GPU 0", [(0, 10), (5, None), (10, 90), (15, 20), (20, None)])
+    assert row_of(line) == Row("GPU 0", latest="20%", mean="40%", peak="90%")
+
+
+def test_a_line_has_a_gap_where_nothing_was_told() -> None:
+    assert (
+        sparks.path_of([(0, 0), (1, 100), (2, None), (3, 50), (4, None)])
+        == "M0.0 19.0h0L24.0 1.0M72.0 10.0h0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [(72.6, "%", "73%"), (512, "MiB", "512\xa0MiB"), (12_595, "MiB", "12.3\xa0GiB"), (1.5, "cores", "1.5"),
+     (249.6, "W", "250\xa0W"), (None, "%", "–")],
+)  # fmt: skip
+def test_figures_are_said_with_their_units(value: float | None, unit: str, words: str) -> None:
+    assert said(value, unit) == words

@@ -1,0 +1,107 @@
+"""The websocket of the Metrics tab: all of the window first, then what came since; one read for all who look."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import translation
+
+from accounts.models import Membership
+from accounts.signals import tell_access_changed
+from monitoring.figures.series import of_workspace
+from monitoring.figures.store import Of, Sample, put
+from monitoring.following import Asked, Told, figures_json, read_figures
+from tests.cast import Cast, make_cast
+from tests.monitoring.measured import measure
+from tests.workspaces.made import make_workspace
+from tests.workspaces.sockets import in_thread, socket
+from workspaces.live import changing
+from workspaces.models import Workspace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+@pytest.fixture(autouse=True)
+async def _no_connection_stays_open() -> AsyncIterator[None]:
+    yield
+    await in_thread(connections.close_all)()
+
+
+def measured(cast: Cast) -> Workspace:
+    workspace = make_workspace(cast, cast.bob)
+    measure(workspace, minutes=10, every_seconds=30)
+    return workspace
+
+
+def tell_one_more(workspace: Workspace) -> None:
+    assert workspace.run is not None
+    of = Of(workspace.pool.cluster_id, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
+    put([Sample(of, time.time() + 1, 99.0)])
+    with changing(workspace.pk) as row:  # wakes, as the beat would
+        row.name = "renamed"
+
+
+def use_in(frame: Any) -> list[list[Any]]:
+    [line] = [line for line in frame["series"] if line["name"] == "gpu_utilization"]
+    return [point for point in line["points"] if point[1] is not None]
+
+
+async def test_the_window_comes_as_a_whole_and_then_what_is_new(cast: Cast) -> None:
+    workspace = await in_thread(measured)(cast)
+    async with socket(f"/ws/workspaces/{workspace.pk}/metrics/?window=15m", cast.victor) as wire:
+        whole = await wire.hear()
+        assert (whole["type"], whole["window"], whole["since"]) == ("figures", "15m", None)
+        assert len(use_in(whole)) > 20
+        await in_thread(tell_one_more)(workspace)
+        *_before, newest = await wire.hear_until(
+            lambda frame: frame["type"] == "figures" and frame["since"] and use_in(frame)[-1][1] > 70
+        )
+        assert all(at >= newest["since"] for line in newest["series"] for at, _value in line["points"])
+        assert len(use_in(newest)) < 20
+
+
+async def test_a_window_that_is_none_is_the_usual_one(cast: Cast) -> None:
+    workspace = await in_thread(measured)(cast)
+    async with socket(f"/ws/workspaces/{workspace.pk}/metrics/?window=soon", cast.bob) as wire:
+        assert (await wire.hear())["window"] == "1h"
+
+
+def test_each_reads_in_the_language_of_their_page(cast: Cast) -> None:
+    workspace, other = measured(cast), make_workspace(cast, cast.bob, name="idle")
+    with translation.override("ko"):
+        words = figures_json(of_workspace(other, "1h"), "1h")["message"]
+    found = read_figures([Asked(cast.bob, pk, "1h", None, "ko") for pk in (workspace.pk, other.pk)])
+    assert [json.loads(one.frame)["message"] for one in found if isinstance(one, Told)][1] == words
+
+
+async def test_who_loses_access_is_put_out(cast: Cast) -> None:
+    workspace = await in_thread(measured)(cast)
+    async with socket(f"/ws/workspaces/{workspace.pk}/metrics/", cast.victor) as wire:
+        await wire.hear()
+        await in_thread(Membership.objects.filter(user=cast.victor.user).delete)()
+        await in_thread(tell_access_changed)(cast.victor.user)
+        assert await wire.closed_with() == 4404
+
+
+def test_as_many_queries_answer_one_and_a_hundred_who_look_at_it(cast: Cast) -> None:
+    workspace = measured(cast)
+
+    def queries(asked: list[Asked]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            found = read_figures(asked)
+        assert all(isinstance(one, Told) for one in found)
+        return len(captured)
+
+    asked = [Asked(actor, workspace.pk, "1h", None, "en") for actor in (cast.bob, cast.victor)]
+    assert queries(asked * 50) == queries(asked)

@@ -1,0 +1,162 @@
+"""What admins read of nodes: how each is, its GPUs and their errors, who is on it, and what went wrong."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Gpu, Node, PodUsage
+from monitoring.admin.draining import NODE_DEEDS, NodeDeed
+from monitoring.models import AgentState, Trouble, XidEvent
+from tests.accounts.people import browser
+from tests.cast import Cast, make_cast
+from tests.workspaces.made import make_workspace
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/clusters/node/"
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def furnish(cast: Cast, node: str = "gpu-1") -> None:
+    """An agent, two GPUs of which one is broken, somebody on the other, and what led to it."""
+    now = timezone.now()
+    there: dict[str, Any] = {"cluster": cast.cluster, "node": node}
+    AgentState.objects.create(
+        **there, agent="a", taken_at=now, seen_at=now, driver_version="580.65.06", cuda_version="13.0"
+    )
+    workspace = make_workspace(cast, cast.bob, name=f"train-{node}")
+    PodUsage.objects.create(
+        **there, uid=node, namespace="berth-demo", name=f"ws-{node}", run=workspace.run, requests={}
+    )
+    held = [{"namespace": "berth-demo", "pod": f"ws-{node}", "container": "main"}]
+    sample = {
+        "temperature_celsius": 61,
+        "power_watts": 300,
+        "ecc_uncorrected_since_boot": 2,
+        "slowed_by": ["heat"],
+    }
+    common: dict[str, Any] = {
+        **there, "name": "NVIDIA A100", "memory_mib": 81_920, "memory_used_mib": 40_960, "seen_at": now,
+        "utilization_percent": 80, "sample": sample,
+    }  # fmt: skip
+    Gpu.objects.create(index=0, uuid=f"GPU-a-{node}", held_by=held, **common)
+    Gpu.objects.create(index=1, uuid=f"GPU-b-{node}", out_code="gpu_lost", **common)
+    XidEvent.objects.create(**there, gpu=f"GPU-b-{node}", xid=79, at=now)
+    Trouble.objects.create(
+        **there, about="gpu", subject=f"GPU-b-{node}", code="gpu_lost", takes_out=True, since=now
+    )
+
+
+def page_of(cast: Cast, path: str = LIST) -> str:
+    answer = browser(cast.admin).get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def own_page(cast: Cast, node: str = "gpu-1") -> str:
+    return page_of(cast, f"{LIST}{Node.objects.get(name=node).pk}/change/")
+
+
+def test_the_list_says_of_each_how_it_is(cast: Cast) -> None:
+    furnish(cast)
+    Node.objects.filter(name="gpu-1").update(system={"kernelVersion": "6.8.0-1"})
+    Node.objects.filter(name="gpu-2").update(unschedulable=True)
+    seen = page_of(cast)
+    for words in (
+        "2 × A100",
+        "1 of its GPUs is out of use",
+        ">80%<",
+        "580.65.06, 6.8.0-1",
+        "closed for new work",
+        "no agent",
+    ):
+        assert words in seen, words
+    assert "gpu-2" not in page_of(cast, f"{LIST}?state=broken")
+    assert "gpu-1" not in page_of(cast, f"{LIST}?state=out").partition('id="result_list"')[2]
+
+
+def test_an_agent_that_fell_silent_is_called_so(cast: Cast) -> None:
+    furnish(cast)
+    AgentState.objects.update(seen_at=timezone.now() - timedelta(minutes=9))
+    assert "silent, <time " in page_of(cast)
+
+
+def test_a_nodes_page_tells_its_gpus_errors_troubles_and_who_is_on_it(cast: Cast) -> None:
+    furnish(cast)
+    Node.objects.filter(name="gpu-1").update(
+        system={"kubeletVersion": "v1.34.1"},
+        conditions={"DiskPressure": {"status": "True", "message": "disk is nearly full"}},
+    )
+    seen = own_page(cast)
+    for words in (
+        "580.65.06", "v1.34.1", "GPU 1: NVIDIA A100", "It is given to nobody new.", "61\xa0°C", "heat",
+        "2 since its start, – ever", ">train-gpu-1</a>", "<td>79</td>", "disk is nearly full", "out of use",
+        "Use the GPU again …", "Close for new work …",
+    ):  # fmt: skip
+        assert words in seen, words
+
+
+def test_a_node_of_which_nobody_tells_has_a_page_too(cast: Cast) -> None:
+    seen = own_page(cast, "gpu-2")
+    assert "Nobody tells of any" in seen
+    assert "It was not tested yet." in seen
+    assert "nothing has a GPU" in seen
+
+
+def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) -> None:
+    for name, resource in (("mine", "nvidia.com/gpu"), ("cut", "nvidia.com/mig-1g.10gb"), ("none", "cpu")):
+        PodUsage.objects.create(
+            cluster=cast.cluster, node="gpu-2", uid=name, namespace="lab", name=name, requests={resource: 1}
+        )
+    seen = own_page(cast, "gpu-2")
+    assert "lab/mine" in seen and "lab/cut" in seen and "lab/none" not in seen
+    assert "nothing has a GPU" not in seen
+
+
+def test_as_many_queries_tell_of_one_node_and_of_many(cast: Cast) -> None:
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page_of(cast)
+        return len(queries)
+
+    furnish(cast)
+    few = asked()
+    furnish(cast, "gpu-2")
+    assert asked() == few
+
+
+@pytest.mark.parametrize("deed", NODE_DEEDS, ids=lambda deed: deed.name)
+def test_as_many_queries_say_what_is_done_to_one_node_and_to_many(cast: Cast, deed: NodeDeed) -> None:
+    def asked() -> int:
+        nodes = list(Node.objects.select_related("cluster").filter(name__in=furnished))
+        with CaptureQueriesContext(connection) as queries:
+            assert len(deed.effects(cast.admin, nodes)) == len(furnished)
+        return len(queries)
+
+    furnished = ["gpu-1"]
+    furnish(cast, "gpu-1")
+    furnish(cast, "gpu-2")
+    few = asked()
+    furnished.append("gpu-2")
+    assert asked() == few
+
+
+def test_nodes_over_rest_tell_their_health_and_their_gpus(cast: Cast) -> None:
+    furnish(cast)
+    Node.objects.filter(name="gpu-1").update(out_code="node_lost")
+    told = {one["name"]: one for one in browser(cast.admin).get("/api/v1/nodes/").json()["results"]}
+    assert told["gpu-1"]["out"]["code"] == "node_lost"
+    assert told["gpu-1"]["out"]["message"]
+    assert [gpu["out"] and gpu["out"]["code"] for gpu in told["gpu-1"]["gpus"]] == [None, "gpu_lost"]
+    assert told["gpu-1"]["gpus"][0]["utilization_percent"] == 80
+    assert (told["gpu-2"]["out"], told["gpu-2"]["gpus"]) == (None, [])

@@ -1,0 +1,64 @@
+"""The page of all causes, and the way to it from what is in the way."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clusters.explain import BY_CODE
+from quotas.models import Claim
+from tests.accounts.people import browser
+from tests.cast import Cast, make_cast
+from tests.workspaces.made import make_workspace
+from workspaces.models import Phase
+
+pytestmark = pytest.mark.django_db
+
+AT = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return make_cast()
+
+
+def test_each_cause_stands_once_with_its_code_as_its_anchor(cast: Cast) -> None:
+    page = browser(cast.bob).get("/help/causes/").content.decode()
+    assert sorted(re.findall(r'<article class="cause" id="(\w+)"', page)) == sorted(BY_CODE)
+    assert len(re.findall(r' id="([\w-]+)"', page)) == len(set(re.findall(r' id="([\w-]+)"', page)))
+    assert "%(" not in page
+    for theme in re.findall(r'<li><a href="#([\w-]+)">', page):
+        assert f'id="{theme}"' in page
+
+
+@pytest.mark.parametrize(
+    ("code", "anchor"), [("image_not_found", "image_not_found"), ("kueue_waits", "cluster_queue_waits")]
+)
+def test_what_failed_leads_to_its_cause(cast: Cast, code: str, anchor: str) -> None:
+    failure = {"code": code, "data": {"image": "lab/tool:1"}, "at": AT}
+    workspace = make_workspace(cast, cast.bob, Phase.FAILED, failure=failure)
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert f'href="/help/causes/#{anchor}"' in page
+
+
+def test_what_the_cluster_sent_back_to_the_queue_leads_to_its_cause(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.WAITING)
+    Claim.objects.update(reason_code="volume_on_other_node", reason_data={})
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert 'href="/help/causes/#volume_on_other_node"' in page
+
+
+@pytest.mark.parametrize("code", ["unknown", "given_up", "no_quota"])
+def test_what_the_page_of_causes_does_not_have_leads_nowhere(cast: Cast, code: str) -> None:
+    workspace = make_workspace(cast, cast.bob, Phase.FAILED, failure={"code": code, "data": {}, "at": AT})
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert "/help/causes/#" not in page
+
+
+def test_what_is_wrong_with_one_that_runs_stands_on_its_page(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob, message_code="gpu_slowed")
+    page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
+    assert "The GPU runs slower than it could" in page
+    assert "look at the cooling" in page
+    assert 'href="/help/causes/#gpu_slowed"' in page

@@ -1,0 +1,190 @@
+"""A GPU that does not work is given to nobody: its node takes nothing new as long as the kubelet could give it out."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters.models import Gpu, PodUsage
+from quotas import queries
+from quotas.models import Claim
+from quotas.pools import bad_gpus, health
+from quotas.pools.bad_gpus import Bad
+from quotas.pools.health import Trouble
+from quotas.pools.nodes import nodes_of, unwell_nodes
+from tests.quotas.pools.made import node, pool
+from tests.quotas.stage import Stage, states
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    bad=st.sets(st.integers(0, 3)),
+    held=st.sets(st.integers(0, 3)),
+    withdrawn=st.integers(0, 4),
+)
+def test_a_node_is_closed_whenever_the_next_pod_could_get_a_bad_gpu(
+    bad: set[int], held: set[int], withdrawn: int
+) -> None:
+    """Four whole GPUs; the device plugin withdrew some of the bad ones, nobody knows which."""
+    withdrawn = min(withdrawn, len(bad))
+    known = [Bad(str(one), held=int(one in held)) for one in bad]
+    is_closed = bad_gpus.may_be_given(pool(), known, withdrawn)
+    free_and_bad = bad - held
+    # At worst the plugin withdrew those that somebody has.
+    still_given = max(0, len(free_and_bad) - max(0, withdrawn - len(bad & held)))
+    assert is_closed >= bool(still_given)
+    if not free_and_bad or withdrawn == len(bad):
+        assert not is_closed  # and not for nothing
+
+
+@pytest.mark.parametrize(
+    ("of", "bad", "closed"),
+    [
+        ({}, Bad("a"), True),
+        ({}, Bad("a", held=1), False),
+        ({"resource_name": ""}, Bad("a"), False),  # needs no GPU
+        ({"sharing": "time-slicing", "units_per_gpu": 4}, Bad("a", held=3), True),  # one replica is free
+        ({"sharing": "time-slicing", "units_per_gpu": 4}, Bad("a", held=4), False),
+        ({"sharing": "hami", "units_per_gpu": 100}, Bad("a"), False),  # HAMi is told to leave it alone
+        ({"sharing": "mig", "units_per_gpu": 7}, Bad("a", is_cut=False), False),  # no instance is cut from it
+        ({"sharing": "mig", "units_per_gpu": 7}, Bad("a", is_cut=True), True),
+        ({}, Bad("a", is_cut=True), False),
+    ],
+)
+def test_it_depends_on_how_the_pool_shares_gpus(of: dict[str, Any], bad: Bad, closed: bool) -> None:
+    assert bad_gpus.may_be_given(pool(**of), [bad], 0) == closed
+
+
+@pytest.mark.parametrize(
+    ("values", "of", "trouble"),
+    [
+        ({"out_code": "node_short_of_disk"}, {}, Trouble.UNWELL),
+        ({"out_code": "node_short_of_disk"}, {"resource_name": ""}, Trouble.UNWELL),
+        ({"gpus_out_code": "gpu_uvm_missing"}, {}, Trouble.UNWELL),
+        ({"gpus_out_code": "gpu_uvm_missing"}, {"resource_name": ""}, Trouble.NONE),
+        ({"out_code": "node_lost", "ready": False}, {}, Trouble.NOT_READY),
+    ],
+)
+def test_a_node_that_is_out_takes_nothing_new(
+    values: dict[str, Any], of: dict[str, Any], trouble: Trouble
+) -> None:
+    assert health.trouble_of(node(**values), pool(**of)) == trouble
+
+
+def gpus(stage: Stage, name: str, *, bad: set[int], held: dict[int, PodUsage] | None = None) -> None:
+    for index in range(4):
+        pod = (held or {}).get(index)
+        Gpu.objects.create(
+            cluster=stage.cast.cluster,
+            node=name,
+            uuid=f"{name}-{index}",
+            index=index,
+            seen_at=timezone.now(),
+            held_by=[{"namespace": pod.namespace, "pod": pod.name, "container": "c"}] if pod else [],
+            out_code="gpu_lost" if index in bad else "",
+        )
+
+
+@pytest.mark.django_db
+def test_a_free_bad_gpu_keeps_new_work_off_its_node_and_who_waits_is_told(stage: Stage) -> None:
+    gpus(stage, "gpu-1", bad={2})
+    gpus(stage, "gpu-2", bad={0})
+    waits = stage.request(1)
+    stage.admit()
+    assert states([waits]) == [Claim.State.WAITING]
+    message = queries.queues_of([waits.pk])[waits.pk]["reason"]["message"]
+    assert "some of their GPUs, do not work" in message and "gpu-1" not in message
+    Gpu.objects.filter(node="gpu-2").update(out_code="")
+    stage.admit()
+    assert states([waits]) == [Claim.State.ADMITTED]
+    waits.refresh_from_db()
+    assert waits.node == "gpu-2"
+
+
+@pytest.mark.django_db
+def test_a_bad_gpu_that_somebody_has_closes_nothing_until_it_is_free(stage: Stage) -> None:
+    stage.change_node("gpu-2", ready=False)
+    first = stage.running(1)
+    pod = stage.pod("gpu-1", 1, run=first.pk)
+    gpus(stage, "gpu-1", bad={2}, held={2: pod})
+    second = stage.running(1)
+    assert second.node == "gpu-1"
+    pod.delete()  # it ended; the agent has not said so yet
+    third = stage.request(1)
+    stage.admit()
+    assert states([third]) == [Claim.State.WAITING]
+
+
+@pytest.mark.django_db
+def test_what_the_agent_said_of_the_run_before_is_not_taken_for_the_next_ones(stage: Stage) -> None:
+    stage.change_node("gpu-2", ready=False)
+    first = stage.running(1)
+    pod = stage.pod("gpu-1", 1, run=first.pk)
+    gpus(stage, "gpu-1", bad={2}, held={2: pod})
+    Gpu.objects.update(seen_at=timezone.now() - timedelta(hours=1))
+    waits = stage.request(1)
+    stage.admit()
+    assert states([waits]) == [Claim.State.WAITING]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_admitted_to_a_node_that_may_give_a_bad_gpu(stage: Stage, seed: int) -> None:
+    """Whatever is bad and held: who is admitted can only get a GPU that works."""
+    chance = random.Random(seed)
+    stage.quota(8)
+    free_and_bad = {}
+    for name in ("gpu-1", "gpu-2"):
+        held = {index: stage.pod(name, 1) for index in range(4) if chance.random() < 0.4}
+        bad = {index for index in range(4) if chance.random() < 0.4}
+        gpus(stage, name, bad=bad, held=held)
+        free_and_bad[name] = bad - held.keys()
+    asked = [stage.request(1) for _ in range(8)]
+    stage.admit()
+    for claim in Claim.objects.filter(pk__in=[one.pk for one in asked], state=Claim.State.ADMITTED):
+        assert not free_and_bad[claim.node]
+
+
+@pytest.mark.django_db
+def test_hami_uses_the_other_cards_of_the_node(stage: Stage) -> None:
+    card = {"memory_mib": 81920, "cores": 100, "slots": 10, "usable": True}
+    stage.change_node("gpu-1", devices=[card | {"id": f"gpu-1-{index}"} for index in range(4)])
+    hami = stage.another_pool("hami", sharing="hami", units_per_gpu=100, gpu_memory_mib=81920)
+    gpus(stage, "gpu-1", bad={2})
+    seen = nodes_of([hami])[hami.pk]
+    [room] = [one.free.units for one in seen.healthy if one.name == "gpu-1"]
+    assert room == 300
+    assert seen.out.broken_units == 100
+
+
+@pytest.mark.django_db
+def test_who_asks_for_gpus_that_no_device_plugin_offers_now_waits_and_is_not_refused(stage: Stage) -> None:
+    for row in stage.pool.cluster.nodes.all():
+        # The kubelet has forgotten the resource, the label tells of it.
+        row.allocatable = row.capacity = row.allocatable | {"nvidia.com/gpu": 0}
+        row.labels |= {"nvidia.com/gpu.count": "4"}
+        row.gpus_out_code = "gpu_plugin_down"
+        row.save()
+    waits = stage.request(2)
+    stage.admit()
+    told = queries.queues_of([waits.pk])[waits.pk]["reason"]
+    assert told["code"] == "no_node_ready"
+    assert told["message"] == (
+        "No node of this pool is ready. 2 nodes are out of use: they, or some of their GPUs, do not work."
+    )
+
+
+@pytest.mark.django_db
+def test_nodes_that_kubernetes_would_use_and_must_not_are_named(stage: Stage) -> None:
+    assert not unwell_nodes(stage.pool)
+    gpus(stage, "gpu-1", bad={2})
+    stage.change_node("gpu-2", gpus_out_code="gpu_uvm_missing")
+    cpu = stage.another_pool("cpu", resource_name="")
+    assert list(unwell_nodes(stage.pool)) == ["gpu-1", "gpu-2"]
+    assert not unwell_nodes(cpu)
