@@ -57,7 +57,8 @@ def test_it_has_the_node_s_processes_and_one_folder_and_no_power(daemon_set: Any
         "capabilities": {"drop": ["ALL"]},
     }
     assert pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
-    [volume], [mount] = pod["volumes"], container["volumeMounts"]
+    (volume, token), (mount, token_at) = pod["volumes"], container["volumeMounts"]
+    assert (token["secret"]["optional"], token_at["readOnly"]) == (True, True)
     assert volume["hostPath"]["path"] == mount["mountPath"] == str(kubelet.SOCKET.parent)
     assert mount["readOnly"]
     assert container["resources"]["limits"]["memory"] == "128Mi"
@@ -79,6 +80,17 @@ def test_every_setting_of_the_manifest_and_the_page_is_one_the_agent_reads(daemo
     told = {one["name"] for one in container["env"] if one["name"].startswith("BERTH_")}
     assert told <= read
     assert set(re.findall(r"BERTH_AGENT_[A-Z_]+", PAGE)) == read
+
+
+def test_it_is_told_its_node_and_its_own_pod_by_kubernetes(daemon_set: Any) -> None:
+    """By the node's name Berth knows it; by its pod's name it knows a kubelet that has learnt its pods."""
+    [container] = daemon_set["spec"]["template"]["spec"]["containers"]
+    fields = {
+        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
+        for one in container["env"]
+        if "fieldRef" in one.get("valueFrom", {})
+    }
+    assert (fields["BERTH_AGENT_NODE"], fields["BERTH_AGENT_POD"]) == ("spec.nodeName", "metadata.name")
 
 
 def test_its_page_names_every_trouble() -> None:
