@@ -1,18 +1,16 @@
-"""The queue with its database, 500 nodes with 2,000 GPUs: 1,000 requests at once, and a pass over 1,000 that wait"""
+"""The queue with its 500 nodes with 2,000 GPUs: 1,000 requests at once, and a pass over 1,000 that wait"""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from portal.up import plan
 from tests.bench import Figure
-from tests.bench.parts import database, manage, settings_for
+from tests.bench.parts import installation, manage
 
 REQUESTS = 1_000
 ASKING = 2  # processes, each with eight threads
@@ -20,9 +18,7 @@ ASKING = 2  # processes, each with eight threads
 
 def measure() -> Iterator[Figure]:
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
+        _folder, environ = stack.enter_context(installation())
         manage(environ, "migrate")
         run(environ, "prepare()")
         yield from _at_once(environ)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection
-from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, database, manage, serving, settings_for
+from tests.bench.parts import cpu_seconds, installation, manage, serving
 
 RUNS = 3
 TIMES = 30
@@ -30,9 +27,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 def measure() -> Iterator[Figure]:
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
-        folder.chmod(0o711)
-        environ = os.environ | settings_for(folder, stack.enter_context(database(folder)))
+        _folder, environ = stack.enter_context(installation())
         web, port = stack.enter_context(serving(environ))
         manage(environ, "shell", "-c", SEED)
         token = manage(environ, "issue_token", "bob", "--scopes", "read").split()[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,16 @@ def settings_for(folder: Path, database: str) -> dict[str, str]:
         "BERTH_STATE_DIR": str(folder / "state"),
         "BERTH_PLAIN_STATIC": "1",
     }
+
+
+@contextmanager
+def installation() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder that goes again, with a database in it, and what processes of Berth there have in their environment."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # PostgreSQL does not run as root
+        with database(folder) as url:
+            yield folder, os.environ | settings_for(folder, url)
 
 
 @contextmanager

@@ -1,0 +1,176 @@
+"""Many nodes with eight GPUs each, whose agents tell a portal what they do: their rows, and the agents themselves."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+
+GPUS_PER_NODE = 8
+THREADS = 16
+# For the shell: a pool of so many nodes; on each of them one workspace has four GPUs, and another one.
+SEED = """
+from datetime import timedelta
+from django.utils import timezone
+from clusters.models import Node, PodUsage
+from monitoring.intake import tokens
+from quotas.models import Claim
+from tests.bench.crowd import session_of
+from tests.cast import PRODUCT, make_cast
+from tests.workspaces.made import make_workspace
+cast = make_cast()
+first = Node.objects.first()
+Node.objects.bulk_create(
+    Node(cluster=cast.cluster, name=f"gpu-{number}", ready=True, labels=first.labels,
+         allocatable=first.allocatable | {"nvidia.com/gpu": 8})
+    for number in range(3, NODES + 1)
+)
+rows = []
+for number in range(1, NODES + 1):
+    for at in range(2):
+        name = f"run-{number}-{at}"
+        workspace = make_workspace(cast, cast.bob, name=name, units=(4, 1)[at], node=f"gpu-{number}")
+        rows.append(PodUsage(
+            cluster=cast.cluster, uid=name, namespace="berth-demo", name=name, node=f"gpu-{number}",
+            run=workspace.run, requests={"nvidia.com/gpu": (4, 1)[at]}))
+PodUsage.objects.bulk_create(rows)
+Claim.objects.update(admitted_at=timezone.now() - timedelta(days=500))
+cast.admin.user.is_superuser = True
+cast.admin.user.save()
+print(tokens.issue(None, cast.cluster, "nodes")[1])
+print(session_of(cast.bob.user), session_of(cast.admin.user), workspace.pk, Node.objects.get(name="gpu-7").pk)
+"""
+CHANGING = {
+    "memory_busy_percent": 20, "memory_used_mib": 80_000, "sm_clock_mhz": 1410, "memory_clock_mhz": 1593,
+    "pcie_generation": 4, "pcie_width": 16, "pcie_replays": 0, "pcie_sent_bytes": 2**50,
+    "pcie_received_bytes": 2**50, "nvlink_sent_kib": 2**40, "nvlink_received_kib": 2**40,
+    "memory_temperature_celsius": 70,
+}  # fmt: skip
+STEADY = {
+    "state": "ok", "slowed_by": ["power_cap"], "ecc_uncorrected_since_boot": 0, "ecc_uncorrected_ever": 0,
+    "ecc_corrected_since_boot": 0, "ecc_corrected_ever": 2, "rows_remapped_corrected": 0,
+    "rows_remapped_uncorrected": 0, "row_remap_pending": False, "row_remap_failed": False,
+}  # fmt: skip
+
+
+def uuid(node: int, gpu: int) -> str:
+    return f"GPU-{node:08x}-{gpu:04x}-4000-8000-000000000000"
+
+
+@dataclass
+class Node:
+    """The agent of one node: its connection, and what it has told."""
+
+    number: int
+    port: int
+    secret: str
+    sequence: int = 0
+    connection: HTTPConnection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def tell(self) -> int:
+        """One report, now. The status of the answer."""
+        self.sequence += 1
+        body = self.body()
+        try:
+            return self._send(body)
+        except (ConnectionError, HTTPException):  # a kept connection that the other side has closed
+            self.connection.close()
+            return self._send(body)
+
+    def _send(self, body: str) -> int:
+        headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
+        self.connection.request("POST", "/api/v1/agent/samples/", body, headers)
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status
+
+    def body(self) -> str:
+        now = time.time()
+        inventory = {
+            "driver_version": "570.86.15",
+            "cuda_version": "12.8",
+            "gpus": [self._facts(gpu) for gpu in range(GPUS_PER_NODE)],
+        }
+        report = {
+            "sequence": self.sequence,
+            "taken_at": now,
+            "troubles": [],
+            "xids": [],
+            "gpus": [self._sample(gpu) for gpu in range(GPUS_PER_NODE)],
+            "holdings": [self._holding(gpu) for gpu in range(5)],
+        }
+        head = {"version": 1, "node": f"gpu-{self.number}", "agent": "bench", "sent_at": now, "dropped": 0}
+        return json.dumps(head | {"inventory": inventory, "reports": [report]})
+
+    def _facts(self, gpu: int) -> dict[str, object]:
+        return {
+            "index": gpu, "uuid": uuid(self.number, gpu), "name": "NVIDIA A100-SXM4-80GB",
+            "memory_mib": 81920, "ecc": True, "ecc_after_reset": True, "compute_capability": "8.0", "mig": False,
+            "mig_devices": [], "pci_bus": f"00000000:{gpu:02X}:00.0", "power_limit_watts": 400.0,
+        }  # fmt: skip
+
+    def _sample(self, gpu: int) -> dict[str, object]:
+        busy = random.randrange(101)
+        process = {
+            "pid": 4000 + gpu, "kind": "compute", "memory_mib": 70_000, "sm_percent": busy,
+            "pod_uid": f"run-{self.number}-{gpu // 4}", "container_id": "c" * 64,
+        }  # fmt: skip
+        told = {name: random.randrange(most + 1) for name, most in CHANGING.items()}
+        of_now = {
+            "utilization_percent": busy,
+            "power_watts": 60 + busy * 3.4,
+            "temperature_celsius": 30 + busy // 3,
+        }
+        return {"uuid": uuid(self.number, gpu), "processes": [process], **of_now, **told, **STEADY}
+
+    def _holding(self, gpu: int) -> dict[str, str]:
+        device = uuid(self.number, gpu)
+        return {
+            "namespace": "berth-demo", "pod": f"run-{self.number}-{gpu // 4}", "container": "workspace",
+            "resource": "nvidia.com/gpu", "device": device, "uuid": device,
+        }  # fmt: skip
+
+
+class Fleet:
+    """All of them, each every `interval_seconds`; not at the same moment. Lags are from when a report was due."""
+
+    def __init__(self, nodes: int, ports: list[int], secret: str, interval_seconds: float) -> None:
+        self.nodes = [Node(number, ports[number % len(ports)], secret) for number in range(1, nodes + 1)]
+        self.lags: list[float] = []
+        self.refused: dict[int, int] = {}
+        self.began_at = 0
+        self._interval = interval_seconds
+        self._counting = threading.Lock()
+
+    def tell_once(self) -> None:
+        with ThreadPoolExecutor(THREADS) as threads:
+            assert set(threads.map(Node.tell, self.nodes)) == {204}
+
+    def tell_for(self, seconds: float) -> None:
+        self.began_at, began = int(time.time()), time.monotonic()
+        due = [
+            (began + number * self._interval / len(self.nodes), number) for number in range(len(self.nodes))
+        ]
+        with ThreadPoolExecutor(THREADS) as threads:
+            while due[0][0] < began + seconds:
+                at, number = heapq.heappop(due)
+                time.sleep(max(0.0, at - time.monotonic()))
+                threads.submit(self._tell, self.nodes[number], at)
+                heapq.heappush(due, (at + self._interval, number))
+
+    def _tell(self, node: Node, due_at: float) -> None:
+        status = node.tell()
+        lag = time.monotonic() - due_at
+        with self._counting:
+            if status == 204:
+                self.lags.append(lag)
+            else:
+                self.refused[status] = self.refused.get(status, 0) + 1
