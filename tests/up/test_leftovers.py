@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +20,12 @@ def sleeper() -> Iterator[Sleeper]:
 
     def start(*words: str, **environ: str) -> subprocess.Popen[bytes]:
         command = words or ("sleep", "60")
-        started.append(subprocess.Popen(command, env={**os.environ, **environ}, start_new_session=True))
-        return started[-1]
+        one = subprocess.Popen(command, env={**os.environ, **environ}, start_new_session=True)
+        started.append(one)
+        # Popen may come back before the kernel has laid out the environment.
+        while leftovers.process(one.pid) and not Path(f"/proc/{one.pid}/environ").read_bytes():
+            time.sleep(0.001)
+        return one
 
     yield start
     for one in started:
@@ -71,10 +74,10 @@ def test_a_record_that_says_nothing_finds_nothing(tmp_path: Path, text: str) -> 
 
 
 def test_what_ignores_the_polite_signal_is_told(tmp_path: Path, sleeper: Sleeper) -> None:
-    deaf = sleeper(
-        sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
-    )
-    time.sleep(0.5)
+    ready = tmp_path / "ready"
+    deaf = sleeper("sh", "-c", "trap '' TERM; : > \"$READY\"; exec sleep 60", READY=str(ready))
+    while not ready.exists():
+        time.sleep(0.01)
     assert leftovers.end({now(deaf)}, signal.SIGTERM, 0.2) == {now(deaf)}
     assert leftovers.end({now(deaf)}, signal.SIGKILL, 5) == set()
 
