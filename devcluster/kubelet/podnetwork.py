@@ -155,7 +155,7 @@ class OwnNetwork:
                     up.set_result(None)
             assert process.stderr is not None
             said = (await process.stderr.read()).decode(errors="replace").strip()
-            raise OSError(f"{said.rpartition(chr(10))[2]} (exit {await process.wait()})")
+            raise OSError(f"{', '.join(said.splitlines()[-2:])} (exit {await process.wait()})")
         finally:
             os.close(heard)
             with contextlib.suppress(ProcessLookupError):
