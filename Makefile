@@ -95,8 +95,11 @@ messages: $(RUNTIME)
 test: style check-network check-browser $(SSHD)
 	@$(MAKE) --jobs=2 types quick
 
+# Generated examples are the same each time, so that what is red is the change's; pytest by hand draws new ones.
+PYTEST := $(BIN)/pytest -n 2 --hypothesis-profile=ci
+
 quick: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD)
-	$(BIN)/pytest -n 2 -m "not slow and not screenshots"
+	$(PYTEST) -m "not slow and not screenshots"
 
 # Settings of a production; nothing connects to that database.
 AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_URL=postgres:////nonexistent/berth \
@@ -116,7 +119,7 @@ style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 test-slow: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD) check-network check-browser
-	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not screenshots"
+	$(PYTEST) --dist loadfile -m "slow and not screenshots"
 
 screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fonts
 	$(BIN)/pytest -m screenshots
