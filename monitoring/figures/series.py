@@ -119,11 +119,7 @@ def window_of(text: str) -> Window:
 
 
 def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
-    admitted = (
-        Claim.objects.filter(holder_id=workspace.pk, admitted_at__isnull=False)
-        .select_related("pool__cluster")
-        .order_by("admitted_at")
-    )
+    admitted = Claim.objects.filter(holder_id=workspace.pk, admitted_at__isnull=False).order_by("admitted_at")
     if window == RUN:
         runs = list(admitted.reverse()[:1])
         began = [run.admitted_at.timestamp() for run in runs if run.admitted_at]
@@ -131,6 +127,8 @@ def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
     else:
         span = window_of(window)
         runs = list(admitted.filter(Q(released_at=None) | Q(released_at__gte=span.began)))
+    if runs and runs[-1].pool_id == workspace.pool_id:
+        runs[-1].pool = workspace.pool  # with its cluster: both were read with the workspace
     tracks = list(_tracks(span).filter(runs__overlap=[run.pk for run in runs])) if runs else []
     series = [line for line in _series(tracks, span) if _told(line)]
     agents = _agents({*_places(tracks), *((run.pool.cluster_id, run.node) for run in runs[-1:])})

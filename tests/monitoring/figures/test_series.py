@@ -13,8 +13,10 @@ from monitoring.figures import series
 from monitoring.figures.series import Figures, Window, grid
 from monitoring.figures.store import Of, Sample, put
 from monitoring.models import AgentState
+from quotas.models import Pool
 from tests.cast import Cast, make_cast
 from tests.workspaces.made import make_workspace
+from workspaces import access
 from workspaces.models import Workspace
 
 UUID_0 = "GPU-00000000-0000-4000-8000-000000000000"
@@ -121,6 +123,21 @@ class TestAWorkspace:
         cast.cluster.prometheus_url = "http://prometheus.monitoring:9090"
         cast.cluster.save()
         assert "within a minute" in series.of_workspace(workspace).message
+
+    def test_its_pool_is_not_read_anew(
+        self, cast: Cast, workspace: Workspace, django_assert_num_queries: Any
+    ) -> None:
+        put([Sample(gpu_of(cast, workspace.run), time.time() - 20, 10)])
+        read = access.get(cast.bob, workspace.pk)
+        with django_assert_num_queries(4):  # its runs, their tracks, the figures, the agent
+            series.of_workspace(read)
+
+    def test_of_another_pool_since_then_it_speaks_of_that_of_its_run(
+        self, cast: Cast, workspace: Workspace
+    ) -> None:
+        workspace.pool = Pool.objects.create(cluster=cast.cluster, slug="cpu", name="CPU", resource_name="")
+        workspace.save()
+        assert "agent" in series.of_workspace(workspace).message
 
     def test_says_that_the_figures_are_played(self, cast: Cast, workspace: Workspace) -> None:
         put([Sample(gpu_of(cast, workspace.run), time.time() - 20, 10)])
