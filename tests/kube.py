@@ -54,7 +54,7 @@ class Kube:
         request = urllib.request.Request(url, data, sent | (headers or {}), method=method)
         # Who says who asks is not known by the kubeconfig's certificate.
         context = self._nobody if headers and "Authorization" in headers else self._tls
-        return urllib.request.urlopen(request, context=context, timeout=20)
+        return urllib.request.urlopen(request, context=context, timeout=60)
 
     def call(
         self,
@@ -99,7 +99,7 @@ class Kube:
         """A namespace of its own for a test."""
         return self.namespace(f"test-{uuid.uuid4().hex[:6]}-{next(_NUMBERS)}", **labels)
 
-    def until(self, path: str, holds: Callable[[Any], bool], seconds: float = 15) -> Any:
+    def until(self, path: str, holds: Callable[[Any], bool], seconds: float = 60) -> Any:
         end = time.monotonic() + seconds
         while True:
             _, found = self.call("GET", path)

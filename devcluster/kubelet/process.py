@@ -25,6 +25,8 @@ from devcluster.resources import Obj
 START_SECONDS = 20.0
 LOG_PAUSES = 9
 """Times as long as it took to write what a container said, nothing more is read of it."""
+DRAIN_SECONDS = 10.0
+"""For its last words to be read: nobody holds the pipes any more, so only a busy machine takes so long."""
 WATCH_SECONDS = 0.5
 LONGEST_LINE_BYTES = 16384
 _SANDBOX = Path(__file__).with_name("sandbox.py")
@@ -77,7 +79,7 @@ class ProcessContainer:
         code = await self.process.wait()
         if code < 0:
             code = 128 - code
-        await asyncio.wait(self._readers, timeout=1.0)
+        await asyncio.wait(self._readers, timeout=DRAIN_SECONDS)
         for task in [*self._readers, *filter(None, [self._watcher])]:
             task.cancel()
         self._log.close()

@@ -1,5 +1,6 @@
 """A devcluster as a process of its own, and the objects that the tests put into it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.kube import Kube, Obj
+
+END_SECONDS = 25.0
 
 
 class DevCluster(Kube):
@@ -33,19 +36,31 @@ class DevCluster(Kube):
         assert "is ready" in line, line
         self.connect()
 
+    def watch_until(
+        self, path: str, since: str, holds: Callable[[Obj], bool], act: Callable[[], object] | None = None
+    ) -> list[Obj]:
+        """The events from a version on, up to the first that holds; `act` happens during the watch."""
+        seen: list[Obj] = []
+        with self.open("GET", path, watch="1", timeoutSeconds="60", resourceVersion=since) as answer:
+            if act:
+                act()
+            for line in answer:
+                seen.append(json.loads(line))
+                if holds(seen[-1]):
+                    return seen
+        raise AssertionError(seen)
+
     def switch(self, **fault: Any) -> int:
         """On with it; its id."""
         code, made = self.call("POST", "/_faults", fault)
         assert code == 201, made
         return int(made["id"])
 
-    def end(self, number: int = signal.SIGTERM) -> float:
-        """Signal it and wait; how many seconds it took."""
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Signal it and wait, for less time than pods usually have to end."""
         assert self.process is not None
-        began = time.monotonic()
         self.process.send_signal(number)
-        self.process.wait(10)
-        return time.monotonic() - began
+        self.process.wait(END_SECONDS)
 
 
 def running(
@@ -59,7 +74,7 @@ def running(
         cluster.end()
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.kubelet.ephemeral import Use, capacity_bytes, excess
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running, until
 from tests.devcluster.test_process_pods import output, shell
 from tests.kube import Obj
 
@@ -35,7 +35,7 @@ def evicted(cluster: DevCluster, space: str, body: Obj) -> str:
     """Why a pod is evicted."""
     cluster.create(f"{space}/pods", body)
     path = f"{space}/pods/{body['metadata']['name']}"
-    found = cluster.until(path, lambda o: o["status"].get("phase") == "Failed", 30)
+    found = cluster.until(path, lambda o: o["status"].get("phase") == "Failed")
     assert found["status"]["reason"] == "Evicted", found["status"]
     (ended,) = found["status"]["containerStatuses"]
     assert ended["state"]["terminated"]["exitCode"] == 137
@@ -59,9 +59,8 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(cluster: DevCluster, s
     why = evicted(cluster, space, shell("p", script, resources=limited("20Mi")))
     assert why == "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. "
     uid = cluster.get(f"{space}/pods/p")["metadata"]["uid"]
-    assert not list(
-        (cluster.state / "scratch").glob(f"{uid}*")
-    )  # its room is free again though it is still told
+    # Its room is free again though it is still told.
+    until(lambda: not list((cluster.state / "scratch").glob(f"{uid}*")))
 
 
 @pytest.mark.slow
@@ -76,9 +75,7 @@ def test_a_pod_within_its_limits_stays(cluster: DevCluster, space: str) -> None:
 def test_nothing_fills_the_machine_between_two_looks(cluster: DevCluster, space: str) -> None:
     script = "cat /dev/zero > /tmp/f || true; stat -c %s /tmp/f >> /dev/termination-log"
     cluster.create(f"{space}/pods", shell("p", script, resources=limited("20Mi")))
-    found = cluster.until(
-        f"{space}/pods/p", lambda o: o["status"].get("phase") in ("Failed", "Succeeded"), 30
-    )
+    found = cluster.until(f"{space}/pods/p", lambda o: o["status"].get("phase") in ("Failed", "Succeeded"))
     wrote = found["status"]["containerStatuses"][0]["state"]["terminated"].get("message", "0")
     assert int(wrote) < 128 * MIB
 
@@ -89,7 +86,7 @@ def test_a_container_begins_anew_with_an_empty_tmp(cluster: DevCluster, space: s
     cluster.create(f"{space}/pods", shell("p", script, restartPolicy="OnFailure"))
     path = f"{space}/pods/p"
     cluster.until(path, lambda o: "CrashLoopBackOff" in str(o["status"]))
-    cluster.until(path, lambda o: o["status"]["containerStatuses"][0]["restartCount"] > 0, 30)
+    cluster.until(path, lambda o: o["status"]["containerStatuses"][0]["restartCount"] > 0)
     assert "old" not in str(cluster.call("GET", f"{path}/log")[1])
     cluster.call("DELETE", path)
     cluster.until(path, is_gone)

@@ -118,7 +118,7 @@ class Receiver:
 
     async def next(self) -> None:
         self.came.clear()
-        await asyncio.wait_for(self.came.wait(), 10)
+        await asyncio.wait_for(self.came.wait(), 30)
 
     @property
     def sequences(self) -> list[int]:

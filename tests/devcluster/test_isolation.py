@@ -5,18 +5,19 @@ finds nothing anywhere proves nothing.
 """
 
 import json
-import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running, until
 from tests.devcluster.test_process_pods import NODES, disk, output, shell
 from tests.kube import Obj
 
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.skipif(
 )
 ATTACKS = Path(__file__).with_name("attacks.py")
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin") or ""
-MARK = "sleep 4711.25"
 SEARCH = """
 import json, os, socket, sys
 
@@ -77,19 +77,28 @@ def space(cluster: DevCluster) -> str:
 
 
 @pytest.fixture
-def neighbour(cluster: DevCluster, space: str) -> Obj:
+def mark() -> str:
+    """A command line that no other process of this machine has."""
+    return f"sleep 4711.{uuid.uuid4().int}"
+
+
+@pytest.fixture
+def neighbour(cluster: DevCluster, space: str, mark: str) -> Obj:
     """A pod of somebody else with a disk, a Secret and a process to find."""
     cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"key": "hers"}})
     mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
-    body = shell("neighbour", f"echo hers >~/diary; touch /tmp/draft; exec {MARK}", mounts)
+    body = shell("neighbour", f"echo hers >~/diary; touch /tmp/draft; exec {mark}", mounts)
     cluster.create(f"{space}/pods", body)
-    return dict(cluster.until(f"{space}/pods/neighbour", is_ready))
+    found = dict(cluster.until(f"{space}/pods/neighbour", is_ready))
+    on_this_machine(mark)
+    return found
 
 
 @pytest.fixture
 def database(cluster: DevCluster, tmp_path: Path) -> Iterator[dict[str, list[str]]]:
     """Stands for a database of root's: a socket and a file under the state directory and under /tmp."""
-    folders = [cluster.state / "database", Path("/tmp") / f"berth-isolation-{os.getpid()}", tmp_path]
+    in_tmp = Path(tempfile.mkdtemp(prefix="berth-isolation-", dir="/tmp"))
+    folders = [cluster.state / "database", in_tmp, tmp_path]
     listening: list[socket.socket] = []
     found: dict[str, list[str]] = {"files": [], "sockets": []}
     for folder in folders:
@@ -204,20 +213,33 @@ def test_a_link_laid_in_a_volume_leads_no_sub_path_out_of_it(
 
 
 def on_this_machine(mark: str) -> dict[str, str]:
-    """The status of the process with this command line, as this machine's kernel tells it."""
+    """The status of the process with this command line, once there is one, as this machine's kernel tells it.
+
+    A pod that is ready has begun its script; it may not have come to this command.
+    """
+    found: list[dict[str, str]] = []
+
+    def is_there() -> bool:
+        found.extend(called(mark))
+        return bool(found)
+
+    until(is_there)
+    return found[0]
+
+
+def called(mark: str) -> Iterator[dict[str, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if (folder / "cmdline").read_text().replace("\0", " ").strip() == mark:
                 lines = (folder / "status").read_text().splitlines()
-                return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+                yield {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
         except OSError:
             continue
-    raise AssertionError(f"no process is called {mark}")
 
 
 @pytest.mark.usefixtures("neighbour")
-def test_a_pods_process_is_nobody_of_this_machine_and_has_no_capability() -> None:
-    status = on_this_machine(MARK)
+def test_a_pods_process_is_nobody_of_this_machine_and_has_no_capability(mark: str) -> None:
+    status = on_this_machine(mark)
     for word in ("Uid", "Gid", "Groups"):
         assert all(int(number) >= 700_000_000 for number in status[word].split()), (word, status[word])
     for word in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
@@ -229,7 +251,7 @@ def test_a_pods_process_is_nobody_of_this_machine_and_has_no_capability() -> Non
 
 
 def test_two_pods_are_two_users_of_this_machine(cluster: DevCluster, space: str) -> None:
-    marks = [f"sleep 4712.{n}" for n in (1, 2)]
+    marks = [f"sleep 4712.{uuid.uuid4().int}" for _ in range(2)]
     for n, mark in enumerate(marks):
         cluster.create(f"{space}/pods", shell(f"p{n}", f"exec {mark}"))
         cluster.until(f"{space}/pods/p{n}", is_ready)
@@ -237,7 +259,7 @@ def test_two_pods_are_two_users_of_this_machine(cluster: DevCluster, space: str)
 
 
 def test_a_pod_finds_no_disk_secret_or_process_of_another(
-    cluster: DevCluster, space: str, neighbour: Obj
+    cluster: DevCluster, space: str, neighbour: Obj, mark: str
 ) -> None:
     uid = neighbour["metadata"]["uid"]
     claim = cluster.get(f"{space}/persistentvolumeclaims/hers")
@@ -247,7 +269,7 @@ def test_a_pod_finds_no_disk_secret_or_process_of_another(
     disks = [str(p) for p in cluster.state.rglob(f"*{volume}*") if p.is_file() or p.is_dir()]
     assert disks
     files = [str(secret), str(scratch.parent), f"{cluster.state}/scratch/{uid}.img", *disks]
-    wanted = {"files": files, "processes": [MARK, "-m devcluster"], "mounts": [volume]}
+    wanted = {"files": files, "processes": [mark, "-m devcluster"], "mounts": [volume]}
     in_pod, outside = searched(cluster, space, wanted)
     assert in_pod == {"read": [], "exist": [], "reached": [], "processes": [], "mounts": []}
     assert outside["read"] == files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, running
+from tests.devcluster.cluster import ROOT, DevCluster, running, until
 from tests.devcluster.kubectl import Kubectl, needs_kubectl, until_line
 from tests.kube import Obj
 
@@ -35,7 +35,8 @@ def pod(name: str, script: str, **spec: object) -> Obj:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    nodes = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+    # Who crashed again stays so: its pause is longer than the tests.
+    nodes = "nodes: [{name: here, cpu: 8, memory: 64Gi}]\nback_off: {first_seconds: 600, most_seconds: 600}"
     yield from running(tmp_path_factory.mktemp("process"), *arguments, nodes=nodes)
 
 
@@ -45,11 +46,11 @@ def kubectl(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Ku
     kubectl = Kubectl(cluster.kubeconfig, tmp_path_factory.mktemp("home"), "running")
     kubectl.apply(pod("says", SAYS), pod("crashes", CRASHES))
     kubectl("wait", "--for=condition=Ready", "pod/says", "--timeout=60s")
+    until(lambda: "two" in kubectl("logs", "says"))
     return kubectl
 
 
 def test_logs_are_what_the_container_wrote(kubectl: Kubectl) -> None:
-    kubectl("wait", "--for=condition=Ready", "pod/says", "--timeout=30s")
     lines = kubectl("logs", "says").splitlines()
     assert lines[:2] == ["one", "two"]
     assert kubectl("logs", "says", "--tail=1").splitlines()[-1] in ("two", "three")
@@ -69,7 +70,7 @@ def test_logs_follow_until_the_container_ends(kubectl: Kubectl) -> None:
     try:
         until_line(following, "line 1")
         until_line(following, "line 30")
-        assert following.wait(20) == 0
+        assert following.wait(60) == 0
     finally:
         following.kill()
         following.wait()

@@ -1,5 +1,6 @@
 """Client libraries, unmodified: the official one, its informer, and lightkube list, watch and patch."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ def connection(cluster: DevCluster) -> Iterator[client.ApiClient]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -88,11 +89,20 @@ def test_the_official_informer_keeps_up(connection: client.ApiClient, namespace:
     until(lambda: held() == {"a": "2"})
     api.delete_namespaced_config_map("settings", namespace)
     until(lambda: gone == ["settings"])
-    # It sees that it is to stop with the next event only.
-    last = threading.Timer(0.2, api.create_namespaced_config_map, (namespace, {"metadata": {"name": "last"}}))
-    last.start()
+    # It sees that it is to stop with the next event only: they come until it has.
+    stopped = threading.Event()
+
+    def go_on() -> None:
+        for number in itertools.count():
+            if stopped.wait(0.2):
+                return
+            api.create_namespaced_config_map(namespace, {"metadata": {"name": f"more-{number}"}})
+
+    more = threading.Thread(target=go_on)
+    more.start()
     seen.stop()
-    last.join()
+    stopped.set()
+    more.join()
 
 
 def test_lightkube_lists_watches_patches_and_applies(cluster: DevCluster, namespace: str) -> None:

@@ -154,6 +154,9 @@ def test_kubectl_top(cluster: DevCluster, space: str, tmp_path: Path) -> None:
     assert name == "busy"
     assert 0 < int(cpu.removesuffix("m")) < 2000
     assert math.isclose(int(memory.removesuffix("Mi")), 0.2 * 1024, rel_tol=0.3)
+    cluster.until(
+        f"{API}/nodes", lambda body: len(body.get("items", [])) == 2
+    )  # also who was not heard before
     assert {"gpu-1", "gpu-2"} <= {row[0] for row in columns(kubectl("top", "node"))}
     cluster.create("/_faults", {"metrics": "absent"})
     assert kubectl.fails("top", "pod") == "error: Metrics API not available\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.kubelet import podnetwork
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running, until
 from tests.devcluster.test_process_pods import NODES, output, shell
 from tests.kube import Obj
 
@@ -276,10 +276,7 @@ def test_the_network_goes_with_devcluster(tmp_path: Path, number: int) -> None:
     }
     assert len(ours) == 2
     cluster.end(number)
-    deadline = time.monotonic() + 5
-    while any(_command(p) for p in ours) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(_command(p) for p in ours)
+    until(lambda: not any(_command(p) for p in ours))
     cluster.start()  # after SIGKILL the next one clears what is left
     cluster.end()
 

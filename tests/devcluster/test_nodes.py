@@ -4,11 +4,12 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set, until
 from tests.kube import Obj
 
 NODES = """
@@ -182,8 +183,8 @@ def test_a_node_that_is_deleted_takes_its_pods_with_it_and_registers_again(
     cluster.create(f"{space}/pods", on_node("p"))
     cluster.until(f"{space}/pods/p", is_ready)
     before = cluster.get(NODE)["metadata"]["uid"]
-    gone = fault(cluster, state="deleted")
     since = cluster.get(f"{space}/pods")["metadata"]["resourceVersion"]
+    gone = fault(cluster, state="deleted")
     cluster.until(f"{space}/pods/p", is_gone)
     last = cluster.watch(f"{space}/pods", resourceVersion=since)[-1]
     assert (last["type"], last["object"]["status"]["phase"]) == ("DELETED", "Failed")
@@ -265,7 +266,9 @@ def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
         "The node was low on resource: ephemeral-storage. Threshold quantity: "
     )
     assert conditions(found)["DisruptionTarget"]["reason"] == "TerminationByKubelet"
-    told = cluster.get(f"{space}/events", fieldSelector="reason=Evicted")["items"]
+    told = cluster.until(f"{space}/events?fieldSelector=reason%3DEvicted", lambda o: bool(o["items"]))[
+        "items"
+    ]
     assert [(e["type"], e["message"]) for e in told] == [("Warning", found["status"]["message"])]
     node = cluster.until(NODE, lambda n: taints(n) == {("disk-pressure", "NoSchedule")})
     assert conditions(node)["DiskPressure"]["message"] == "kubelet has disk pressure"
@@ -274,12 +277,9 @@ def test_a_full_disk_ends_pods_in_the_kubelets_words_and_takes_nothing_new(
     assert late["status"]["message"] == "Pod was rejected: The node had condition: [DiskPressure]. "
     end(cluster, full)
     cluster.until(NODE, lambda n: not taints(n))
-    events = cluster.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=gpu-1")[
-        "items"
-    ]
-    assert {"NodeHasDiskPressure", "NodeHasNoDiskPressure", "EvictionThresholdMet"} <= {
-        e["reason"] for e in events
-    }
+    wanted = {"NodeHasDiskPressure", "NodeHasNoDiskPressure", "EvictionThresholdMet"}
+    events = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dgpu-1"
+    cluster.until(events, lambda o: wanted <= {e["reason"] for e in o["items"]})
 
 
 @pytest.mark.slow
@@ -300,13 +300,13 @@ def test_processes_outlive_a_cut_cable_and_not_a_power_loss(tmp_path: Path) -> N
         log = next((cluster.state / "logs" / uid).rglob("*.log"))
         cut = fault(cluster, state="unreachable")
         cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
-        assert grows(log)
+        until(partial(grows, log))
         end(cluster, cut)
         found = cluster.until(f"{space}/pods/p", is_ready)
         assert found["status"]["containerStatuses"][0]["restartCount"] == 0
         fault(cluster, state="off")
         cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
-        assert not grows(log)
+        until(partial(rests, log))  # its last words are still read
         assert cluster.get(f"{space}/pods/p")["status"]["phase"] == "Running"
 
 
@@ -314,6 +314,10 @@ def grows(file: Path) -> bool:
     before = file.stat().st_size
     time.sleep(0.6)
     return file.stat().st_size > before
+
+
+def rests(file: Path) -> bool:
+    return not grows(file)
 
 
 def test_a_pod_that_comes_for_a_gpu_that_died_is_not_admitted(cluster: DevCluster, space: str) -> None:

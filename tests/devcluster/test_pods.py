@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, stateful_set
+from tests.devcluster.many import Many
+from tests.kube import Obj
 
 
 @pytest.fixture
@@ -26,8 +28,12 @@ def test_the_next_pod_of_a_set_comes_only_once_the_last_is_gone(cluster: DevClus
     cluster.create(sets_of(space), stateful_set("ws"))
     first = cluster.until(f"{space}/pods/ws-0", is_ready)
     since = cluster.get(f"{space}/pods")["metadata"]["resourceVersion"]
-    events = cluster.watch(
-        f"{space}/pods", lambda: cluster.call("DELETE", f"{space}/pods/ws-0"), 2, resourceVersion=since
+
+    def next_is_ready(event: Obj) -> bool:
+        return event["object"]["metadata"]["uid"] != first["metadata"]["uid"] and is_ready(event["object"])
+
+    events = cluster.watch_until(
+        f"{space}/pods", since, next_is_ready, lambda: cluster.call("DELETE", f"{space}/pods/ws-0")
     )
     seen = [(e["type"], e["object"]["metadata"]["uid"] == first["metadata"]["uid"]) for e in events]
     gone = seen.index(("DELETED", True))
@@ -35,7 +41,6 @@ def test_the_next_pod_of_a_set_comes_only_once_the_last_is_gone(cluster: DevClus
     assert ("ADDED", False) in seen[gone + 1 :]
     last = events[gone]["object"]
     assert last["status"]["phase"] == "Succeeded"
-    assert is_ready(events[-1]["object"])
 
 
 def test_a_pod_with_a_finalizer_ends_and_stays_and_has_no_successor(cluster: DevCluster, space: str) -> None:
@@ -193,13 +198,14 @@ def test_faults_refuse_so_many_times_and_hold_until_released(cluster: DevCluster
     time.sleep(0.2)
     assert is_gone(cluster.get(f"{space}/secrets/s"))
     cluster.call("DELETE", f"/_faults/{held['id']}")
-    waiting.join(5)
+    waiting.join(30)
     assert cluster.get(f"{space}/secrets/s")["type"] == "Opaque"
 
 
 def test_two_hundred_pods_are_cheap(cluster: DevCluster, space: str) -> None:
-    began = time.monotonic()
+    process = Many(cluster)
+    before = process.cpu_seconds()  # of its own: how long it takes is also a matter of what else runs here
     for n in range(200):
         cluster.create(f"{space}/pods", pod(f"p-{n}"))
-    cluster.until(f"{space}/pods", lambda o: len(o["items"]) == 200 and all(map(is_ready, o["items"])), 30)
-    assert time.monotonic() - began < 20
+    cluster.until(f"{space}/pods", lambda o: len(o["items"]) == 200 and all(map(is_ready, o["items"])))
+    assert process.cpu_seconds() - before < 20

@@ -107,9 +107,9 @@ def test_disks_secrets_files_and_processes_of_others_are_hidden(cluster: DevClus
     """All that one uid of this machine may read lies behind mounts and pids that are not there."""
     cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"key": "hers"}})
     mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
-    hers = shell("neighbour", "echo hers >~/diary; exec sleep 4713.25", mounts)
+    hers = shell("neighbour", "echo hers >~/diary; echo written; exec sleep 4713.25", mounts)
     cluster.create(f"{space}/pods", hers)
-    cluster.until(f"{space}/pods/neighbour", is_ready)
+    cluster.until(f"{space}/pods/neighbour/log", lambda text: text == "written\n")
     seek = f"find / -path /proc -prune -o -name diary -print; ls {cluster.state} {cluster.kubeconfig}"
     seek += "; grep -ls 'sleep.471[3].25' /proc/*/cmdline; true"
     assert output(cluster, space, shell("p", f"({seek}) 2>/dev/null")) == ""
@@ -119,7 +119,7 @@ def test_disks_secrets_files_and_processes_of_others_are_hidden(cluster: DevClus
 
 
 def test_a_service_reaches_the_pod(cluster: DevCluster, space: str) -> None:
-    body = shell("p", "cd /tmp && exec python -m http.server 8888")
+    body = shell("p", "cd /tmp && exec python -m http.server --bind $POD_IP 8888")
     probe = {"httpGet": {"path": "/", "port": 8888}, "periodSeconds": 1}
     body["spec"]["containers"][0]["readinessProbe"] = probe
     cluster.create(f"{space}/pods", body)

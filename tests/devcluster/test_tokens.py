@@ -44,7 +44,7 @@ def test_a_pod_finds_a_token_of_its_own_that_ends_with_it(tmp_path: Path) -> Non
         container = {"name": "main", "image": "local/venv:1", "command": ["sh", "-c", script]}
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
         made = cluster.create(f"{space}/pods", {"metadata": {"name": "p"}, "spec": spec})
-        said = cluster.until(f"{space}/pods/p/log", lambda text: str(text).count("\n") == 2, seconds=30)
+        said = cluster.until(f"{space}/pods/p/log", lambda text: str(text).count("\n") == 2)
         told_namespace, token = said.split()
         assert told_namespace == namespace
         code, user = whoami(cluster, token)

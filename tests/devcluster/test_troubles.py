@@ -65,7 +65,7 @@ def test_a_pod_does_not_start_and_says_why_until_the_fault_ends(
     until(lambda: any(words in told for told in events(cluster, space, reason)))
     assert not ready(cluster, space, "one")
     cluster.call("DELETE", f"/_faults/{fault}")
-    until(lambda: ready(cluster, space, "one"), 40)
+    until(lambda: ready(cluster, space, "one"))
 
 
 @pytest.mark.slow

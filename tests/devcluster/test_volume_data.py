@@ -35,7 +35,7 @@ def disk(cluster: DevCluster, space: str, name: str, size: str = "80Mi", **spec:
 def begin(cluster: DevCluster, space: str, script: str, mounts: dict[str, Obj]) -> str:
     """A pod that has done its script and stays; its path."""
     cluster.create(f"{space}/pods", shell("p", f"{script}; echo done; sleep 600", mounts))
-    cluster.until(f"{space}/pods/p/log", lambda text: "done" in str(text), 30)
+    cluster.until(f"{space}/pods/p/log", lambda text: "done" in str(text))
     return f"{space}/pods/p"
 
 

@@ -191,10 +191,11 @@ def test_an_attachment_that_hangs_says_so_and_goes_on_when_let(cluster: DevClust
 def test_a_slow_attachment_only_takes_its_time(cluster: DevCluster, space: str) -> None:
     bound(cluster, claim(cluster, space, "d"))
     fault(cluster, "attach", space, seconds=1)
-    path = user(cluster, space, "p", "d")
-    waiting = cluster.until(path, lambda o: o["status"].get("containerStatuses"))
-    assert "waiting" in waiting["status"]["containerStatuses"][0]["state"]
-    cluster.until(path, is_ready)
+    since = cluster.get(f"{space}/pods")["metadata"]["resourceVersion"]
+    user(cluster, space, "p", "d")
+    events = cluster.watch_until(f"{space}/pods", since, lambda event: is_ready(event["object"]))
+    told = [event["object"]["status"].get("containerStatuses") for event in events]
+    assert "waiting" in next(statuses for statuses in told if statuses)[0]["state"]
 
 
 def test_a_detachment_that_hangs_keeps_the_volume_from_the_next_node(cluster: DevCluster, space: str) -> None:
@@ -243,7 +244,7 @@ def test_a_lost_node_keeps_its_volume_until_an_admin_says_that_it_is_off(
 
 @pytest.mark.slow
 def test_a_lost_node_loses_its_volume_after_a_while(tmp_path: Path) -> None:
-    for own in running(tmp_path, "--pods", "played", nodes=NODES.replace("600", "1")):
+    for own in running(tmp_path, "--pods", "played", nodes=NODES.replace("600", "3")):
         space = own.fresh()
         own.until(lose_node_under(own, space), is_ready)
         assert "already exclusively attached" in told(own, space, "FailedAttachVolume", "q")
