@@ -121,7 +121,10 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def _recheck_at(self, moment: datetime) -> None:
         await asyncio.sleep((moment - timezone.now()).total_seconds())
-        await self.access_changed({})
+        if timezone.now() < moment:  # a clock that was set back meanwhile makes it later than it was
+            await self._recheck_at(moment)
+        else:
+            await self.access_changed({})
 
     async def _join(self) -> None:
         wanted = {f"user.{self.actor.user.pk}"} | await database_sync_to_async(self.groups_to_hear)()

@@ -118,7 +118,8 @@ def take() -> list[Notice]:
     now = timezone.now()
     with transaction.atomic():
         waiting = locked(Notice.objects.filter(mail=WAITING), skip_busy=True)
-        first = waiting.select_related("user").filter(mail_due_at__lte=now).order_by("mail_due_at").first()
+        due = waiting.select_related("user").filter(mail_due_at__lte=now)
+        first = due.order_by("mail_due_at", "at").first()
         if first is None:
             return []
         # Not with what was tried before: an address or text that is refused holds up nothing that is new.
