@@ -63,7 +63,7 @@ def _start_database(config: pytest.Config) -> None:
         with (folder / "postgres.log").open("wb") as log:
             command = [*server.command(), *UNSAFE]
             config.stash[SERVER] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        server.wait_until_ready()
+        server.wait_until_ready(120)
         server.ensure_database()
         os.environ["DATABASE_URL"] = server.url
 
@@ -71,7 +71,7 @@ def _start_database(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if server := config.stash.get(SERVER, None):
         server.send_signal(signal.SIGINT)
-        server.wait(10)
+        server.wait(60)
     if folder := config.stash.get(FOLDER, None):
         shutil.rmtree(folder)
 

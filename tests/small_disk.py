@@ -20,7 +20,7 @@ def small_disk(folder: Path, mib: int) -> Iterator[Path]:
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """To the last byte, again and again: others may free some meanwhile."""
+    """To the last byte. What others free meanwhile is theirs to fill."""
     filler = folder / "filler"
     with filler.open("ab", buffering=0) as file, suppress(OSError):
         while True:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socketserver
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
@@ -13,7 +12,8 @@ from typing import Any, cast
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """Keeps what it accepts. `replies` are given instead of 250, by command; `seconds` is how slow it is."""
+    """Keeps what it accepts. `replies` are given instead of 250, by command; it takes `seconds` for each, until it is
+    `over`."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -25,6 +25,7 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.sessions = 0
         self.replies: dict[str, str] = {}
         self.seconds = 0.0
+        self.over = threading.Event()
 
     @property
     def port(self) -> int:
@@ -67,7 +68,7 @@ class Session(socketserver.StreamRequestHandler):
         return b"".join(lines)
 
     def say(self, text: str) -> None:
-        time.sleep(self.server.seconds)
+        self.server.over.wait(self.server.seconds)
         self.wfile.write(f"{text}\r\n".encode())
 
 
@@ -77,5 +78,6 @@ def mail_server() -> Iterator[MailServer]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield server
+        server.over.set()
         server.shutdown()
         thread.join()

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,12 @@ from django.test import AsyncClient, RequestFactory
 from portal import health
 from portal.channel_layer import NotifyLayer
 from vitals.models import Process
+
+
+@pytest.fixture(autouse=True)
+def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is well may take its time to say so."""
+    monkeypatch.setattr(health, "TIMEOUT_SECONDS", 30)
 
 
 async def ask(path: str) -> tuple[int, dict[str, Any]]:
@@ -47,12 +54,14 @@ async def test_not_ready_while_a_part_is_dead_and_it_says_which() -> None:
     await heard("worker", seconds_ago=45)
     await heard("queue", seconds_ago=1)
     status, body = await ask("/readyz")
+    worker = re.fullmatch(r"Not heard for (\d+) seconds\.", body["checks"].pop("worker"))
+    assert worker
+    assert 45 <= int(worker[1]) < 500
     assert (status, body["checks"]) == (
         503,
         {
             "database": "ok",
             "live events": "ok",
-            "worker": "Not heard for 45 seconds.",
             "queue": "ok",
             "watcher": "Not heard yet.",
         },
@@ -120,7 +129,8 @@ async def test_not_ready_while_live_events_do_not_come_through(
     async def lost(*args: Any) -> None:
         return None
 
-    monkeypatch.setattr(health, "TIMEOUT_SECONDS", 0.3)
+    # The database has to answer within it.
+    monkeypatch.setattr(health, "TIMEOUT_SECONDS", 3)
     monkeypatch.setattr("portal.channel_layer.NotifyLayer.group_send", lost)
     status, body = await ask("/readyz")
     assert (status, body["checks"]["live events"]) == (503, "Live events do not come through.")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ def sleeper() -> Iterator[Sleeper]:
         one = subprocess.Popen(command, env={**os.environ, **environ}, start_new_session=True)
         started.append(one)
         # Popen may come back before the kernel has laid out the environment.
-        while leftovers.process(one.pid) and not Path(f"/proc/{one.pid}/environ").read_bytes():
-            time.sleep(0.001)
+        with suppress(ProcessLookupError):  # it ended meanwhile
+            while leftovers.process(one.pid) and not Path(f"/proc/{one.pid}/environ").read_bytes():
+                time.sleep(0.001)
         return one
 
     yield start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import secrets
@@ -146,11 +147,17 @@ class Pod:
         return time.monotonic() - began
 
     def destroy(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)  # and with this first process all of its namespace
-            self.process.wait()
+        until("ended", self._kill)
         # Its processes die with their namespace a moment later, and may write until then
         until("removed", self._remove)
+
+    def _kill(self) -> bool:
+        """Its first process, and with that all of its namespace; it may not be there yet, or no more."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(IndexError, OSError):
+                os.kill(self.pid, signal.SIGKILL)
+            return False
+        return True
 
     def _remove(self) -> bool:
         shutil.rmtree(self.folder, ignore_errors=True)

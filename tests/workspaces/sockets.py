@@ -16,7 +16,7 @@ from django.test import Client
 from accounts.access import Actor
 from portal.asgi import application
 
-SECONDS = 10.0
+SECONDS = 30.0
 in_thread: Callable[..., Any] = database_sync_to_async
 
 

@@ -22,7 +22,7 @@ from workspaces.models import Workspace
 from workspaces.representation import with_related, workspace_json, workspaces_json
 
 Frame = dict[str, Any]
-SECONDS = 20
+SECONDS = 60
 # Which web process answers: each has a channel layer of its own.
 LAYER: ContextVar[NotifyLayer] = ContextVar("layer")
 
@@ -93,9 +93,11 @@ class Reader:
 
     async def until_as_it_is(self) -> None:
         async with asyncio.timeout(SECONDS):
-            while not await in_thread(self.as_it_is)():
-                self.heard.clear()
-                await asyncio.wait_for(self.heard.wait(), SECONDS)
+            while True:
+                self.heard.clear()  # before it looks: what is heard meanwhile is looked at again
+                if await in_thread(self.as_it_is)():
+                    return
+                await self.heard.wait()
 
 
 class StoryReader(Reader):
@@ -143,7 +145,8 @@ class ListReader(Reader):
 
     def as_it_is(self) -> bool:
         rows = with_related(access.visible(self.actor)).filter(deleted_at__isnull=True)
-        there = {pk: row for pk, row in self.shown.items() if row["deleted_at"] is None}
+        shown = dict(self.shown)  # it goes on hearing in its own thread
+        there = {pk: row for pk, row in shown.items() if row["deleted_at"] is None}
         return there == {row["id"]: row for row in workspaces_json(rows, self.actor)}
 
 

@@ -95,7 +95,7 @@ async def test_who_loses_the_right_or_signs_out_is_out_within_seconds_and_their_
     async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
         await open_socket.receive()
         await in_thread(members.remove)(stage.cast.alice, stage.cast.demo, "bob")
-        closed = await open_socket.receive(5)
+        closed = await open_socket.receive(10)
         assert (closed.type, open_socket.close_code) == (WSMsgType.CLOSE, 1008)
     status, _ = await stage.get("/api")
     assert status == 401
@@ -110,7 +110,7 @@ async def test_signing_out_of_the_portal_ends_what_it_opened(stage: Stage) -> No
     async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
         await open_socket.receive()
         await in_thread(client.post)("/sign-out/")
-        await open_socket.receive(5)
+        await open_socket.receive(10)
         assert open_socket.close_code == 1008
 
 

@@ -48,7 +48,7 @@ def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast:
     assert reconciling.pending_marks(workspace.pk) == 2
 
 
-@pytest.mark.parametrize(("marked_ago", "again"), [(14, False), (16, True), (-3600, True)])
+@pytest.mark.parametrize(("marked_ago", "again"), [(5, False), (16, True), (-3600, True)])
 def test_a_mark_that_nobody_answers_is_queued_again_even_if_the_clock_was_set_back_since(
     cast: Cast, marked_ago: int, again: bool
 ) -> None:

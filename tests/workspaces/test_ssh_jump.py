@@ -36,7 +36,7 @@ async def echoes(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[by
 
 
 async def ended(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]) -> None:
-    await asyncio.wait_for(channel[0].read(), 5)
+    await asyncio.wait_for(channel[0].read(), 10)
 
 
 # --- Who is let in, and to where
@@ -126,7 +126,7 @@ async def test_each_side_may_end_its_own_direction(stage: Stage) -> None:
         writer.write(b"x" * MIB)
         writer.write_eof()
         assert len(await reader.read()) == MIB
-    await asyncio.wait_for(stage.upstream.left.wait(), 5)
+    await asyncio.wait_for(stage.upstream.left.wait(), 10)
 
 
 async def test_what_the_workspace_says_first_arrives(stage: Stage) -> None:
@@ -187,14 +187,14 @@ async def test_who_is_taken_out_of_the_tenant_loses_what_is_open(stage: Stage) -
         await in_thread(members.remove)(stage.cast.alice, stage.cast.demo, "bob")
         await ended(channel)
         await stage.refusal(connection, "exp-1")
-    await asyncio.wait_for(stage.upstream.left.wait(), 5)
+    await asyncio.wait_for(stage.upstream.left.wait(), 10)
 
 
 async def test_who_is_deactivated_is_sent_away(stage: Stage) -> None:
     connection = await stage.connect()
     assert await echoes(await stage.open(connection))
     await in_thread(members.set_active)(stage.cast.admin, stage.cast.bob.user, active=False)
-    await asyncio.wait_for(connection.wait_closed(), 5)
+    await asyncio.wait_for(connection.wait_closed(), 10)
     with pytest.raises(asyncssh.PermissionDenied):
         await stage.connect()
 
@@ -205,7 +205,7 @@ async def test_a_key_that_is_removed_ends_what_it_opened_and_no_more(stage: Stag
     one, other = await stage.connect(), await stage.connect(key="desk")
     channel = await stage.open(other)
     await in_thread(ssh_keys.remove)(stage.cast.bob, stage.own_ids["bob"].pk)
-    await asyncio.wait_for(one.wait_closed(), 5)
+    await asyncio.wait_for(one.wait_closed(), 10)
     assert await echoes(channel)
     other.close()
 

@@ -84,7 +84,7 @@ async def test_a_viewer_loses_what_they_opened_as_a_member(stage: Stage) -> None
     async with await stage.connect() as connection:
         channel = await stage.open(connection)
         await in_thread(members.set_role)(stage.cast.alice, stage.cast.demo, "bob", Role.VIEWER)
-        await asyncio.wait_for(channel[0].read(), 5)
+        await asyncio.wait_for(channel[0].read(), 10)
         await stage.refusal(connection, "exp-1")
 
 
@@ -107,7 +107,7 @@ async def test_a_right_that_ends_while_a_tunnel_opens_opens_none(
         may_go_on.set()
         with pytest.raises(asyncssh.ChannelOpenError):
             await opening
-    await asyncio.wait_for(stage.upstream.left.wait(), 5)
+    await asyncio.wait_for(stage.upstream.left.wait(), 10)
 
 
 # --- Other services than tunnels
@@ -193,7 +193,8 @@ async def test_odd_names_are_nobodys_and_reach_no_log(stage: Stage, caplog: pyte
         for name in ("bob ", " bob", "Bob", "'; --", "x" * 2000, "root", "*"):
             with pytest.raises(REFUSED):
                 await stage.connect(name, key="bob")
-    assert caplog.messages == []
+    # asyncio's own may be about what an earlier test left.
+    assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
 
 
 async def test_no_more_than_some_keys_are_tried(stage: Stage) -> None:
@@ -230,7 +231,7 @@ async def test_strangers_who_do_nothing_are_sent_away(cast: Cast, monkeypatch: p
     monkeypatch.setattr(limits, "LOGIN_SECONDS", 0.5)
     async with staged(cast) as stage:
         reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
-        assert await asyncio.wait_for(reader.read(), 5)
+        assert await asyncio.wait_for(reader.read(), 10)
         assert reader.at_eof()
         writer.close()
 
@@ -263,7 +264,7 @@ async def test_a_stranger_is_not_listened_to_without_end(stage: Stage) -> None:
     writer.write(b"SSH-2.0-x\r\n" + ignored * 500)
     with suppress(ConnectionError):
         await asyncio.wait_for(writer.drain(), 10)
-        await asyncio.wait_for(reader.read(), 5)  # long before its time is over
+        await asyncio.wait_for(reader.read(), 10)  # long before its time is over
 
 
 async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
@@ -278,7 +279,7 @@ async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
         writer.write(text)
         writer.write_eof()
         with suppress(ConnectionError):
-            await asyncio.wait_for(reader.read(), 5)
+            await asyncio.wait_for(reader.read(), 10)
         writer.close()
     async with await stage.connect() as connection:
         await stage.open(connection)
@@ -302,7 +303,7 @@ async def test_one_person_holds_only_so_many_connections(
 ) -> None:
     held = [await stage.connect() for _ in range(limits.CONNECTIONS_PER_PERSON)]
     one_more = await stage.connect()
-    await asyncio.wait_for(one_more.wait_closed(), 5)
+    await asyncio.wait_for(one_more.wait_closed(), 10)
     held.pop().abort()
     for each in held:
         each.close()
@@ -340,7 +341,7 @@ async def test_who_promises_to_read_everything_and_reads_nothing_fills_no_memory
     async with await stage.connect() as other:
         reader, writer = await stage.open(other)
         writer.write(b"hello")
-        assert await asyncio.wait_for(reader.readexactly(5), 5) == b"hello"
+        assert await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
     connection.abort()
 
 
@@ -386,7 +387,7 @@ async def test_strangers_wait_and_what_is_open_stays(stage: Stage, monkeypatch: 
         with pytest.raises(asyncssh.DisconnectError, match="Try again"):
             await stage.connect()
         writer.write(b"hello")
-        assert await asyncio.wait_for(reader.readexactly(5), 5) == b"hello"
+        assert await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
 
 
 async def test_who_leaves_while_a_tunnel_opens_leaves_nothing_open(

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from workspaces.pod import GRACE_SECONDS
+
 from .notebook import Kernel, Terminal
 from .package import make_package
 from .podlike import UID, USER, Pod, pod_of_trial_image, until
@@ -222,7 +224,7 @@ def test_what_pip_installed_and_wrote_is_there_after_stop_and_start(pod: Pod) ->
         assert kernel.run("import greeting; greeting.word") == "'hello'"
         assert "already" in kernel.run("!pip install greeting")
         kernel.run("open('kept', 'w').write('kept')")
-    assert pod.stop() < 2
+    assert pod.stop() < GRACE_SECONDS
     pod.start(ENV)
     pod.wait_for_jupyter()
     pod.wait_for_ssh()
@@ -276,7 +278,7 @@ def test_it_runs_in_any_shell(shell: str) -> None:
         assert pod.says('printf %s "$PATH"').endswith(":/usr/local/nvidia/bin")
         until("the clone's end", lambda: "not cloned" in pod.logged())
         pod.wait_for_jupyter()
-        assert pod.stop() < 2
+        assert pod.stop() < GRACE_SECONDS
         assert "rror" not in pod.logged()
     finally:
         pod.destroy()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from workspaces.pod import GRACE_SECONDS
 from workspaces.start import python_layer
 
 from .package import make_package
@@ -37,7 +38,7 @@ def test_without_jupyter_there_is_ssh_and_pip_installs_for_the_user(pod: Pod) ->
     pod.wait_for_ssh()
     assert "no JupyterLab" in pod.logged()
     assert "Successfully installed" in pod.says("pip install ./pkg")
-    assert pod.stop() < 2
+    assert pod.stop() < GRACE_SECONDS
     pod.start()
     pod.wait_for_ssh()
     assert pod.says("greet; python3 -c 'import greeting; print(greeting.__file__)'").split()[0] == "hello"
@@ -51,7 +52,7 @@ def test_without_anything_to_serve_it_says_so_and_ends(pod: Pod) -> None:
     hide_sshd(pod)
     pod.start()
     assert pod.process is not None
-    pod.process.wait(20)
+    pod.process.wait(60)
     assert "neither sshd nor a Python with asyncssh" in pod.logged()
     assert "no JupyterLab" in pod.logged()
 
