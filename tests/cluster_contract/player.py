@@ -14,9 +14,10 @@ from tests.cluster_contract.sameness import Json, differences, plain
 from tests.kube import Kube
 
 RECORDED = Path(__file__).with_name("recorded")
-SETTLED_SECONDS = 4.0
-"""How long a read may take to become what was recorded: controllers work at their own pace."""
+SETTLED_SECONDS = 30.0
+"""How long it may take to become what was recorded: controllers work at their own pace."""
 WATCH_SECONDS = 1
+"""How long a watch lasts at least; it goes on while fewer events came than were recorded."""
 
 Found = dict[str, tuple[Json, Json]]
 """Path → (recorded, given), for every place where an answer differs."""
@@ -68,7 +69,7 @@ def play(cluster: Kube, name: str, steps: Steps, listed: set[str]) -> dict[str, 
 def _compare(stage: Stage, note: str, recorded: Json, patience: float) -> Found:
     end = time.monotonic() + patience
     while True:
-        given = _watch(stage) if stage.request["method"] == "WATCH" else _call(stage, note)
+        given = _watch(stage, recorded) if stage.request["method"] == "WATCH" else _call(stage, note)
         found = {at: (theirs, ours) for at, theirs, ours in differences(*_comparable(stage, recorded, given))}
         if not found or time.monotonic() > end:
             return found
@@ -97,11 +98,22 @@ def _call(stage: Stage, note: str) -> Json:
     return {"status": code, "body": body}
 
 
-def _watch(stage: Stage) -> Json:
+def _watch(stage: Stage, recorded: Json) -> Json:
     path, query = stage.request["path"], stage.request["query"]
+    end, wanted = time.monotonic() + SETTLED_SECONDS, _count(recorded["events"][1:])
     try:
-        return {
-            "events": [{"status": 200}, *stage.cluster.watch(path, stage.act, stage.watch_seconds, **query)]
-        }
+        events = stage.cluster.watch(path, stage.act, stage.watch_seconds, **query)
+        while stage.act and _count(events) < wanted and time.monotonic() < end:
+            since = {"resourceVersion": _version(events) or query["resourceVersion"]}
+            events += stage.cluster.watch(path, seconds=WATCH_SECONDS, **query | since)
     except urllib.error.HTTPError as error:
         return {"events": [{"status": error.code}, json.loads(error.read())]}
+    return {"events": [{"status": 200}, *events]}
+
+
+def _count(events: list[Json]) -> int:
+    return len([*telling(plain(events))])
+
+
+def _version(events: list[Json]) -> str:
+    return str(events[-1]["object"]["metadata"]["resourceVersion"]) if events else ""

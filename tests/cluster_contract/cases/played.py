@@ -52,8 +52,8 @@ def _selector(labels: dict[str, str]) -> str:
     return ",".join(f"{k}={v}" for k, v in labels.items())
 
 
-def start(kube: Kube, space: str, pod: Obj, ready: bool = True) -> None:
-    conditions = [{"type": "Ready", "status": str(ready), "lastTransitionTime": _at(0)}]
+def start(kube: Kube, space: str, pod: Obj, ready: bool = True, ago_seconds: int = 0) -> None:
+    conditions = [{"type": "Ready", "status": str(ready), "lastTransitionTime": _at(ago_seconds)}]
     _tell(kube, space, pod, {"phase": "Running", "conditions": conditions})
 
 

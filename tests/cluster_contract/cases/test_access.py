@@ -79,7 +79,7 @@ def holds(kube: Kube, spec: Obj) -> None:
     soon(lambda: bool(kube.create(f"{ACCESS}/subjectaccessreviews", {"spec": spec})["status"]["allowed"]))
 
 
-def soon(what: Callable[[], bool], seconds: float = 30) -> None:
+def soon(what: Callable[[], bool], seconds: float = 60) -> None:
     """Roles come to a real authorizer by a watch, and a token that was good is remembered for ten seconds."""
     end = time.monotonic() + seconds
     while not what():

@@ -41,7 +41,7 @@ def test_every_line_can_have_its_time(module_ground: Ground, told: str) -> None:
 
 def test_a_log_can_be_followed_to_its_end(ground: Ground) -> None:
     path = ground.pod("for n in 1 2 3; do echo line $n; sleep 0.5; done")
-    ground.until(path, "running")
+    ground.until(path, "startedAt")
     assert ground.log(path, follow="true") == "line 1\nline 2\nline 3\n"
 
 

@@ -25,7 +25,7 @@ PREFIX = "node.kubernetes.io/"
 IMPATIENT = """
 nodes:
   - {name: plain, cpu: 16, memory: 64Gi}
-lifecycle: {grace_seconds: 4, startup_seconds: 2, orphan_seconds: 1}
+lifecycle: {grace_seconds: 8, startup_seconds: 4, orphan_seconds: 1}
 """
 
 
@@ -88,7 +88,7 @@ class FakeNode:
     def taint(self, *keys: str) -> None:
         self.change({"taints": [{"key": key, "effect": "NoExecute"} for key in keys]})
 
-    def until(self, *taints: tuple[str, str], seconds: float = 20) -> Obj:
+    def until(self, *taints: tuple[str, str], seconds: float = 60) -> Obj:
         """Exactly these taints stand on it."""
 
         def settled(node: Any) -> bool:
@@ -204,13 +204,15 @@ def test_a_pod_that_does_not_bear_a_taint_is_deleted_and_told_why(
     assert (target["status"], target["reason"]) == ("True", "DeletionByTaintManager")
     assert target["message"] == "Taint manager: deleting due to NoExecute taint"
     namespace = space.rpartition("/")[2]
+    events = f"{space}/events?fieldSelector=reason%3DTaintManagerEviction"
+    kube.until(events, lambda o: bool(o["items"]))
     assert told(kube, space, "TaintManagerEviction") == [f"Marking for deletion Pod {namespace}/p"]
 
 
 @pytest.mark.slow
 def test_pods_stay_as_long_as_they_bear_a_taint(kube: Kube, node: FakeNode, run: Callable[..., str]) -> None:
     node.join()
-    while_, ever = run("while", [bearing("test/out", 2)]), run("ever", [bearing("test/out")])
+    while_, ever = run("while", [bearing("test/out", 5)]), run("ever", [bearing("test/out")])
     node.taint("test/out")
     at_once = run("at-once")
     kube.until(at_once, going)

@@ -135,9 +135,10 @@ def test_a_hook_that_fails_after_the_start_ends_the_container(ground: Ground) ->
 
 
 def test_a_hook_before_the_end_runs_while_the_container_does(ground: Ground) -> None:
-    hook = {"preStop": {"exec": {"command": ["sh", "-c", "touch /tmp/asked; sleep 1"]}}}
-    script = "until test -e /tmp/asked; do sleep 0.1; done; echo hook seen; exec sleep 600"
-    path = ground.pod(script, main={"lifecycle": hook}, terminationGracePeriodSeconds=5)
+    asking = "touch /tmp/asked; until test -e /tmp/seen; do sleep 0.1; done"
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", asking]}}}
+    script = "until test -e /tmp/asked; do sleep 0.1; done; echo hook seen; touch /tmp/seen; exec sleep 600"
+    path = ground.pod(script, main={"lifecycle": hook}, terminationGracePeriodSeconds=30)
     ground.kube.call("PATCH", path, {"metadata": {"finalizers": ["example.org/hold"]}}, "merge")
     ground.until(path, "running")
     ground.kube.call("DELETE", path)

@@ -8,7 +8,7 @@ from tests.cluster_contract.cases.shells import Ground, conditions, container
 from tests.kube import Obj
 
 SERVE = "cd /tmp && exec python3 -m http.server --bind $POD_IP 8080"
-OFTEN = {"periodSeconds": 1, "failureThreshold": 1}
+OFTEN = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 10}
 
 
 def probing(ground: Ground, script: str, **probes: Any) -> str:
@@ -65,7 +65,7 @@ def test_a_container_that_is_not_alive_is_started_again(ground: Ground) -> None:
 def test_nothing_else_is_asked_before_the_start_is_over(ground: Ground) -> None:
     started = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "failureThreshold": 30}
     alive = {"exec": {"command": ["test", "-e", "/tmp/up"]}}
-    script = "sleep 3; touch /tmp/up; sleep 600"
+    script = "sleep 5; touch /tmp/up; sleep 600"
     path = probing(ground, script, startup=started, liveness=alive, readiness=alive)
     found = ground.kube.until(path, lambda o: "running" in str(o["status"].get("containerStatuses")), 60)
     assert (container(found)["started"], container(found)["ready"]) == (False, False)
@@ -93,5 +93,6 @@ def test_what_does_not_start_and_must_not_start_again_is_over(ground: Ground) ->
 def test_a_command_that_hangs_or_is_not_there_is_told_so(
     ground: Ground, command: list[str], words: str
 ) -> None:
-    probing(ground, "sleep 600", readiness={"exec": {"command": command}})
+    readiness = {"exec": {"command": command}, "timeoutSeconds": 1 if "sleep" in command else 10}
+    probing(ground, "sleep 600", readiness=readiness)
     assert ground.events("Unhealthy")[0].startswith(f"Readiness probe {words}")

@@ -227,11 +227,12 @@ def test_what_a_quota_refuses_is_told_as_a_replica_failure(web: Deployment) -> N
 
 
 def test_a_pod_counts_as_available_only_after_its_time(web: Deployment) -> None:
-    web.create(minReadySeconds=2)
-    until_pods(web.kube, web.space, 1, app="web")
-    web.start("v0")
+    web.create(minReadySeconds=60)
+    (pod,) = until_pods(web.kube, web.space, 1, app="web")
+    start(web.kube, web.space, pod)
     early = web.status(readyReplicas=1)
     assert "availableReplicas" not in early and early["unavailableReplicas"] == 1
+    start(web.kube, web.space, pod, ago_seconds=58)
     web.status(availableReplicas=1, unavailableReplicas=None)
 
 
