@@ -8,19 +8,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
 
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client, override_settings
-from playwright.sync_api import Browser, BrowserContext, Playwright
+from playwright.sync_api import Browser, BrowserContext, Playwright, expect
 
 from accounts.models import User
 from tests.e2e.stack import free_port, until
 
 CHROMIUM = "/usr/bin/chromium"
+PATIENCE_MS = (
+    60_000  # for whatever a page is to show: playwright's own five seconds are little on a busy machine
+)
 
 
 @contextmanager
@@ -48,11 +50,11 @@ def web_process(folder: Path) -> Iterator[str]:
     ]
     process = subprocess.Popen([*command, "--log-level", "warning"], env=environ)
     try:
-        until("the web process", lambda: _answers(f"http://127.0.0.1:{port}/healthz"))
+        until("the web process", lambda: _answers(f"http://127.0.0.1:{port}/healthz"), 200)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def database_url() -> str:
@@ -64,17 +66,19 @@ def database_url() -> str:
 def _answers(url: str) -> bool:
     try:
         return bool(urlopen(url, timeout=2).status == 200)
-    except (URLError, TimeoutError):
+    except OSError:
         return False
 
 
 def chromium(playwright: Playwright) -> Browser:
+    expect.set_options(timeout=PATIENCE_MS)
     return playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 def signed_in(browser: Browser, address: str, user: User | None, **options: object) -> BrowserContext:
     """A browser window of this person, without the detour over the sign-in page."""
     context = browser.new_context(base_url=address, **options)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
     if user is not None:
         client = Client()
         client.force_login(user)

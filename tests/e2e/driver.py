@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, ConsoleMessage, WebSocket, expect, sync_playwright
 
 from portal.up.plan import REPOSITORY
-from tests.e2e.browsing import chromium
+from tests.e2e.browsing import PATIENCE_MS, chromium
 from tests.e2e.stack import PASSWORD
 
 SCREENSHOTS = REPOSITORY / ".dev" / "failed"
-START_SECONDS = 40
+START_SECONDS = 120
 # Notes the step under way and how many are done, each time the page shows another state: what a person watches.
 WATCH_STEPS = """
 window.stepsSeen = [];
@@ -37,7 +37,7 @@ def browser(address: str, test: str) -> Iterator[BrowserContext]:
     """A browser window at the portal; on failure every open tab of the browser is photographed."""
     with sync_playwright() as playwright, chromium(playwright) as program:
         context = program.new_context(base_url=address, viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE_MS)
         try:
             yield context
         except BaseException:
@@ -133,7 +133,9 @@ class Administration:
 
     def __init__(self, context: BrowserContext, address: str) -> None:
         assert context.browser
-        self.portal = Portal(context.browser.new_context(base_url=address))
+        window = context.browser.new_context(base_url=address)
+        window.set_default_timeout(PATIENCE_MS)
+        self.portal = Portal(window)
         self.portal.sign_in("admin")
 
     def give_gpus(self, quota: str, gpus: int, borrow: int | None = None) -> None:
@@ -227,21 +229,21 @@ class SSHClient:
 
     def run(self, command: str) -> str:
         done = subprocess.run(
-            [*self.command, command], capture_output=True, text=True, timeout=30, check=False
+            [*self.command, command], capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def answers(self) -> bool:
         return (
-            subprocess.run([*self.command, "true"], capture_output=True, timeout=30, check=False).returncode
+            subprocess.run([*self.command, "true"], capture_output=True, timeout=60, check=False).returncode
             == 0
         )
 
     def sftp(self, *batch: str) -> None:
         program = ["sftp", "-q", "-b", "-", *(("-P" if word == "-p" else word) for word in self.command[1:])]
         lines = "".join(f"{line}\n" for line in batch)
-        subprocess.run(program, input=lines, text=True, check=True, timeout=30, capture_output=True)
+        subprocess.run(program, input=lines, text=True, check=True, timeout=60, capture_output=True)
 
     def fingerprints(self) -> set[str]:
         """Of the host keys that were accepted, each at the first sign-in."""

@@ -140,7 +140,7 @@ class Scene:
         others = [one["id"] for one in self._alices() if one["id"] != kept]
         for one in others:
             self.api("DELETE", f"workspaces/{one}/?delete_disk=true")
-        until("they are gone", lambda: not {one["id"] for one in self._alices()}.intersection(others), 90)
+        until("they are gone", lambda: not {one["id"] for one in self._alices()}.intersection(others), 180)
 
     def _alices(self) -> list[Body]:
         return list(self.api("GET", "workspaces/")[1]["results"])
@@ -201,20 +201,21 @@ def now(api: Client, workspace: Body) -> Body:
 
 
 def wait(api: Client, workspace: Body, phase: str) -> Body:
-    until(f"{workspace['name']} is {phase}", lambda: now(api, workspace)["phase"] == phase, 90)
+    until(f"{workspace['name']} is {phase}", lambda: now(api, workspace)["phase"] == phase, 180)
     return now(api, workspace)
 
 
 @contextmanager
 def listening(stack: Stack, api: Client, path: str) -> Iterator[Told]:
     ticket = api("POST", "ws-tickets/")[1]["ticket"]
-    with connect(f"{stack.address.replace('http', 'ws')}/ws/{path}token={ticket}") as connection:
+    address = f"{stack.address.replace('http', 'ws')}/ws/{path}token={ticket}"
+    with connect(address, open_timeout=60) as connection:
         told = Told(connection)
         listener = threading.Thread(target=told.listen, daemon=True)
         listener.start()
         yield told
         connection.close()
-        listener.join(5)
+        listener.join(30)
 
 
 @contextmanager

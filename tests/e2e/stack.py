@@ -40,7 +40,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(what: str, look: Callable[[], T], seconds: float = 30, pause: float = 0.1) -> T:
+def until(what: str, look: Callable[[], T], seconds: float = 60, pause: float = 0.1) -> T:
     """The first true answer of `look`; says what was waited for when none came."""
     deadline = time.monotonic() + seconds
     while True:

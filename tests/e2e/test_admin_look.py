@@ -19,7 +19,7 @@ from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase, Workspace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
 
 Theme = Literal["light", "dark"]
 

@@ -18,7 +18,12 @@ from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.workspaces.made import make_workspace
 from workspaces.models import Workspace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+]
 
 
 def furnish(cast: Cast) -> Workspace:
@@ -52,7 +57,7 @@ def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address
         assert workspace.run is not None
         gpu = Of(cast.cluster.pk, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
         put([Sample(gpu, time.time() + 5, 99.0)])  # a step of its own
-        expect(use.locator("[data-latest]").first).to_have_text("99%", timeout=30_000)
+        expect(use.locator("[data-latest]").first).to_have_text("99%")
         expect(simulated).to_be_visible()
         use.locator("[data-plot]").focus()
         page.keyboard.press("ArrowLeft")

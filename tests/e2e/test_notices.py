@@ -18,7 +18,12 @@ from workspaces.live import changing
 from workspaces.models import Phase, Workspace
 from workspaces.story import tell
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+]
 
 # Stands in for what the desktop would show, and for whether somebody looks at the window: a browser without a screen
 # has neither. What is told is kept beside the page, so that a test can read it.

@@ -21,7 +21,7 @@ from workspaces.live import changing
 from workspaces.models import Phase, Workspace
 from workspaces.story import tell
 
-pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
 
 
 def visit(page: Page, path: str) -> None:

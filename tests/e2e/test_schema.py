@@ -59,6 +59,10 @@ def fuzz(berth: Stack, person: str, phases: str, examples: int) -> None:
         str(examples),
         "--generation-database",
         "none",
+        "--seed",
+        "1",
+        "--request-timeout",
+        "120",
     ]
     done = subprocess.run(command, cwd=berth.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -13,7 +13,7 @@ from workspaces.live import changing
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.story import tell
 
-pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
 
 
 def four_of_them(cast: Cast) -> Flavor:
@@ -80,8 +80,10 @@ def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: s
     workspace = make_workspace(cast, cast.bob)
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
-        page.goto(f"/workspaces/{workspace.pk}/")
-        page.wait_for_load_state("networkidle")  # a link that is being renewed leads to a page of its own
+        # A link that is being renewed leads to a page of its own: all are, with the first word of the socket.
+        with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+            page.goto(f"/workspaces/{workspace.pk}/")
+        page.wait_for_load_state("networkidle")
         page.get_by_role("link", name="Stop, keep files").press("Enter")
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("running kernels").wait_for()

@@ -180,22 +180,22 @@ def addresses_used_up(scene: Scene) -> Iterator[Happening]:
 
 
 def first_told(told: Told, trouble: Trouble, since: Moment) -> tuple[float, str]:
-    found = until(f"“{trouble.code}” is told", lambda: told.first(trouble.code, since), 60)
+    found = until(f"“{trouble.code}” is told", lambda: told.first(trouble.code, since), 120)
     assert found is not None
     return found
 
 
 def is_over(scene: Scene, trouble: Trouble, workspace: Body) -> None:
     if trouble.end == End.STARTS_AGAIN:
-        until("it ended", lambda: scene.now(workspace)["phase"] in ("failed", "stopped", "ready"), 60)
+        until("it ended", lambda: scene.now(workspace)["phase"] in ("failed", "stopped", "ready"), 120)
         scene.start(workspace)
     until(
         f"it is over: {trouble.end.value}",
         lambda: (seen := scene.now(workspace))["phase"] == "ready" and trouble.words not in seen["message"],
-        90,
+        180,
     )
     if trouble.admin:
-        until("the admin reads nothing of it", lambda: not scene.admin_reads(trouble.admin), 60)
+        until("the admin reads nothing of it", lambda: not scene.admin_reads(trouble.admin), 120)
 
 
 DRIVER = "The node's NVIDIA driver is not loaded, or containers do not find it"

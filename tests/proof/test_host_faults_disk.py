@@ -44,7 +44,7 @@ def test_make_up_says_that_the_disk_is_full(tmp_path: Path, found: Found, is_ful
             env=stack.environ,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=200,
         )
     assert up.returncode == 1
     assert "Traceback" not in up.stderr

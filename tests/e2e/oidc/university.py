@@ -65,7 +65,7 @@ class University:
 
     def _put(self, path: str, body: dict[str, Any]) -> None:
         request = Request(self.issuer + path, method="PUT", data=json.dumps(body).encode())
-        with urlopen(request, timeout=10):
+        with urlopen(request, timeout=60):
             pass
 
 
@@ -83,9 +83,9 @@ def university(folder: Path, *callbacks: str) -> Iterator[University]:
             stdin=subprocess.DEVNULL,
         )
     try:
-        until("the provider", lambda: process.poll() is not None or b"ready\n" in log.read_bytes(), 30)
+        until("the provider", lambda: process.poll() is not None or b"ready\n" in log.read_bytes(), 100)
         assert process.poll() is None, log.read_text()
         yield University(port)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)

@@ -140,6 +140,10 @@ class Faults:
             self.kube.call("PATCH", path, {"spec": {"replicas": 0}}, "merge")
         else:
             self.told.append(f"delete {path}")
-            if "secrets" in path:
-                self.secrets_deleted[found["name"].removeprefix("ws-")] = datetime.now(UTC)
+            self._note_secret(path, found["name"])  # it may be done though no answer comes
             self.kube.call("DELETE", path)
+            self._note_secret(path, found["name"])
+
+    def _note_secret(self, path: str, name: str) -> None:
+        if "secrets" in path:
+            self.secrets_deleted[name.removeprefix("ws-")] = datetime.now(UTC)

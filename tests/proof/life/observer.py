@@ -128,7 +128,7 @@ class Observer:
     def _alive(self, kind: str) -> set[str]:
         if kind == "Pod":
             return {uid for uid, pod in self.pods.items() if pod.seen_last is None}
-        return {one.uid for one in self._lived.values() if one.kind == kind and one.ended is None}
+        return {one.uid for one in self.lived if one.kind == kind and one.ended is None}
 
     def _gone(self, kind: str, uid: str) -> None:
         if kind == "Pod":
