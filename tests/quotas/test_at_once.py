@@ -31,7 +31,7 @@ def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
 
     def in_thread(number: int) -> Any:
         try:
-            start.wait(10)
+            start.wait(60)
             return work(number)
         finally:
             connection.close()

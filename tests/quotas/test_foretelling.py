@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone, translation
 
-from quotas import queries, signals
-from quotas.foretelling import AT_MOST_EVERY, foretell, lengths_of
+from quotas import foretelling, queries, signals
+from quotas.foretelling import foretell, lengths_of
 from quotas.models import Claim, Pool
 from quotas.when import in_words
 from tests.quotas.stage import Stage, again
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.django_db
 
 def look(stage: Stage) -> None:
     """As the worker does after a pass, a while after the last time."""
-    Pool.objects.filter(forecast_at__isnull=False).update(forecast_at=timezone.now() - 2 * AT_MOST_EVERY)
+    long_ago = timezone.now() - 2 * foretelling.AT_MOST_EVERY
+    Pool.objects.filter(forecast_at__isnull=False).update(forecast_at=long_ago)
     stage.admit()
     foretell(stage.pool.pk)
 
@@ -89,7 +90,8 @@ def test_a_start_outside_what_was_told_teaches_the_pool(stage: Stage) -> None:
     assert pool.forecast_late > 1 > pool.forecast_early
 
 
-def test_it_is_foretold_once_in_a_while_only(stage: Stage) -> None:
+def test_it_is_foretold_once_in_a_while_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foretelling, "AT_MOST_EVERY", timedelta(hours=1))
     full(stage)
     stage.request(2)
     look(stage)

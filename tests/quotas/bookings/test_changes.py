@@ -28,6 +28,7 @@ from tests.quotas.stage import Stage
 pytestmark = pytest.mark.django_db
 
 HOUR = timedelta(hours=1)
+# When these modules were read. All tests may take an hour: what is to come is several hours ahead.
 BEGAN = timezone.now().replace(second=0, microsecond=0)
 
 
@@ -218,13 +219,13 @@ def test_changing_nothing_is_not_on_record(stage: Stage) -> None:
 
 
 def test_what_began_keeps_its_beginning_and_what_is_over_stays(stage: Stage) -> None:
-    booking = book(stage, wish(1, lasts=1))
+    booking = book(stage, wish(12, lasts=1))
     Booking.objects.update(starts_at=soon(-1))
     booking = row(booking)
-    longer = replace(Wish.of(booking), ends_at=soon(3))
-    assert bookings.change(stage.cast.alice, booking, longer).ends_at == soon(3)
+    longer = replace(Wish.of(booking), ends_at=soon(14))
+    assert bookings.change(stage.cast.alice, booking, longer).ends_at == soon(14)
     with pytest.raises(Refusal) as caught:
-        bookings.change(stage.cast.alice, booking, replace(longer, starts_at=soon(1)))
+        bookings.change(stage.cast.alice, booking, replace(longer, starts_at=soon(12)))
     assert caught.value.code == "began_already"
     Booking.objects.update(starts_at=soon(-5), ends_at=soon(-1))
     with pytest.raises(Refusal) as caught:

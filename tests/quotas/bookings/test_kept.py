@@ -20,9 +20,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def booking(stage: Stage) -> Booking:
-    """Four GPUs of one node for demo in two hours, where the other node is full."""
+    """Four GPUs of one node for demo in twelve hours, where the other node is full."""
     stage.change_node("gpu-2", ready=False)
-    return bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(2, places=2, gpus_each=2))
+    return bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(12, places=2, gpus_each=2))
 
 
 def begin(booking: Booking) -> None:
@@ -38,7 +38,7 @@ def carols(stage: Stage, gpus: int, *, minutes: int | None) -> Claim:
 def test_a_run_that_may_still_be_there_waits_and_is_told_that_it_is_booked(
     stage: Stage, booking: Booking
 ) -> None:
-    for minutes in (None, 180):
+    for minutes in (None, 24 * 60):
         claim = carols(stage, 2, minutes=minutes)
         assert (claim.state, claim.reason_code) == (Claim.State.WAITING, "booked")
 
@@ -82,7 +82,7 @@ def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_
     stage.change_node("gpu-2", ready=False)
     Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
     own, borrowed = stage.running(1, by=stage.cast.carol), stage.running(3, by=stage.cast.carol)
-    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(1, places=2))
+    booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(12, places=2))
     stage.admit()
     assert again(borrowed).reclaim_at is None  # there is time
     Booking.objects.update(starts_at=timezone.now() + timedelta(minutes=8))
@@ -98,7 +98,7 @@ def test_nobody_is_asked_for_a_place_that_its_tenant_has_no_quota_left_to_use(st
     Quota.objects.filter(tenant=stage.cast.second).update(nominal_gpus=1, borrowing_limit_gpus=3)
     stage.running(1, by=stage.cast.carol)
     borrowed = stage.running(3, by=stage.cast.carol)
-    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(1, places=2))
+    bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(12, places=2))
     Booking.objects.update(starts_at=timezone.now() + timedelta(minutes=8))
     stage.admit()
     assert again(borrowed).reclaim_at is None

@@ -194,9 +194,9 @@ def many_nodes(cast: Cast, count: int) -> None:
 
 def test_a_large_pool_is_folded_and_quick(cast: Cast) -> None:
     many_nodes(cast, 500)
-    began = time.monotonic()
+    began = time.thread_time()  # others may keep the processor busy
     seen = page_of(cast.bob)
-    took_seconds = time.monotonic() - began
+    took_seconds = time.thread_time() - began
     assert "Show all 502 nodes" in seen
     assert seen.count('<details class="node"') == 16
     assert took_seconds < 2, f"{took_seconds:.2f} s"
