@@ -198,12 +198,12 @@ def test_a_cluster_that_never_answers_holds_nobody_up(
         path.write_text(yaml.safe_dump(config_of(api._transport._host)))
         began = time.monotonic()
         page = result_of(admin, cluster_at(path))
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 20
     assert "does not answer in time" in page
 
 
 def silent(stub: Stub) -> None:
-    stub.released.wait(10)
+    stub.released.wait(60)
 
 
 def config_of(server: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def end_holder() -> None:
     """As when the database restarts, or the network is cut."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND granted"
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             " AND (classid::bigint << 32 | objid::bigint) = %s",
             [LOCK],

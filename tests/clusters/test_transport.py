@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from clusters import transport
 from clusters.api import Api
 from clusters.errors import ClusterRefused, ClusterUnavailable, StreamSilent
 from clusters.transport import ATTEMPTS, Transport
@@ -140,16 +141,17 @@ def test_what_a_proxy_answers_is_no_crash(served: tuple[Stub, Api]) -> None:
         api.merge_patch("Pod", "n", "p", {})
 
 
-def test_nobody_there_is_told_at_once_and_by_name() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def test_nobody_there_is_told_at_once_and_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "PAUSE_SECONDS", 60)
     started = time.monotonic()
-    with pytest.raises(
-        ClusterUnavailable, match=rf"Cannot reach http://127.0.0.1:{port}: .*[Cc]onnection refused"
-    ):
-        api_at(port).list("Pod")
-    assert time.monotonic() - started < 1
+    with socket.socket() as kept:  # from others, who might listen there
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        with pytest.raises(
+            ClusterUnavailable, match=rf"Cannot reach http://127.0.0.1:{port}: .*[Cc]onnection refused"
+        ):
+            api_at(port).list("Pod")
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("code", [400, 422, 500])
@@ -193,14 +195,14 @@ def test_followed_lines_can_be_ended_from_another_thread(served: tuple[Stub, Api
     started = time.monotonic()
     lines.close()
     assert list(lines) == []
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
 
 
 def test_silence_is_told(served: tuple[Stub, Api]) -> None:
     stub, api = served
     stub.watches = [events(ends=False)]
     with pytest.raises(StreamSilent):
-        list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=0.2))
+        list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=2))
 
 
 def test_log_lines_come_as_text_whatever_bytes_they_are(served: tuple[Stub, Api]) -> None:

@@ -15,7 +15,7 @@ from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.transport import Json
 from clusters.watching import Alive, Backoff, Changed, Expired, Follower, Listed, Lost, Step, event_of
-from tests.clusters.stub import EXPIRED, Stub, events, garbage, listed, pod, reset, serving, status
+from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed, pod, reset, serving, status
 
 
 @pytest.fixture
@@ -117,12 +117,18 @@ def test_one_that_breaks_always_is_asked_less_and_less_often(served: tuple[Stub,
 
 def test_silence_ends_at_the_read_timeout_and_goes_on_without_a_list(served: tuple[Stub, Api]) -> None:
     stub, api = served
+    follow = follower(api, read_timeout_seconds=1)
+
+    def silent(request: Request) -> None:
+        follow.read_timeout_seconds = 20  # the next one has time to answer
+        events(ends=False)(request)
+
     stub.answers = [listed()]
-    stub.watches = [events(ends=False), events(("ADDED", pod("a", "11")), ends=False)]
+    stub.watches = [silent, events(("ADDED", pod("a", "11")), ends=False)]
     started = time.monotonic()
-    told = steps(follower(api, read_timeout_seconds=0.3), 2)
+    told = steps(follow, 2)
     assert [type(step) for step in told] == [Listed, Changed]  # silence is no sign of life
-    assert time.monotonic() - started == pytest.approx(0.3, abs=0.25)
+    assert time.monotonic() - started >= 1
     assert stub.methods == ["GET", "WATCH", "WATCH"]
 
 
@@ -137,7 +143,7 @@ def test_it_stops_at_once_in_the_middle_of_silence(served: tuple[Stub, Api]) -> 
         time.sleep(0.01)
     time.sleep(0.1)
     follow.stop()
-    thread.join(1)
+    thread.join(10)
     assert not thread.is_alive()
 
 

@@ -104,7 +104,9 @@ def test_the_image_holds_what_the_agent_runs(tmp_path: Path) -> None:
     """The Dockerfile's own COPY lines, and pynvml, are enough to begin with."""
     for source, to in re.findall(r"^COPY (\S+) (\S+)$", DOCKERFILE.read_text(), re.MULTILINE):
         if (REPOSITORY / source).is_dir():
-            shutil.copytree(REPOSITORY / source, tmp_path / to)
+            # Others may compile modules meanwhile.
+            compiled = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(REPOSITORY / source, tmp_path / to, ignore=compiled)
         else:
             (tmp_path / to).mkdir(parents=True)
             shutil.copy(REPOSITORY / source, tmp_path / to)

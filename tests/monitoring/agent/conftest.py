@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from monitoring.agent import kubelet
 from monitoring.agent.look import Looker
 from tests.monitoring.agent.stand_in import StandIn, installed
 
@@ -39,6 +40,12 @@ class Node:
             f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {version}  Release Build  (dvs-builder)\n"
             "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
         )
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubelet that is played on a loaded machine may take its time."""
+    monkeypatch.setattr(kubelet, "TIMEOUT_SECONDS", 60)
 
 
 @pytest.fixture

@@ -40,11 +40,16 @@ def test_it_tells_one_look_and_ends(tmp_path: Path) -> None:
     assert json.loads(told.stdout)["look"]["troubles"]
 
 
-def test_it_ends_when_it_is_told_to() -> None:
+def test_it_ends_when_it_is_told_to(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "monitoring.agent"],
         cwd=REPOSITORY,
-        env={"PATH": os.environ["PATH"], "BERTH_AGENT_LISTEN": "", "BERTH_AGENT_INTERVAL_SECONDS": "600"},
+        env={
+            "PATH": os.environ["PATH"],
+            "BERTH_AGENT_KUBELET_SOCKET": str(tmp_path / "none"),
+            "BERTH_AGENT_LISTEN": "",
+            "BERTH_AGENT_INTERVAL_SECONDS": "600",
+        },
         stderr=subprocess.PIPE,
         text=True,
     ) as agent:

@@ -150,15 +150,17 @@ def test_xids_that_came_before_the_driver_hung_are_told_while_it_does(
 ) -> None:
     monkeypatch.setattr(running, "HANGS_AFTER_SECONDS", 0.2)
     library = StandIn(Gpu(FIRST))
-    released = threading.Event()
+    hangs, released = threading.Event(), threading.Event()
 
     def hang_in_a_look() -> None:
         if threading.current_thread().name == "_looks":
+            hangs.set()
             released.wait()
 
     with start(library) as port:
         until(receiver.sequences)
         library.hanging = hang_in_a_look
+        until(hangs.is_set)
         until(lambda: "nvml_hangs" in codes(receiver))
         library.xids.append((FIRST, 79))
         until(lambda: 'xid="79"} 1' in metrics(port)[1])

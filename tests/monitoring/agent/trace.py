@@ -77,7 +77,10 @@ class Player:
                 time.sleep(0.002)
             answers = self._answers[_key(name, [_given(argument) for argument in arguments])]
             if not answers:  # the agent asks for more than it did when this was recorded
-                return int(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+                # The thread that waits may not have come to its first question by then.
+                return int(
+                    pynvml.NVML_ERROR_TIMEOUT if name == WAITS else pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+                )
             answer = answers.pop(0) if len(answers) > 1 else answers[0]
             places = [place for place in map(_place, arguments) if place is not None]
             for place, told in zip(places, answer["told"], strict=True):

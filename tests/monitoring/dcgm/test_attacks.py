@@ -11,7 +11,7 @@ from tests.monitoring.dcgm.told import NOW, SECOND, UTIL, labels
 
 def read(server: Server, *told: Series) -> list[Series]:
     server.told = {UTIL: told}
-    prometheus = Prometheus(server.url, "", within_seconds=5)
+    prometheus = Prometheus(server.url, "", within_seconds=60)
     try:
         return prometheus.series(UTIL, minutes=2)
     finally:

@@ -38,13 +38,15 @@ from tests.workspaces.made import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
-NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 @pytest.fixture(autouse=True)
-def now_is_now_and_questions_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told, "NOW", NOW.timestamp())
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """Of the series, too; and few questions are asked."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    monkeypatch.setattr(told, "NOW", now.timestamp())
     monkeypatch.setattr(readings, "METRICS", (UTIL, USED, FREE, ACTIVE, XIDS, XID_COUNT, ECC, UNCORRECTED))
+    return now
 
 
 @pytest.fixture
@@ -77,11 +79,13 @@ def values(workspace: Workspace) -> dict[str, list[float]]:
     return {line.name: [value for _at, value in line.points if value is not None] for line in lines}
 
 
-def test_a_workspace_sees_what_its_gpu_does(cast: Cast, workspace: Workspace, server: Server) -> None:
+def test_a_workspace_sees_what_its_gpu_does(
+    cast: Cast, workspace: Workspace, server: Server, now: datetime
+) -> None:
     runs(cast, "ws-0", workspace.run)
     who = labels(**used_by("ws-0"))
     server.told = {UTIL: [of(who, 97)], USED: [of(who, 40000)], FREE: [of(who, 41000)]}
-    assert take(cast.cluster, NOW) == 1
+    assert take(cast.cluster, now) == 1
     gpu = Gpu.objects.get()
     assert (gpu.node, gpu.uuid, gpu.name, gpu.memory_mib) == ("gpu-1", FIRST, "NVIDIA A100-SXM4-80GB", 81000)
     assert (gpu.utilization_percent, gpu.memory_used_mib) == (97, 40000)
@@ -90,58 +94,64 @@ def test_a_workspace_sees_what_its_gpu_does(cast: Cast, workspace: Workspace, se
     assert values(workspace) == {"gpu_utilization": [97], "gpu_memory_used": [40000]}
 
 
-def test_an_instance_of_mig_has_its_use(cast: Cast, workspace: Workspace, server: Server) -> None:
+def test_an_instance_of_mig_has_its_use(
+    cast: Cast, workspace: Workspace, server: Server, now: datetime
+) -> None:
     runs(cast, "ws-0", workspace.run)
     server.told = {ACTIVE: [of(labels(GPU_I_ID="7", GPU_I_PROFILE="1g.10gb", **used_by("ws-0")), 0.5)]}
-    take(cast.cluster, NOW)
+    take(cast.cluster, now)
     assert values(workspace) == {"gpu_utilization": [50]}
     assert "no use" not in series.of_workspace(workspace).message
 
 
-def test_hamis_own_word_says_which_gpu_a_pod_has(cast: Cast, workspace: Workspace, server: Server) -> None:
+def test_hamis_own_word_says_which_gpu_a_pod_has(
+    cast: Cast, workspace: Workspace, server: Server, now: datetime
+) -> None:
     runs(cast, "ws-0", workspace.run)
     PodUsage.objects.update(devices=[{"id": SECOND, "memory_mib": 4096, "cores": 25}])
     server.told = {UTIL: [of(labels(**used_by("ws-0")), 1), of(labels(SECOND), 97)]}
-    take(cast.cluster, NOW)
+    take(cast.cluster, now)
     assert {gpu.uuid: len(gpu.held_by) for gpu in Gpu.objects.all()} == {FIRST: 0, SECOND: 1}
     assert values(workspace) == {"gpu_utilization": [97]}
 
 
-def test_a_scrape_counts_once(cast: Cast, server: Server) -> None:
+def test_a_scrape_counts_once(cast: Cast, server: Server, now: datetime) -> None:
     server.told = {UTIL: [of(labels(), 97)]}
-    assert [take(cast.cluster, NOW), take(cast.cluster, NOW + timedelta(seconds=5))] == [1, 0]
+    assert [take(cast.cluster, now), take(cast.cluster, now + timedelta(seconds=5))] == [1, 0]
     server.told = {UTIL: [of(labels(), 98, ago=-10)]}
-    assert take(cast.cluster, NOW + timedelta(seconds=15)) == 1
+    assert take(cast.cluster, now + timedelta(seconds=15)) == 1
 
 
-def test_an_xid_is_told_once(cast: Cast, server: Server) -> None:
+def test_an_xid_is_told_once(cast: Cast, server: Server, now: datetime) -> None:
     server.told = {XIDS: [of(labels(), 0)]}
-    take(cast.cluster, NOW)
-    later = NOW + timedelta(seconds=60)
+    take(cast.cluster, now)
+    later = now + timedelta(seconds=60)
     server.told = {XIDS: [of(labels(), 0, 79, 79, 79, ago=-60)]}
     for seconds in (0, 1, 2):
         take(cast.cluster, later + timedelta(seconds=seconds))
     assert [(event.xid, event.gpu, event.at) for event in XidEvent.objects.all()] == [
-        (79, FIRST, NOW + timedelta(seconds=30))
+        (79, FIRST, now + timedelta(seconds=30))
     ]
 
 
-def test_the_same_xid_again_is_told_again(cast: Cast, server: Server) -> None:
+def test_the_same_xid_again_is_told_again(cast: Cast, server: Server, now: datetime) -> None:
     for seconds, values in ((0, (0, 1)), (30, (1, 1, 2)), (45, (1, 1, 2, 2))):
         server.told = {
             XID_COUNT: [of(counted(31), *values, ago=-seconds)],
             UTIL: [of(labels(), 5, ago=-seconds)],
         }
-        take(cast.cluster, NOW + timedelta(seconds=seconds))
-    assert [event.at - NOW for event in XidEvent.objects.filter(xid=31)] == [
+        take(cast.cluster, now + timedelta(seconds=seconds))
+    assert [event.at - now for event in XidEvent.objects.filter(xid=31)] == [
         timedelta(seconds=30),
         timedelta(0),
     ]
 
 
-def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(cast: Cast, server: Server) -> None:
+def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(
+    cast: Cast, server: Server, now: datetime
+) -> None:
     server.told = {ECC: [of(labels(), 1), of(labels(SECOND), 1)], UNCORRECTED: [of(labels(), 2)]}
-    take(cast.cluster, NOW)
+    take(cast.cluster, now)
     assert {gpu.uuid: (gpu.ecc, gpu.out_code) for gpu in Gpu.objects.all()} == {
         FIRST: (True, "gpu_memory_damaged"),
         SECOND: (True, ""),
@@ -151,9 +161,9 @@ def test_ecc_is_known_and_its_errors_take_the_gpu_out_without_an_agent(cast: Cas
 
 @pytest.mark.parametrize(("silent_seconds", "taken"), [(10, 0), (90, 1)])
 def test_a_nodes_own_agent_goes_before_it_as_long_as_it_tells(
-    cast: Cast, server: Server, silent_seconds: int, taken: int
+    cast: Cast, server: Server, silent_seconds: int, taken: int, now: datetime
 ) -> None:
-    seen = NOW - timedelta(seconds=silent_seconds)
+    seen = now - timedelta(seconds=silent_seconds)
     AgentState.objects.create(
         cluster=cast.cluster,
         node="gpu-1",
@@ -163,13 +173,13 @@ def test_a_nodes_own_agent_goes_before_it_as_long_as_it_tells(
         seen_at=seen,
     )
     server.told = {UTIL: [of(labels(), 97)]}
-    assert take(cast.cluster, NOW) == taken
+    assert take(cast.cluster, now) == taken
 
 
-def test_one_that_does_not_answer_says_why(cast: Cast, server: Server) -> None:
+def test_one_that_does_not_answer_says_why(cast: Cast, server: Server, now: datetime) -> None:
     server.fault = lambda request: send(request, 503, b"")
     with pytest.raises(NoAnswer, match="answered 503"):
-        take(cast.cluster, NOW)
+        take(cast.cluster, now)
 
 
 @pytest.mark.django_db(transaction=True)

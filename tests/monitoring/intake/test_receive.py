@@ -200,9 +200,9 @@ class TestOnce:
     XID = {"xid": 79, "at": 0.0, "uuid": GPU_0}
 
     def test_a_report_whose_answer_was_lost_changes_nothing(self, secret: str) -> None:
-        body = batch(report(1, xids=[self.XID]), report(2, ago=-1))
+        body = batch(report(1, ago=5, xids=[self.XID]), report(2))
         assert send(secret, body).status_code == send(secret, body).status_code == 204
-        assert (XidEvent.objects.count(), Figure.objects.count()) == (1, 1)
+        assert (XidEvent.objects.count(), Figure.objects.count()) == (1, 2)
 
     def test_what_is_new_beside_what_is_not_is_taken(self, secret: str) -> None:
         first, second = report(1, ago=10, xids=[self.XID]), report(2, ago=5, xids=[self.XID])
