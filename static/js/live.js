@@ -3,7 +3,8 @@
 // <main data-live="/ws/…/" data-after="12">: where to listen, and the newest event the page already shows.
 // Fragments refresh on the event "refresh" at the body (hx-trigger="refresh from:body"). One that comes while another
 // is under way waits its turn (hx-sync): an aborted request would be an error in the console. One that would come
-// while somebody types waits until they are done. Focus stays where it was, on what stands there now.
+// while somebody types waits until they are done. Focus stays where it was, on what stands there now. What is being
+// pressed stays, too: a button that is another one when it is let go is not clicked.
 
 import { connect } from "./socket.js";
 
@@ -61,9 +62,23 @@ function words(part) {
   return copy.textContent.trim();
 }
 
+// Nobody presses for longer; and that it was let go is not told of everywhere.
+const longestPress = 1000;
+let pressedAt = -Infinity;
+
+const noteAt = (name, moment) => document.addEventListener(name, () => (pressedAt = moment()), true);
+noteAt("pointerdown", () => performance.now());
+noteAt("pointerup", () => -Infinity);
+noteAt("pointercancel", () => -Infinity);
+
 let focused;
 
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target.matches("[hx-trigger*='refresh']") && performance.now() - pressedAt < longestPress) {
+    detail.shouldSwap = false;
+    refresh(); // it is fetched again
+    return;
+  }
   focused = detail.target.contains(document.activeElement) ? known(document.activeElement) : undefined;
 });
 

@@ -2,9 +2,15 @@
 
 const dialog = document.getElementById("question-dialog");
 
+let asker; // its id: the page may be fetched anew while the question is open
+
 document.addEventListener("htmx:afterSwap", (swap) => {
-  if (swap.target === dialog && !dialog.open) dialog.showModal();
+  if (swap.target !== dialog || dialog.open) return;
+  asker = swap.detail.requestConfig.elt.id;
+  dialog.showModal();
 });
+
+dialog.addEventListener("close", () => document.getElementById(asker)?.focus());
 
 dialog.addEventListener("click", (click) => {
   if (!click.target.closest("[data-cancel]")) return;

@@ -28,6 +28,13 @@ def happens(workspace: Workspace) -> None:
         tell(row, "renamed", old="exp-1", new="exp-1")
 
 
+def is_kept_true(page: Page, workspace: Workspace) -> None:
+    """What it says of the workspace was fetched anew, and stands there."""
+    page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
+    happens(workspace)
+    page.locator("#now > :not([data-old])").wait_for()
+
+
 def focused(page: Page) -> str:
     """What it says, but for how long ago something was."""
     said = "(part => { part.querySelectorAll('time').forEach(time => time.remove()); return part.textContent.trim(); })"
@@ -80,13 +87,11 @@ def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: s
     workspace = make_workspace(cast, cast.bob)
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
-        # A link that is being renewed leads to a page of its own: all are, with the first word of the socket.
-        with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
-            page.goto(f"/workspaces/{workspace.pk}/")
-        page.wait_for_load_state("networkidle")
+        page.goto(f"/workspaces/{workspace.pk}/")
         page.get_by_role("link", name="Stop, keep files").press("Enter")
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("running kernels").wait_for()
+        is_kept_true(page, workspace)
         page.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
         expect(page.get_by_role("link", name="Stop, keep files")).to_be_focused()
@@ -98,6 +103,23 @@ def test_a_stop_is_asked_about_and_done_by_keyboard(browser: Browser, address: s
     assert workspace.desired == Desired.STOPPED
 
 
+def test_a_button_that_is_pressed_while_the_page_is_kept_true_is_pressed(
+    browser: Browser, address: str
+) -> None:
+    cast = make_cast()
+    workspace = make_workspace(cast, cast.bob)
+    with signed_in(browser, address, cast.bob.user) as context:
+        page = context.new_page()
+        page.goto(f"/workspaces/{workspace.pk}/")
+        stop = page.get_by_role("link", name="Stop, keep files")
+        stop.hover()
+        page.mouse.down()
+        with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+            happens(workspace)
+        page.mouse.up()
+        page.get_by_role("dialog").get_by_text("running kernels").wait_for()
+
+
 def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(browser: Browser, address: str) -> None:
     cast = make_cast()
     workspace = make_workspace(cast, cast.bob)
@@ -106,9 +128,7 @@ def test_focus_and_what_is_unfolded_stay_while_the_page_is_kept_true(browser: Br
         page.goto(f"/workspaces/{workspace.pk}/")
         page.locator("#how-it-started summary").click()
         before = focused(page)
-        page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
-        happens(workspace)
-        page.locator("#now > :not([data-old])").wait_for()
+        is_kept_true(page, workspace)
         assert focused(page) == before
         expect(page.locator("#how-it-started .steps")).to_be_visible()
 
