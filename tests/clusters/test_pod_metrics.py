@@ -19,8 +19,9 @@ from clusters.models import Cluster
 from clusters.pod_metrics import EVERY_SECONDS, SELDOM_SECONDS, Measured, PodMetrics, measured, read
 from tests.clusters import stub
 from tests.clusters.stub import Stub
-from tests.devcluster.cluster import DevCluster, pod, running, until
+from tests.devcluster.cluster import DevCluster, pod, running
 from tests.own_rights import OwnRights
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 1, 5, 10, 0, 12, tzinfo=UTC)

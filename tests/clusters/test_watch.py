@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from clusters.labels import RUN, instance_selector
 from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
 from clusters.watcher import matters
 from tests.kube import Kube
+from tests.waiting import until
 
 RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
 
@@ -82,18 +83,11 @@ def running() -> Iterator[Fleet]:
         stopped.set()
         thread.join(60)
         assert not thread.is_alive()
-        eventually(lambda: not watching())  # else they would meet the next test's rows
+        until(lambda: not watching())  # else they would meet the next test's rows
 
 
 def watching() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(("real/", "lost/"))]
-
-
-def eventually(check: Callable[[], Any], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
 
 
 def pod(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -121,34 +115,32 @@ def test_what_pods_use_is_asked_beside_the_watch(
 ) -> None:
     if "metrics.k8s.io" not in api.groups():
         pytest.skip("this cluster has no metrics-server")
-    eventually(
-        lambda: [told["cluster"] for name, told in list(heard) if name == "pods_measured"] == [cluster]
-    )
+    until(lambda: [told["cluster"] for name, told in list(heard) if name == "pods_measured"] == [cluster])
 
 
 def test_rows_follow_the_cluster_and_what_is_ours_is_told(
     cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
 ) -> None:
-    eventually(lambda: [name for name, __ in heard].count("relisted"))
+    until(lambda: [name for name, __ in heard].count("relisted"))
     assert Node.objects.filter(cluster=cluster, ready=True).count() == len(api.list("Node"))
     cluster.refresh_from_db()
     assert cluster.version.startswith("v1.")
     kinds = {"Node", "Pod", "Event", "StatefulSet", "Service"}
-    eventually(lambda: {row.kind for row in Watcher.objects.all()} >= kinds)
+    until(lambda: {row.kind for row in Watcher.objects.all()} >= kinds)
 
     api.create(pod(namespace, "foreign", {}))
     api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
-    eventually(lambda: PodUsage.objects.filter(namespace=namespace).count() == 2)
+    until(lambda: PodUsage.objects.filter(namespace=namespace).count() == 2)
     runs = {row.name: str(row.run) for row in PodUsage.objects.filter(namespace=namespace)}
     assert runs == {"foreign": "None", "ours": RUN_ID}
-    eventually(lambda: "capacity_changed" in [name for name, __ in heard])
-    eventually(lambda: "ours" in [name for __, name in changes(heard, "Pod")])
+    until(lambda: "capacity_changed" in [name for name, __ in heard])
+    until(lambda: "ours" in [name for __, name in changes(heard, "Pod")])
     assert not [name for __, name in changes(heard, "Pod") if name == "foreign"]
 
     for name in ("foreign", "ours"):
         api.delete("Pod", namespace, name, grace_seconds=0)
-    eventually(lambda: not PodUsage.objects.filter(namespace=namespace).exists())
-    eventually(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
+    until(lambda: not PodUsage.objects.filter(namespace=namespace).exists())
+    until(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
 
 
 def test_all_kinds_at_the_start_are_told_as_one_relist(
@@ -156,7 +148,7 @@ def test_all_kinds_at_the_start_are_told_as_one_relist(
 ) -> None:
     monkeypatch.setattr("clusters.fleet.TICK_SECONDS", 600)  # however long the lists take, the second is far
     with running():
-        eventually(lambda: [name for name, __ in heard].count("relisted"))
+        until(lambda: [name for name, __ in heard].count("relisted"))
         time.sleep(0.5)
         assert [name for name, __ in heard].count("relisted") == 1
         assert [name for name, __ in heard].count("tick") == 1
@@ -181,12 +173,12 @@ def failing_once(signal: Signal) -> Iterator[list[str]]:
 def test_a_change_that_could_not_be_written_down_is_told_again(
     cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
 ) -> None:
-    eventually(lambda: [name for name, __ in heard].count("relisted") == 1)
+    until(lambda: [name for name, __ in heard].count("relisted") == 1)
     with failing_once(signals.objects_changed) as failures:
         api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
-        eventually(lambda: failures)
+        until(lambda: failures)
         told = len(changes(heard, "Pod"))
-        eventually(lambda: len(changes(heard, "Pod")) > told)
+        until(lambda: len(changes(heard, "Pod")) > told)
 
 
 def test_an_announcement_that_could_not_be_written_down_is_told_again(
@@ -208,16 +200,16 @@ def test_an_unreachable_cluster_says_so_and_stops_no_other(
     row = Cluster.objects.create(
         slug="lost", name="Lost", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=str(path)
     )
-    eventually(lambda: Cluster.objects.filter(slug="lost", unreachable_since__isnull=False).exists())
+    until(lambda: Cluster.objects.filter(slug="lost", unreachable_since__isnull=False).exists())
     row.refresh_from_db()
     assert "No such file" in row.unreachable_reason
-    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
 
     path.write_text(Path(kubeconfig).read_text())  # it comes back, with no restart of ours
-    eventually(
+    until(
         lambda: Cluster.objects.filter(slug="lost", unreachable_since=None, unreachable_reason="").exists(),
     )
-    eventually(lambda: Node.objects.filter(cluster=row).exists())
+    until(lambda: Node.objects.filter(cluster=row).exists())
 
 
 @pytest.mark.slow
@@ -225,22 +217,22 @@ def test_a_cluster_that_takes_calls_and_answers_none_is_away_though_its_watches_
     cluster: Cluster, kubeconfig: str, fleet: Fleet
 ) -> None:
     kube = Kube(Path(kubeconfig))
-    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
     status, fault = kube.call("POST", "/_faults", {"hold": "before", "match": {"user_agent": "berth"}})
     if status >= 300:
         pytest.skip("a cluster without faults to switch on")
     try:
-        eventually(lambda: Cluster.objects.filter(unreachable_since__isnull=False).exists())
+        until(lambda: Cluster.objects.filter(unreachable_since__isnull=False).exists())
     finally:
         kube.call("DELETE", f"/_faults/{fault['id']}")
-    eventually(lambda: Cluster.objects.filter(unreachable_since=None, unreachable_reason="").exists())
+    until(lambda: Cluster.objects.filter(unreachable_since=None, unreachable_reason="").exists())
 
 
 @pytest.mark.slow
 def test_a_cluster_that_is_removed_is_no_longer_watched(cluster: Cluster, fleet: Fleet) -> None:
-    eventually(lambda: Node.objects.filter(cluster=cluster).exists())
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
     cluster.delete()
-    eventually(lambda: not watching())
+    until(lambda: not watching())
     assert not Node.objects.exists()
 
 
@@ -253,12 +245,12 @@ def test_the_command_ends_within_two_seconds_and_another_takes_over(cluster: Clu
     processes = []
     try:
         processes.append(subprocess.Popen(command, env=environment))
-        eventually(lambda: Watcher.objects.filter(kind="Node").exists())
+        until(lambda: Watcher.objects.filter(kind="Node").exists())
         processes.append(subprocess.Popen(command, env=environment))
         time.sleep(2)
         Node.objects.all().delete()
         processes[0].kill()  # with no time to say so
-        eventually(Node.objects.exists)
+        until(Node.objects.exists)
         started = time.monotonic()
         processes[1].send_signal(signal.SIGTERM)
         assert processes[1].wait(5) == 0

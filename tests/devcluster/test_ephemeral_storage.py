@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from devcluster.kubelet.ephemeral import Use, capacity_bytes, excess
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running, until
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, running
 from tests.devcluster.test_process_pods import output, shell
 from tests.kube import Obj
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

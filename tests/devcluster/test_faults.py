@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from devcluster.kubelet.pullfaults import words
-from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running, until
+from tests.devcluster.cluster import DevCluster, is_gone, is_ready, pod, running
+from tests.waiting import until
 
 NODES = """
 nodes:

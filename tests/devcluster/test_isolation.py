@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running, until
+from tests.devcluster.cluster import ROOT, DevCluster, is_ready, running
 from tests.devcluster.test_process_pods import NODES, disk, output, shell
 from tests.kube import Obj
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"

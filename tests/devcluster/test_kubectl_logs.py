@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, running, until
+from tests.devcluster.cluster import ROOT, DevCluster, running
 from tests.devcluster.kubectl import Kubectl, needs_kubectl, until_line
 from tests.kube import Obj
+from tests.waiting import until
 
 pytestmark = [
     needs_kubectl,

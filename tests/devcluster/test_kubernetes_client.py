@@ -2,8 +2,7 @@
 
 import itertools
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import lightkube
@@ -14,6 +13,7 @@ from lightkube.resources.core_v1 import ConfigMap, Node
 from lightkube.types import PatchType
 
 from tests.devcluster.cluster import DevCluster, pod, stateful_set
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -25,13 +25,6 @@ def namespace(cluster: DevCluster) -> str:
 def connection(cluster: DevCluster) -> Iterator[client.ApiClient]:
     with config.new_client_from_config(str(cluster.kubeconfig)) as connection:  # type: ignore[no-untyped-call]
         yield connection
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_the_official_client_lists_creates_and_watches(connection: client.ApiClient, namespace: str) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from devcluster.kubelet import podnetwork
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running, until
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running
 from tests.devcluster.test_process_pods import NODES, output, shell
 from tests.kube import Obj
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.slow,

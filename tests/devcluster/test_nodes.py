@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set, until
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, pod, running, stateful_set
 from tests.kube import Obj
+from tests.waiting import until
 
 NODES = """
 nodes:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running, until
+from tests.devcluster.cluster import ROOT, DevCluster, is_gone, is_ready, running
 from tests.kube import Obj
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(
     not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"

@@ -7,8 +7,9 @@ import pytest
 from clusters import explain
 from devcluster.kubelet.podfaults import WORDS as POD_WORDS
 from devcluster.volumefaults import WORDS as VOLUME_WORDS
-from tests.devcluster.cluster import DevCluster, is_ready, pod, running, until, volume_claim
+from tests.devcluster.cluster import DevCluster, is_ready, pod, running, volume_claim
 from tests.kube import Obj
+from tests.waiting import until
 
 NODES = """
 nodes:

@@ -4,8 +4,7 @@ import configparser
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from portal.up.processes import Supervisor, configuration, end_leftovers
 from portal.up.refusal import Refusal
 from portal.up.state import State
 from tests.small_disk import filled, small_disk
+from tests.waiting import until
 
 # Says when it stops, and has a child that a SIGKILL of it would leave behind: once that is there, it can be stopped.
 PART = """
@@ -70,13 +70,6 @@ def is_whole(state: State, part: str) -> bool:
     return children(state, part) == 2
 
 
-def eventually(holds: Callable[[], bool], seconds: float = STARTED_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_parts_stop_in_the_reverse_order_of_their_start_and_leave_nothing(
     state: State, supervisor: Supervisor, told: Path
 ) -> None:
@@ -92,8 +85,8 @@ def test_a_killed_part_is_started_again_and_its_orphans_are_ended(
     leader = leftovers.recorded(state.records, "one")
     assert leader is not None
     os.kill(leader.pid, signal.SIGKILL)
-    eventually(lambda: leftovers.recorded(state.records, "one") not in (None, leader))
-    eventually(lambda: is_whole(state, "one"))
+    until(lambda: leftovers.recorded(state.records, "one") not in (None, leader))
+    until(lambda: is_whole(state, "one"))
     assert not before & leftovers.left(state.folder, state.records, ["one"])
 
 
@@ -101,7 +94,7 @@ def test_when_supervisor_is_killed_nothing_of_its_parts_stays(state: State, supe
     leader = leftovers.recorded(state.records, "supervisor")
     assert leader is not None
     os.kill(leader.pid, signal.SIGKILL)
-    eventually(lambda: not supervisor.is_running)
+    until(lambda: not supervisor.is_running)
     supervisor.__exit__()
     assert leftovers.left(state.folder, state.records, ["supervisor", "one", "two"]) == set()
 
@@ -140,7 +133,7 @@ def test_parts_run_on_and_are_started_again_while_the_disk_is_full(tmp_path: Pat
             running.start("two")
             with filled(disk):
                 first = running.states()["two"]["pid"]
-                eventually(lambda: running.states()["two"]["pid"] not in (first, 0))
+                until(lambda: running.states()["two"]["pid"] not in (first, 0))
                 assert running.statename("one") == "RUNNING"
 
 
@@ -155,10 +148,10 @@ def test_a_part_that_failed_to_start_many_times_starts_when_what_it_needs_is_bac
     with Supervisor(state, tmp_path, [failing], environ) as running:
         running.wait_until_up()
         running.start("one")
-        eventually(lambda: running.statename("one") == "FATAL")
+        until(lambda: running.statename("one") == "FATAL")
         needed.touch()
         running.start_given_up()
-        eventually(serves.exists)
+        until(serves.exists)
 
 
 def test_words_with_blanks_quotes_and_percent_signs_reach_the_program(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from clusters.models import Cluster, Installation
 from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
-from tests.devcluster.cluster import until
+from tests.waiting import until
 from workspaces import lifecycle, tasks
 from workspaces.launch import LaunchSpec, launch
 from workspaces.manifests import FINALIZER

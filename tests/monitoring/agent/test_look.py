@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pynvml
 import pytest
@@ -14,6 +13,7 @@ from monitoring.agent.look import Looker
 from monitoring.agent.schema import Look
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
+from tests.waiting import until
 
 FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"
@@ -292,10 +292,3 @@ def test_waiting_for_xids_that_fails_is_told_while_it_does(looker: Make) -> None
     until(lambda: {"code": "xids_unwatched", "detail": "gpu_is_lost"} in seen.look()["troubles"])
     library.errors.clear()
     until(lambda: codes(seen.look()) == set())
-
-
-def until(condition: Callable[[], Any], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)

@@ -1,0 +1,11 @@
+"""To wait for what is to come, however busy the machine is."""
+
+import time
+from collections.abc import Callable
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"did not happen within {seconds:g} s"
+        time.sleep(0.02)
