@@ -66,10 +66,10 @@ function words(part) {
 const longestPress = 1000;
 let pressedAt = -Infinity;
 
-const noteAt = (name, moment) => document.addEventListener(name, () => (pressedAt = moment()), true);
-noteAt("pointerdown", () => performance.now());
-noteAt("pointerup", () => -Infinity);
-noteAt("pointercancel", () => -Infinity);
+document.addEventListener("pointerdown", () => { pressedAt = performance.now(); }, true);
+for (const letGo of ["pointerup", "pointercancel"]) {
+  document.addEventListener(letGo, () => { pressedAt = -Infinity; }, true);
+}
 
 let focused;
 
