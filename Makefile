@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow bench screenshots messages lint style types lock check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types lock check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -92,14 +92,20 @@ messages: $(RUNTIME)
 # --- Checks
 
 # The types are checked by one process beside the tests, which wait now and then: together they leave no core idle.
-test: style check-network check-browser $(SSHD)
+# The trial cluster's own tests run only where it, they or the contract changed since they last passed.
+test: style check-network $(SSHD)
+	@$(BIN)/python -m tests.gate.fingerprint check || $(MAKE) test-cluster
 	@$(MAKE) --jobs=2 types quick
 
 # Generated examples are the same each time, so that what is red is the change's; pytest by hand draws new ones.
-PYTEST := $(BIN)/pytest -n 2 --hypothesis-profile=ci
+# A red test is run again alone, and a suite has a budget in seconds of two quiet cores: docs/development/tests.md.
+PYTEST := $(BIN)/python -m pytest -n 2 --hypothesis-profile=ci -p tests.gate.plugin --durations=20
+CLUSTERS_OWN := tests/devcluster tests/cluster_contract
+OTHERS := $(CLUSTERS_OWN:%=--ignore=%)
+TO_TEST := $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD)
 
-quick: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD)
-	$(PYTEST) -m "not slow and not screenshots"
+quick: $(TO_TEST)
+	$(PYTEST) --budget=300 --dist worksteal $(OTHERS) -m "not slow and not long and not screenshots"
 
 # Settings of a production; nothing connects to that database.
 AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_URL=postgres:////nonexistent/berth \
@@ -118,8 +124,21 @@ style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test-slow: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD) check-network check-browser
-	$(PYTEST) --dist loadfile -m "slow and not screenshots"
+test-slow: $(TO_TEST) check-network check-browser
+	$(PYTEST) --budget=1200 $(OTHERS) --dist loadfile -m "slow and not long"
+
+# Green, it writes the fingerprint of what passed, to be committed with the change.
+test-cluster: $(TO_TEST) check-network
+	$(PYTEST) --dist loadfile -m "not screenshots" $(CLUSTERS_OWN)
+	@$(BIN)/python -m tests.gate.fingerprint write
+
+# What takes long to be sure of: run before an issue is closed, never in CI.
+test-long: test-cluster check-browser
+	$(PYTEST) $(OTHERS) --dist loadfile -m long
+
+# Faults planted in the code, each of which the suites must catch.
+mutations: $(TO_TEST)
+	$(BIN)/python -m tests.gate.mutations $(MUTATIONS)
 
 screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fonts
 	$(BIN)/pytest -m screenshots
@@ -127,7 +146,7 @@ screenshots: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) check-browser check-fo
 bench: $(TESTING)
 	$(BIN)/python -m tests.bench $(BENCH)
 
-# The browser journey runs in Debian's Chromium; CHROMIUM names another one.
+# Journeys run in Debian's Chromium; CHROMIUM names another one.
 check-browser:
 	@command -v $(or $(CHROMIUM),chromium) >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		echo "Installing Chromium" && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
