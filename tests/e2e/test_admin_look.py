@@ -19,7 +19,12 @@ from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase, Workspace
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.django_db(transaction=True),
+]
 
 Theme = Literal["light", "dark"]
 
@@ -109,18 +114,16 @@ def lowering_of_a_limit(page: Page) -> None:
     page.get_by_role("heading", name="Lower below what is in use").wait_for()
 
 
-def test_of_a_cluster(page: Page) -> None:
+def connection_of_a_cluster(page: Page) -> None:
     page.goto("/admin/clusters/cluster/")
     page.get_by_role("link", name="Main").click()
     page.get_by_role("button", name="Test the connection", exact=True).click()
     page.get_by_text("1 thing is missing.").wait_for()
 
 
-test_of_a_cluster.__test__ = False  # type: ignore[attr-defined]
-STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit, test_of_a_cluster)
+STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit, connection_of_a_cluster)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", SMALLEST)])
 def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
     browser: Browser, address: str, theme: Theme, viewport: ViewportSize

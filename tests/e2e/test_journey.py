@@ -15,7 +15,7 @@ from tests.e2e.oidc.university import university
 from tests.e2e.stack import Stack, until
 from tests.workspaces.package import make_package
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
 STEPS = [
     "request",

@@ -23,7 +23,7 @@ nodes:
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 4, compute: "8.0"}
 """
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
@@ -40,7 +40,6 @@ def phases(api: Client) -> Counter[str]:
     return Counter(workspace["phase"] for workspace in api.everything("workspaces/?limit=500"))
 
 
-@pytest.mark.slow
 def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
     set_quota = (
         "from quotas.models import Quota; Quota.objects.filter(tenant__slug='demo', pool__slug='a100')"

@@ -21,7 +21,12 @@ from workspaces.live import changing
 from workspaces.models import Phase, Workspace
 from workspaces.story import tell
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.django_db(transaction=True),
+]
 
 
 def visit(page: Page, path: str) -> None:
@@ -204,7 +209,6 @@ def test_the_map_of_gpus_follows_what_happens_and_keeps_what_is_unfolded(
         expect(page.locator("#node-a100-node-1 li").first).to_contain_text("1 GPU: alice of Demo, train")
 
 
-@pytest.mark.slow
 def test_an_owner_is_told_what_is_in_the_way_takes_the_next_free_slot_and_cancels(
     browser: Browser, address: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.scene import Body, Scene, Told, listening, now, scene_in
 from tests.e2e.stack import until
 from tests.e2e.troubles import TROUBLES, End, first_told, is_over
+from tests.sampling import sampled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -28,7 +29,7 @@ def carol(scene: Scene) -> Iterator[Told]:
         yield told
 
 
-@pytest.mark.parametrize("name", TROUBLES)
+@pytest.mark.parametrize("name", sampled({name: (name,) for name in TROUBLES}, every=3))
 def test_its_person_hears_and_reads_it_until_it_is_over(
     scene: Scene, carol: Told, name: str, found: Callable[[str, str], None]
 ) -> None:

@@ -13,7 +13,12 @@ from workspaces.live import changing
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.story import tell
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.django_db(transaction=True),
+]
 
 
 def four_of_them(cast: Cast) -> Flavor:

@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.stack import until
 from tests.proof import invariants
 from tests.proof.faulty_world import BERTHS, Victim, World, world_in
+from tests.sampling import rare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -57,7 +58,7 @@ def test_a_deleted_service_comes_back_and_nothing_ends(mine: Victim, found: Foun
     found("Service deleted by hand", "made again, the pod ran on")
 
 
-@pytest.mark.parametrize("kind", ["Pod", "StatefulSet", "Service", "PersistentVolumeClaim"])
+@pytest.mark.parametrize("kind", ["Pod", rare("StatefulSet"), rare("Service"), rare("PersistentVolumeClaim")])
 def test_labels_that_were_taken_off_come_back(kind: str, mine: Victim, found: Found) -> None:
     pod, ours = mine.uid("Pod"), mine.object(kind)["metadata"]["labels"]
     mine.patch(kind, {"metadata": {"labels": None}})
@@ -103,7 +104,7 @@ def test_a_pod_without_its_finalizer_gets_it_back(mine: Victim, found: Found) ->
 # --- what it cannot run without
 
 
-@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+@pytest.mark.parametrize("kind", ["Secret", rare("ConfigMap")])
 def test_what_a_pod_mounts_is_made_again_for_a_start_and_for_the_next_run(
     world: World, mine: Victim, kind: str, found: Found
 ) -> None:
@@ -114,7 +115,7 @@ def test_what_a_pod_mounts_is_made_again_for_a_start_and_for_the_next_run(
     found(f"{kind} deleted by hand", "made again for the next run")
 
 
-@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "Service", "StatefulSet"])
+@pytest.mark.parametrize("kind", [rare("Secret"), rare("ConfigMap"), rare("Service"), "StatefulSet"])
 def test_what_is_deleted_in_the_middle_of_a_start_is_made_again(
     world: World, kind: str, found: Found
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_node_that_is_lost_and_comes_back(world: World, found: Found) -> None:
     found("node lost and back", said)
 
 
+@pytest.mark.long
 def test_a_node_that_is_lost_for_good(world: World, found: Found) -> None:
     """Its person stops and starts it; nothing runs twice, and units come back once the node is known to be off."""
     victim = world.ready("bob", "nodes", "lost-for-good")

@@ -30,6 +30,7 @@ from tests.proof.host import (
     stopped,
 )
 from tests.proof.invariants import hold
+from tests.sampling import rare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -71,7 +72,7 @@ def ready(berth: Stack, path: str = "/readyz") -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("words", "how"),
-    [("fast", signal.SIGINT), ("immediate", signal.SIGQUIT), ("killed", signal.SIGKILL)],
+    [rare("fast", signal.SIGINT), rare("immediate", signal.SIGQUIT), ("killed", signal.SIGKILL)],
 )
 def test_the_database_is_restarted_in_the_midst_of_launches(
     berth: Stack, alice: Person, found: Found, words: str, how: signal.Signals
@@ -151,7 +152,8 @@ def test_the_workers_listening_is_cut_off(berth: Stack, alice: Person, found: Fo
 
 
 @pytest.mark.parametrize(
-    ("words", "shift"), [("back by 5 min", "5 min"), ("back by 1 h", "1 h"), ("forward by 1 h", "-1 h")]
+    ("words", "shift"),
+    [rare("back by 5 min", "5 min"), ("back by 1 h", "1 h"), rare("forward by 1 h", "-1 h")],
 )
 def test_the_clock_is_set_in_the_midst_of_launches(
     berth: Stack, alice: Person, found: Found, words: str, shift: str
@@ -167,7 +169,7 @@ def test_the_clock_is_set_in_the_midst_of_launches(
     found(f"clock set {words}", "3 launches ready, none waited for the clock")
 
 
-@pytest.mark.parametrize("part", ["worker", "watcher", "ssh-jump"])
+@pytest.mark.parametrize("part", ["worker", rare("watcher"), rare("ssh-jump")])
 def test_a_part_that_hangs_is_named_within_half_a_minute(berth: Stack, found: Found, part: str) -> None:
     until("all parts are well", lambda: not ready(berth), 60)
     began = time.monotonic()
@@ -182,6 +184,7 @@ def test_a_part_that_hangs_is_named_within_half_a_minute(berth: Stack, found: Fo
     found(f"{part} hangs", f"/readyz names it after {took:.0f} s, and is well again when it goes on")
 
 
+@pytest.mark.long
 def test_after_everything_was_killed_nothing_of_before_counts_as_alive(tmp_path: Path, found: Found) -> None:
     """The last signs of life are seconds old; the next start must not take them for its own."""
     with world_in(tmp_path, TENANT) as world:

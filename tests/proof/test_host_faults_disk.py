@@ -22,7 +22,7 @@ from tests.small_disk import filled, small_disk
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(400),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk"),
 ]

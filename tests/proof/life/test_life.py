@@ -16,7 +16,7 @@ SEEDS = [int(seed) for seed in os.environ.get("BERTH_LIFE_SEEDS", "1 2 3").split
 SECONDS = float(os.environ.get("BERTH_LIFE_SECONDS", "60"))
 QUIET_SECONDS = 1200  # start, four waits and end of the slowest machine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(SECONDS + QUIET_SECONDS)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(SECONDS + QUIET_SECONDS)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
