@@ -72,6 +72,7 @@ def test_a_deactivated_person_loses_their_tokens_at_once_and_has_them_again_when
 
 
 def test_a_token_bound_to_a_tenant_ends_with_the_membership(people: People) -> None:
+    Membership.objects.create(tenant=people.second, user=people.bob.user, role="member")
     _token, bound = tokens.issue(people.bob.user, "laptop", ["read"], people.demo)
     _token, free = tokens.issue(people.bob.user, "laptop", ["read"])
     members.remove(people.alice, people.demo, "bob")

@@ -17,12 +17,13 @@ from aiohttp import WSMsgType, web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.db import connections
 from django.test import Client
+from uvicorn.server import ServerState
 
 from accounts.access import Actor
 from portal.asgi import application
 from tests.cast import Cast
 from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
+from tests.workspaces.sockets import in_thread, until
 from workspaces.gateway import guests, upstream
 from workspaces.models import Workspace
 
@@ -174,18 +175,33 @@ async def serving(app: web.Application) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def berth() -> AsyncIterator[int]:
+    """Berth in a uvicorn without its clock: it would look ten times a second only whether to end."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-    )
-    running = asyncio.create_task(server.serve([listening]))
+    config = uvicorn.Config(application, log_level="warning", lifespan="off")
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup([listening])
+    await server.on_tick(0)  # its headers
     try:
         yield int(listening.getsockname()[1])
     finally:
-        server.should_exit = True
-        await running
+        for accepting in server.servers:
+            accepting.close()
+        await ended(server.server_state)
         await upstream.close()
+
+
+async def ended(state: ServerState) -> None:
+    """The browser is gone, and soon what served it is; what stays for a second is cut off."""
+    for connection in list(state.connections):
+        connection.shutdown()
+    with suppress(TimeoutError):
+        await until("nobody is served", lambda: not state.connections and not state.tasks, seconds=1)
+    for task in list(state.tasks):
+        task.cancel()
+    await asyncio.gather(*state.tasks, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -119,9 +119,3 @@ async def staged(cast: Cast) -> AsyncIterator[Stage]:
         yield Stage(cast, upstream, workspace, port, host_key, keys, rows)
     server.close()
     await in_thread(connections.close_all)()
-
-
-async def until(what: str, look: Callable[[], Any], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not look():
-            await asyncio.sleep(0.02)

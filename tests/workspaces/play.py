@@ -35,17 +35,29 @@ class Play:
         reconciling.reconcile(self.id)
         return self.row
 
-    def until(self, done: Callable[[Workspace], bool]) -> Workspace:
+    def until(
+        self, done: Callable[[Workspace], bool], *, between: Callable[[], object] | None = None
+    ) -> Workspace:
+        """Look again and again; `between` two looks the cluster goes one step on, or as far as is said."""
         for _ in range(30):
-            admission.admit(self.cast.pool.pk)
-            if done(self.look()):
-                return self.row
-            self.api.step()
+            self.pass_over_the_queue()
+            if done(row := self.look()):
+                return row
+            (between or self.api.step)()
         row = self.row
         pytest.fail(f"still {row.phase} {row.ending} at {row.step}: {row.message_code}")
 
     def until_phase(self, phase: str) -> Workspace:
         return self.until(lambda row: row.phase == phase and not row.ending)
+
+    def begin_ready(self) -> Workspace:
+        """Ready by the fewest looks, for who begins there: what is seen on the way is not the test's matter."""
+        return self.until(lambda row: row.phase == "ready" and not row.ending, between=self.api.settle)
+
+    def pass_over_the_queue(self) -> None:
+        """Run a pass of the queue if somebody waits."""
+        if Claim.objects.filter(pool=self.cast.pool, state=Claim.State.WAITING).exists():
+            admission.admit(self.cast.pool.pk)
 
     def told(self, code: str) -> int:
         return self.row.events.filter(code=code).count()

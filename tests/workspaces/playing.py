@@ -149,6 +149,11 @@ class PlayedApi:
         steps = [self._bind, self._collect, self._create_pods, self._run_pods, self._give_address]
         return sum(step() for step in steps) > 0
 
+    def settle(self) -> None:
+        """Let the controllers do all that they do by themselves."""
+        while self.step():
+            pass
+
     def _bind(self) -> bool:
         unbound = [c for c in self.of("PersistentVolumeClaim") if "status" not in c]
         for claim in unbound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -55,9 +56,6 @@ class Socket:
             if frame["type"] == "websocket.close":
                 return int(frame["code"])
 
-    async def hears_nothing(self) -> bool:
-        return bool(await self.wire.receive_nothing(0.3))
-
     async def leave(self) -> None:
         await self.wire.send_input({"type": "websocket.disconnect", "code": 1000})
         await self.wire.wait(SECONDS)
@@ -82,3 +80,23 @@ async def socket(address: str, actor: Actor | None = None) -> AsyncIterator[Sock
         yield socket
     finally:
         await socket.leave()
+
+
+# --- Waiting beside what runs in the same event loop
+
+
+async def until(what: str, look: Callable[[], Any], seconds: float = 10) -> None:
+    """Ask again and again whether `what` has come true."""
+    async with asyncio.timeout(seconds):
+        while not look():
+            await asyncio.sleep(0.005)
+
+
+async def until_still(figure: Callable[[], int]) -> int:
+    """The figure when it no longer moves: buffers are full, and who sends and who passes on have had many turns."""
+    seen, same = figure(), 0
+    while same < 20:
+        await asyncio.sleep(0.005)
+        same = same + 1 if figure() == seen else 0
+        seen = figure()
+    return seen

@@ -30,6 +30,7 @@ from quotas import admission
 from quotas.models import Claim, LedgerEntry, Pool
 from tests.cast import Cast
 from tests.crew import Crew, crew, play_examples
+from tests.sampling import rare
 from tests.workspaces.playing import Object, PlayedApi
 from tests.workspaces.test_any_order import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
 from workspaces import lifecycle, lifetime, receivers, tasks
@@ -360,10 +361,11 @@ def test_any_order_at_once(play: Callable[..., Counter[str]]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("examples", [4, rare(20)])
 def test_any_order_at_once_for_long(
-    play: Callable[..., Counter[str]], found: Callable[[str, str], None]
+    play: Callable[..., Counter[str]], found: Callable[[str, str], None], examples: int
 ) -> None:
-    ran = play(examples=20, steps=15)
+    ran = play(examples=examples, steps=15)
     found(
         "workspaces: people, workers and the cluster in six threads at once",
         f"{ran['examples']} examples, {ran['operations']} operations: rows legal at every moment, quiet as wanted",

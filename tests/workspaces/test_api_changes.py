@@ -76,7 +76,7 @@ def test_figures_alone_change_what_it_has_and_a_place_asks_anew(
 
 
 def test_a_stop_and_a_start_take_the_new_size_up(play: Play) -> None:
-    row = play.until_phase("ready")
+    row = play.begin_ready()
     assert change(play.cast.alice, row, Change(size=SizeAsked(flavor="a100-2")))
     assert (play.claim().units, play.row.units) == (1, 1)
     lifecycle.stop(play.cast.alice, row)
@@ -88,7 +88,7 @@ def test_a_stop_and_a_start_take_the_new_size_up(play: Play) -> None:
 
 
 def test_a_restart_takes_the_new_size_up_under_a_claim_of_its_own(play: Play) -> None:
-    row = play.until_phase("ready")
+    row = play.begin_ready()
     change(play.cast.alice, row, Change(size=SizeAsked(flavor="a100-2")))
     lifecycle.restart(play.cast.alice, row)
     play.until(lambda now: now.phase == "ready" and now.run != row.run)
@@ -97,7 +97,7 @@ def test_a_restart_takes_the_new_size_up_under_a_claim_of_its_own(play: Play) ->
 
 
 def test_an_interruption_brings_it_back_as_it_was(play: Play) -> None:
-    row = play.until_phase("ready")
+    row = play.begin_ready()
     change(play.cast.alice, row, Change(size=SizeAsked(flavor="a100-2")))
     play.api.end_pod(play.pod(), "Evicted")
     play.until(lambda now: now.phase == "ready" and now.run != row.run)

@@ -38,7 +38,7 @@ def lines(workspace: Workspace) -> list[str]:
 
 
 def test_its_person_is_told_until_when_then_it_stops_with_its_files(play: Play) -> None:
-    workspace = play.until_phase("ready")
+    workspace = play.begin_ready()
     spent(play, workspace)
     assert lines(workspace)[-1] == "ends_by_budget"
     [notice] = Notice.objects.filter(user=workspace.owner, kind="stops_soon")
@@ -56,7 +56,7 @@ def test_its_person_is_told_until_when_then_it_stops_with_its_files(play: Play) 
 
 
 def test_hours_that_an_admin_adds_let_it_go_on_and_nobody_is_called_any_more(play: Play) -> None:
-    workspace = play.until_phase("ready")
+    workspace = play.begin_ready()
     budget = spent(play, workspace)
     budgets.add_hours(play.cast.admin, budget, Decimal(10))
     spending.keep_to_budgets()

@@ -31,7 +31,7 @@ def comes_back() -> None:
 
 
 def test_nobody_calls_it_and_the_wish_stays(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     goes_away()
     play.fail_calls(AssertionError("it was called"))
     lifecycle.stop(play.cast.alice, play.row)
@@ -57,7 +57,7 @@ def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
 
 
 def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     with CaptureQueriesContext(connection) as queries:
         receivers.on_reachability_changed(cluster=play.row.pool.cluster)
     [woken] = [query["sql"] for query in queries.captured_queries if "pg_notify" in query["sql"]]
@@ -66,7 +66,7 @@ def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> 
 
 
 def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     goes_away()
     assert message(play.row) == AWAY
     comes_back()
@@ -77,7 +77,7 @@ def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
 
 
 def test_the_page_of_one_that_runs_says_so_too(play: Play, client: Client) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     client.force_login(play.cast.alice.user)
     assert AWAY not in client.get(f"/workspaces/{play.id}/").content.decode()
     goes_away()

@@ -19,7 +19,7 @@ from accounts.access import Actor
 from accounts.models import APIToken, Scope, SocketTicket
 from accounts.signals import tell_access_changed
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.workspaces.made import make_many, make_workspace
 from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
 from workspaces import consumers, logs, reading_together
 from workspaces.live import changing
@@ -131,7 +131,9 @@ async def test_the_list_tells_a_snapshot_then_each_change(cast: Cast) -> None:
         changed = await communicator.hear()
         assert (changed["type"], changed["workspace"]["id"]) == ("workspace", str(workspace.pk))
         assert changed["workspace"]["last_event"] == 11
-        assert await communicator.hears_nothing()
+        await in_thread(happen)(foreign)
+        await in_thread(happen)(workspace)
+        assert (await communicator.hear())["workspace"]["last_event"] == 12  # and nothing in between
 
 
 async def test_the_link_is_heard_by_its_own_person_alone(cast: Cast) -> None:
@@ -163,7 +165,7 @@ async def test_events_come_from_where_the_reader_left_off(cast: Cast, query: str
 
 async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(cast: Cast) -> None:
     workspace = await in_thread(make_workspace)(cast, cast.bob)
-    writers, each = 4, 25
+    writers, each = 4, 10
     last = 10 + writers * each
 
     async def write() -> None:
@@ -225,11 +227,14 @@ async def test_many_changes_while_the_client_is_slow_are_told_once(
         await send(self, *frames, **others)
 
     monkeypatch.setattr(consumers.WorkspaceList, "send", slowly)
-    async with socket(HOME, cast.bob) as communicator:
+    async with (
+        socket(HOME, cast.bob) as communicator,
+        socket(one(workspace, "?after=10"), cast.bob) as other,
+    ):
         await communicator.hear()
         may_send.clear()
         await in_thread(happen)(workspace, 30)
-        await asyncio.sleep(0.3)
+        await other.hear_until(lambda frame: frame["type"] == "event" and frame["event"]["id"] == 40)
         may_send.set()
         told = await communicator.hear_until(lambda frame: frame["workspace"]["last_event"] == 40)
         assert len(told) <= 3
@@ -237,17 +242,12 @@ async def test_many_changes_while_the_client_is_slow_are_told_once(
 
 async def test_a_burst_of_changes_reaches_the_list_whole(cast: Cast) -> None:
     count = 150
-    await in_thread(make_many)(cast, count)
+    await in_thread(make_many)(cast, cast.bob, count, Phase.STOPPED)
     async with socket(HOME, cast.bob) as communicator:
         await communicator.hear()
         await in_thread(happen_to_all)()
         heard = {(await communicator.hear())["workspace"]["id"] for _ in range(count)}
         assert len(heard) == count
-
-
-def make_many(cast: Cast, count: int) -> None:
-    for number in range(count):
-        make_workspace(cast, cast.bob, Phase.STOPPED, name=f"exp-{number}")
 
 
 def happen_to_all() -> None:
@@ -275,7 +275,8 @@ async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> 
         assert await communicator.closed_with() == 4404
         assert (await listing.hear())["workspaces"] == []
         await in_thread(happen)(workspace)
-        assert await listing.hears_nothing()
+        await in_thread(tell_access_changed)(cast.bob.user)
+        assert (await listing.hear())["type"] == "snapshot"  # and of the change nothing
 
 
 def take_out(actor: Actor) -> None:
@@ -330,12 +331,20 @@ async def test_a_revoked_token_ends_what_it_opened_and_nothing_else(cast: Cast) 
         assert (await by_session.hear())["type"] == "snapshot"
 
 
-async def test_what_a_token_opened_ends_when_it_expires(cast: Cast) -> None:
+async def test_what_a_token_opened_ends_when_it_expires(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     token, address = await with_token(cast.bob, HOME)
-    soon = timezone.now() + timedelta(seconds=3)  # enough to come in
-    await in_thread(APIToken.objects.filter(pk=token.pk).update)(expires_at=soon)
+    expired = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await (expired.wait() if seconds > 3600 else asyncio.sleep(seconds))
+
+    clock = SimpleNamespace(now=lambda: token.expires_at if expired.is_set() else timezone.now())
+    monkeypatch.setattr(consumers, "timezone", clock)
+    monkeypatch.setattr(consumers, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
     async with socket(address) as communicator:
         await communicator.hear()
+        await in_thread(APIToken.objects.filter(pk=token.pk).update)(expires_at=timezone.now())
+        expired.set()
         assert await communicator.closed_with() == 4401
 
 

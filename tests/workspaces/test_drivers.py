@@ -70,6 +70,7 @@ def test_nothing_is_mounted_without_gpus_or_without_a_path(changes: dict[str, in
     assert "BERTH_DRIVER" not in str(pod.spec(wanted(row)))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_workspace_on_an_old_node_gets_it_under_pod_security_restricted(
     house: Cast,  # noqa: F811

@@ -57,7 +57,7 @@ def about(workspace_id: UUID, reason: str) -> Changed:
 
 
 def test_the_first_look_makes_everything_and_reads_nothing_twice(play: Play, api: CountingApi) -> None:
-    play.until_phase("ready")  # the namespace is there
+    play.begin_ready()  # the namespace is there
     second = Play.__new__(Play)
     second.cast, second.api, second.id = play.cast, api, make_workspace(play.cast, play.cast.bob).pk
     Workspace.objects.filter(pk=second.id).update(phase=Phase.STARTING)

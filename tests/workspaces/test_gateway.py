@@ -19,8 +19,8 @@ from accounts import members
 from tests.cast import Cast
 from tests.workspaces.gateway_stage import MIB, Stage, staged
 from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
-from workspaces.gateway import hosts
+from tests.workspaces.sockets import in_thread, until_still
+from workspaces.gateway import guests, hosts
 from workspaces.gateway.door import local
 from workspaces.gateway.hosts import ENTER
 from workspaces.models import GatewayPass, Phase, Workspace
@@ -80,6 +80,15 @@ async def test_a_ticket_is_for_one_use_one_minute_and_one_workspace(stage: Stage
         assert "Set-Cookie" not in answer.headers
 
 
+async def test_a_ticket_is_no_pass(stage: Stage) -> None:
+    ticket = URL(await stage.link(stage.cast.bob)).query["ticket"]
+    status, _ = await stage.get("/api/status", headers={"Cookie": f"berth_pass={ticket}"})
+    assert status == 401
+    await stage.open()
+    status, _ = await stage.get("/api/status")
+    assert status == 200
+
+
 async def test_a_pass_opens_its_own_workspace_alone(stage: Stage) -> None:
     other = await in_thread(make_workspace)(stage.cast, stage.cast.bob, name="exp-2", host="127.0.0.1")
     await stage.open()
@@ -128,22 +137,22 @@ async def test_what_does_not_run_says_so(stage: Stage) -> None:
 # --- Other pages
 
 
-@pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_a_page_of_another_workspace_cannot_use_the_pass(stage: Stage, method: str) -> None:
+async def test_a_page_of_another_workspace_cannot_use_the_pass(stage: Stage) -> None:
     await stage.open()
     foreign = {"Origin": stage.at("", uuid4())}
-    async with stage.browser.request(method, stage.at("/api/kernels"), headers=foreign) as answer:
-        assert answer.status == 403
-    for site in ("same-site", "cross-site"):
-        headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
-        async with stage.browser.request(method, stage.at("/files/x.js"), headers=headers) as answer:
+    own = {"Origin": f"http://{stage.workspace.pk}.localhost:{stage.port}"}
+    for method in ("POST", "GET"):
+        async with stage.browser.request(method, stage.at("/api/kernels"), headers=foreign) as answer:
             assert answer.status == 403
+        for site in ("same-site", "cross-site"):
+            headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+            async with stage.browser.request(method, stage.at("/files/x.js"), headers=headers) as answer:
+                assert answer.status == 403
+        async with stage.browser.request(method, stage.at("/api/kernels"), headers=own) as answer:
+            assert answer.status == 200
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
         await stage.browser.ws_connect(stage.at("/socket"), headers=foreign)
     assert refused.value.status == 403
-    own = {"Origin": f"http://{stage.workspace.pk}.localhost:{stage.port}"}
-    async with stage.browser.request(method, stage.at("/api/kernels"), headers=own) as answer:
-        assert answer.status == 200
 
 
 async def test_nothing_of_berth_answers_on_a_workspaces_host(stage: Stage) -> None:
@@ -205,13 +214,9 @@ async def test_a_reader_who_stops_reading_stops_the_sender_and_harms_nobody(stag
     await stage.open()
     async with stage.browser.get(stage.at("/endless")) as answer:
         await answer.content.readexactly(65536)
-        served = -1
-        while served != stage.jupyter.served_bytes:  # until all buffers on the way are full
-            served = stage.jupyter.served_bytes
-            await asyncio.sleep(0.5)
-            status, _ = await stage.get("/api")
-            assert status == 200
-        assert served < 64 * MIB
+        assert await until_still(lambda: stage.jupyter.served_bytes) < 64 * MIB
+        status, _ = await stage.get("/api")
+        assert status == 200
         answer.close()
     await asyncio.wait_for(stage.jupyter.hung_up.wait(), 10)
 
@@ -226,7 +231,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole(stage: Stage) ->
 async def test_a_jupyter_that_does_not_answer_is_said(stage: Stage) -> None:
     await stage.open()
     await in_thread(Workspace.objects.update)(jupyter_port=1)
-    await asyncio.sleep(2.1)
+    guests._known.clear()
     status, told = await stage.get("/lab")
     assert status == 502
     assert "does not answer" in told

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.cast import Cast
 from tests.workspaces.gateway_stage import MIB, Stage, jupyter_that, raw, staged, that_says
-from tests.workspaces.sockets import in_thread
+from tests.workspaces.sockets import in_thread, until_still
 from workspaces.gateway import guests, sockets, upstream
 from workspaces.gateway.door import Gateway
 
@@ -53,9 +53,11 @@ async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: St
         assert len(answer.headers.getall("Server", [])) == 1
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+async def test_a_jupyter_that_speaks_no_http_is_said_and_nothing_told(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.open()
+    for said in (
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\nraw",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 9\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nX: " + "y" * 20_000 + "\r\n\r\n",
@@ -63,46 +65,41 @@ async def test_what_proxies_and_browsers_would_obey_does_not_come_back(stage: St
         "HTTP/1.1 2x0 OK\r\n\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n",
         "",
-    ],
-)
-async def test_a_jupyter_that_speaks_no_http_is_said_and_nothing_told(
-    stage: Stage, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+    ):
+        async with jupyter_that(stage, that_says(said)):
+            status, told = await stage.get("/api")
+        assert (status, "does not answer" in told) == (502, True), said
+        assert "oken" not in caplog.text
+
+
+async def test_no_header_hides_in_another(stage: Stage) -> None:
     await stage.open()
-    async with jupyter_that(stage, that_says(said)):
-        status, told = await stage.get("/api")
-    assert (status, "does not answer" in told) == (502, True)
-    assert "oken" not in caplog.text
+    for line in (
+        "X: a\rSet-Cookie: evil=1",
+        "X: a\nSet-Cookie: evil=1",
+        "X: a\0b",
+        "X: a\r\n Set-Cookie: evil=1",
+    ):
+        async with jupyter_that(stage, that_says(f"{PLAIN}{line}\r\n\r\nok")):
+            answer = await raw(stage, "GET /api HTTP/1.1")
+        for bad in ("\rSet", "\0", "\r\n Set"):
+            assert bad not in answer.replace("\r\nSet-Cookie: evil=1", ""), line
 
 
-@pytest.mark.parametrize(
-    "line", ["X: a\rSet-Cookie: evil=1", "X: a\nSet-Cookie: evil=1", "X: a\0b", "X: a\r\n Set-Cookie: evil=1"]
-)
-async def test_no_header_hides_in_another(stage: Stage, line: str) -> None:
+async def test_no_answer_runs_over_its_end(stage: Stage) -> None:
     await stage.open()
-    async with jupyter_that(stage, that_says(f"{PLAIN}{line}\r\n\r\nok")):
-        answer = await raw(stage, "GET /api HTTP/1.1")
-    for bad in ("\rSet", "\0", "\r\n Set"):
-        assert bad not in answer.replace("\r\nSet-Cookie: evil=1", "")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
+    for said in (
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n"
         + "x" * 20
         + "\r\n0\r\n\r\n",
         "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
         "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
-    ],
-)
-async def test_no_answer_runs_over_its_end(stage: Stage, said: str) -> None:
-    await stage.open()
-    async with jupyter_that(stage, that_says(said)):
-        answer = await raw(stage, "GET /api HTTP/1.1")
-    head, _, body = answer.partition("\r\n\r\n")
-    assert len(body) <= 2 or "transfer-encoding: chunked" in head.lower() or " 502 " in head
+    ):
+        async with jupyter_that(stage, that_says(said)):
+            answer = await raw(stage, "GET /api HTTP/1.1")
+        head, _, body = answer.partition("\r\n\r\n")
+        assert len(body) <= 2 or "transfer-encoding: chunked" in head.lower() or " 502 " in head, said
 
 
 # --- Who goes away, and who is shown out
@@ -135,7 +132,7 @@ async def test_when_the_browser_leaves_a_silent_jupyter_is_left_too(stage: Stage
 async def test_a_silent_jupyter_keeps_no_socket_waiting(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "HANDSHAKE_SECONDS", 0.5)
+    monkeypatch.setattr(sockets, "HANDSHAKE_SECONDS", 0.1)
     await stage.open()
     async with jupyter_that(stage, silent):
         with pytest.raises(aiohttp.WSServerHandshakeError):
@@ -145,7 +142,8 @@ async def test_a_silent_jupyter_keeps_no_socket_waiting(
 async def test_an_answer_that_lasts_ends_with_the_right_to_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.2)
+    monkeypatch.setattr(guests, "STREAM_RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr(guests, "TRUSTED_SECONDS", 0)
     await stage.open()
     async with stage.browser.get(stage.at("/endless")) as answer:
         await answer.content.readexactly(65536)
@@ -159,7 +157,7 @@ async def test_an_answer_that_lasts_ends_with_the_right_to_it(
 async def test_a_socket_ends_with_a_session_that_ran_out_unheard(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guests, "SOCKET_RECHECK_SECONDS", 0.2)
+    monkeypatch.setattr(guests, "SOCKET_RECHECK_SECONDS", 0.05)
     await stage.open()
     async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
         await open_socket.receive()
@@ -168,29 +166,28 @@ async def test_a_socket_ends_with_a_session_that_ran_out_unheard(
         assert open_socket.close_code == 1008
 
 
-async def test_a_socket_that_nobody_reads_stops_its_sender(stage: Stage) -> None:
+async def test_a_socket_that_nobody_reads_stops_its_sender(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "CLOSE_SECONDS", 0.1)
     await stage.open()
     async with stage.browser.ws_connect(stage.at("/flood"), max_msg_size=0) as open_socket:
         await open_socket.receive()
-        served = -1
-        while served != stage.jupyter.served_bytes:  # until all buffers on the way are full
-            served = stage.jupyter.served_bytes
-            await asyncio.sleep(0.5)
-        assert served < 64 * MIB
+        assert await until_still(lambda: stage.jupyter.served_bytes) < 64 * MIB
         assert open_socket._response.connection is not None
         assert open_socket._response.connection.transport is not None
         open_socket._response.connection.transport.abort()
     await asyncio.wait_for(stage.jupyter.hung_up.wait(), 10)
 
 
-@pytest.mark.parametrize(("code", "told"), [(1000, 1000), (3999, 3999), (1011, 1011), (1012, 1012)])
-async def test_a_close_says_why(stage: Stage, code: int, told: int) -> None:
+async def test_a_close_says_why(stage: Stage) -> None:
     await stage.open()
-    async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
-        await open_socket.receive()
-        await open_socket.send_str(f"bye {code}")
-        assert (await open_socket.receive(10)).type == WSMsgType.CLOSE
-        assert open_socket.close_code == told
+    for code in (1000, 3999, 1011, 1012):
+        async with stage.browser.ws_connect(stage.at("/socket")) as open_socket:
+            await open_socket.receive()
+            await open_socket.send_str(f"bye {code}")
+            assert (await open_socket.receive(10)).type == WSMsgType.CLOSE
+            assert open_socket.close_code == code
 
 
 async def test_when_the_server_ends_its_connections_end(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,6 +12,7 @@ from clusters.errors import ClusterRefused
 from tests.workspaces.play import Play
 from workspaces import lifecycle
 from workspaces.look import look_at
+from workspaces.proof import let_go
 from workspaces.put_back import finalizer_back
 from workspaces.take_down import delete_controller
 
@@ -29,15 +31,33 @@ def start_anew(play: Play) -> None:
 
 
 def test_a_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
-    earlier = play.until_phase("ready")
+    earlier = play.begin_ready()
     seen = look_at(earlier, api_of(play))
     start_anew(play)
     delete_controller(earlier, seen, api_of(play))
     assert "deletionTimestamp" not in play.api.of("StatefulSet")[0]["metadata"]
 
 
+def test_a_pod_without_its_set_is_deleted_only_if_it_is_the_one_that_was_seen(play: Play) -> None:
+    earlier = play.begin_ready()
+    seen = replace(look_at(earlier, api_of(play)), stateful_set=None)
+    start_anew(play)
+    delete_controller(earlier, seen, api_of(play))
+    assert "deletionTimestamp" not in play.pod()["metadata"]
+
+
+def test_a_finalizer_of_somebody_else_is_never_taken_off(play: Play) -> None:
+    play.begin_ready()
+    [earlier] = look_at(play.row, api_of(play)).pods
+    start_anew(play)
+    play.pod()["metadata"]["finalizers"] = ["example.com/others"]
+    with pytest.raises(ClusterRefused):
+        let_go(earlier, api_of(play))
+    assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
+
+
 def test_a_finalizer_is_put_on_no_other_pod_of_the_same_name(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     [earlier] = look_at(play.row, api_of(play)).pods
     earlier["metadata"]["finalizers"] = []
     start_anew(play)

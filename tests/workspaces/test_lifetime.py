@@ -74,14 +74,14 @@ def test_the_clock_starts_when_it_is_ready_and_a_start_begins_it_anew(play: Play
 
 def test_a_run_that_was_interrupted_goes_on_under_its_clock(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
-    before = play.until_phase("ready")
+    before = play.begin_ready()
     play.api.end_pod(play.pod(), "Evicted")
     after = play.until(lambda row: row.phase == "ready" and row.run != before.run)
     assert after.stops_at == before.stops_at
 
 
 def test_without_a_lifetime_nothing_ends_it(play: Play) -> None:
-    assert play.until_phase("ready").lifetime_due_at is None
+    assert play.begin_ready().lifetime_due_at is None
 
 
 # --- What is due
@@ -89,7 +89,7 @@ def test_without_a_lifetime_nothing_ends_it(play: Play) -> None:
 
 def test_its_end_is_warned_of_then_it_is_stopped_with_its_files_and_gives_its_gpu_back(play: Play) -> None:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
-    row = play.until_phase("ready")
+    row = play.begin_ready()
     for left in (30, 5):
         soon = timezone.now() + timedelta(minutes=left)
         Workspace.objects.filter(pk=play.id).update(stops_at=soon, lifetime_due_at=timezone.now())

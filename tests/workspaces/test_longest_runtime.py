@@ -42,7 +42,7 @@ def launched(play: Play, minutes: int | None, name: str = "other") -> Workspace:
 def ready(play: Play, minutes: int | None) -> Workspace:
     Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=minutes)
     Claim.objects.update(max_runtime_minutes=minutes)
-    return play.until_phase("ready")
+    return play.begin_ready()
 
 
 def runs_for(cast: Cast, minutes: int) -> Workspace:

@@ -62,9 +62,11 @@ async def test_its_person_hears_of_it_and_nobody_else(cast: Cast) -> None:
         assert told["notice"]["title"] == "“exp-1” failed"
         assert told["notice"]["path"] == f"/workspaces/{workspace.pk}/"
         assert await bob.hear() == {"type": "unread", "unread": 1}
-        assert await alice.hears_nothing()
         await in_thread(inbox.read_all)(cast.bob.user)
         assert await bob.hear() == {"type": "unread", "unread": 0}
+        await in_thread(fail)(await in_thread(make_workspace)(cast, cast.alice, name="hers"))
+        heard = await alice.hear_until(lambda frame: frame.get("notice", {}).get("title") == "“hers” failed")
+        assert all("hers" in frame["notice"]["title"] for frame in heard if frame["type"] == "notice")
 
 
 async def test_who_comes_late_hears_what_is_fresh_and_only_counts_the_rest(cast: Cast) -> None:

@@ -36,7 +36,7 @@ def test_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> 
 
 
 def test_a_pod_that_was_forced_away_unseen_ends_the_run_and_is_not_proven_by_the_next_pod(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     first = play.pod()["metadata"]
     first["finalizers"] = []
     play.api.mark_deleted(play.pod())  # by force: the process may live on
@@ -52,7 +52,7 @@ def test_a_pod_that_was_forced_away_unseen_ends_the_run_and_is_not_proven_by_the
 
 
 def test_an_unproven_end_is_told_once_though_the_cluster_goes_away(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.pod()["metadata"]["finalizers"] = []
     play.api.mark_deleted(play.pod())
@@ -68,7 +68,7 @@ def test_an_unproven_end_is_told_once_though_the_cluster_goes_away(play: Play) -
 
 
 def test_a_start_that_limits_no_longer_allow_gives_its_units_back(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     ended = play.claim()
     lifecycle.stop(play.cast.alice, play.row)
     lifecycle.start(play.cast.alice, play.row)
@@ -81,7 +81,7 @@ def test_a_start_that_limits_no_longer_allow_gives_its_units_back(play: Play) ->
 
 def test_one_that_is_ended_from_outside_again_and_again_is_given_up(play: Play) -> None:
     for _ in range(4):
-        play.until_phase("ready")
+        play.begin_ready()
         play.api.end_pod(play.pod(), "Evicted")
         play.look()
     row = play.until_phase("failed")
@@ -91,7 +91,7 @@ def test_one_that_is_ended_from_outside_again_and_again_is_given_up(play: Play) 
 
 
 def test_a_set_and_pod_left_by_an_earlier_run_go_first(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()
     for metadata in (stateful_set["metadata"], pod["metadata"], stateful_set["spec"]["template"]["metadata"]):
         metadata["labels"] = {**metadata["labels"], "berth.dev/run": str(uuid4())}
@@ -102,7 +102,7 @@ def test_a_set_and_pod_left_by_an_earlier_run_go_first(play: Play) -> None:
 
 
 def test_what_a_late_hand_made_for_a_stopped_workspace_goes(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     late = [dict(body) for body in play.api.of("StatefulSet", "Pod")]
     lifecycle.stop(play.cast.alice, play.row)
     play.until_phase("stopped")
@@ -118,7 +118,7 @@ def test_what_a_late_hand_made_for_a_stopped_workspace_goes(play: Play) -> None:
 
 
 def test_files_are_gone_when_it_says_so_also_when_the_wish_comes_at_the_end_of_a_stop(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     while play.api.of(*RUN_KINDS):
         play.look()
@@ -137,7 +137,7 @@ def test_files_are_gone_when_it_says_so_also_when_the_wish_comes_at_the_end_of_a
 
 
 def test_files_can_be_added_to_a_deletion_under_way(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     assert lifecycle.delete(play.cast.alice, play.row)
     play.look()
     assert lifecycle.delete(play.cast.alice, play.row, delete_disk=True)
@@ -154,7 +154,7 @@ def test_files_can_be_added_to_a_deletion_under_way(play: Play) -> None:
 def test_whatever_call_fails_on_the_way_down_the_claim_is_held_until_the_end_is_proven(
     play: Play, error: Exception
 ) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     for from_call in range(8):
         play.fail_calls(error, from_call=from_call)
@@ -168,7 +168,7 @@ def test_whatever_call_fails_on_the_way_down_the_claim_is_held_until_the_end_is_
 
 
 def test_a_refusal_on_the_way_down_is_told_once_and_over_when_it_is_over(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     before = play.row.last_event
     play.fail_calls(ClusterRefused(403, "Forbidden", "berth may not do this"))
@@ -180,7 +180,7 @@ def test_a_refusal_on_the_way_down_is_told_once_and_over_when_it_is_over(play: P
 
 
 def test_a_refusal_does_not_end_what_runs(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     run = play.row.run
     play.pod()["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
     namespace = play.api.of("Namespace")[0]["metadata"]
@@ -208,7 +208,7 @@ def test_a_volume_is_kept_before_a_pod_can_write_to_it(play: Play) -> None:
 
 
 def test_a_home_deleted_by_hand_alerts_at_once_and_ends_nothing(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     home(play)["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
     play.api.mark_deleted(home(play))
     play.look()
@@ -223,7 +223,7 @@ def test_a_home_deleted_while_stopped_alerts_once_and_comes_back_with_its_data(p
         play.look()
     assert play.told("volume_deleted") == 1
     lifecycle.start(play.cast.alice, play.row)
-    play.until_phase("ready")
+    play.begin_ready()
     assert len(play.api.of("PersistentVolume")) == 1
     assert home(play)["spec"]["volumeName"] == volume["metadata"]["name"]
 
@@ -244,7 +244,7 @@ def test_no_empty_home_takes_the_place_of_one_that_is_lost(play: Play, lost: boo
 
 
 def stopped_and_home_deleted(play: Play) -> list[dict[str, Any]]:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.until_phase("stopped")
     play.api.mark_deleted(home(play))

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.django_db]
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Service", "Secret", "Pod", "PersistentVolumeClaim"])
 def test_labels_are_put_back_and_nothing_ends(play: Play, kind: str) -> None:
-    run = play.until_phase("ready").run
+    run = play.begin_ready().run
     body = play.api.of(kind)[0]
     labels = body["metadata"].pop("labels")
     for _ in range(3):
@@ -22,14 +22,14 @@ def test_labels_are_put_back_and_nothing_ends(play: Play, kind: str) -> None:
 
 
 def test_the_pods_finalizer_is_put_back_so_that_it_cannot_vanish_unseen(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     play.look()
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others", "berth.dev/end-seen"]
 
 
 def test_a_set_that_is_deleted_without_its_pod_is_made_again_around_it(play: Play) -> None:
-    run = play.until_phase("ready").run
+    run = play.begin_ready().run
     stateful_set, pod = play.api.of("StatefulSet")[0], play.pod()["metadata"]["uid"]
     del play.api.objects[
         "StatefulSet", stateful_set["metadata"]["namespace"], stateful_set["metadata"]["name"]
@@ -42,7 +42,7 @@ def test_a_set_that_is_deleted_without_its_pod_is_made_again_around_it(play: Pla
 
 
 def test_files_without_labels_are_deleted_with_the_workspace_all_the_same(play: Play) -> None:
-    play.until_phase("ready")
+    play.begin_ready()
     lifecycle.stop(play.cast.alice, play.row)
     play.until_phase("stopped")
     play.api.of("PersistentVolumeClaim")[0]["metadata"].pop("labels")

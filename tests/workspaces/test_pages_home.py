@@ -14,7 +14,7 @@ from accounts.models import Membership, Role, Tenant
 from quotas.models import Quota, TenantLimit
 from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.workspaces.made import make_many, make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Phase
 
@@ -127,13 +127,9 @@ def test_thirty_take_as_many_queries_as_three(cast: Cast, show: str) -> None:
     deleted_at = timezone.now() if show == "deleted" else None
     phases = [phase for phase in Phase if phase != Phase.DELETING]
 
-    def fill(first: int, last: int) -> None:
-        for number in range(first, last):
-            make_workspace(cast, cast.bob, phases[number % 6], name=f"exp-{number}", deleted_at=deleted_at)
-
-    fill(0, 3)
+    make_many(cast, cast.bob, 3, *phases, deleted_at=deleted_at)
     few = queries_of(f"/?show={show}", cast.bob)
-    fill(3, 30)
+    make_many(cast, cast.bob, 27, *phases, begin=3, deleted_at=deleted_at)
     assert queries_of(f"/?show={show}", cast.bob) <= few
 
 

@@ -97,7 +97,8 @@ def drive(
     """Look at it again and again until it is as expected."""
     deadline = time.monotonic() + seconds
     while True:
-        admission.admit(workspace.pool_id)
+        if Claim.objects.filter(pool=workspace.pool_id, state=Claim.State.WAITING).exists():
+            admission.admit(workspace.pool_id)
         tasks.mark([workspace.pk])
         reconcile(workspace.pk)
         workspace.refresh_from_db()
@@ -107,7 +108,7 @@ def drive(
             pytest.fail(
                 f"still {workspace.phase} at {workspace.step}: {workspace.message_code} {workspace.message_data}"
             )
-        time.sleep(0.1)
+        time.sleep(0.02)
 
 
 def claim_of(workspace: Workspace, run: UUID | None = None) -> Claim:
@@ -215,6 +216,7 @@ def test_a_start_after_a_stop_tells_the_ten_steps_again_under_the_next_run(house
     assert workspace.secret.host_key_public == host_key
 
 
+@pytest.mark.slow
 def test_restart_keeps_the_units_and_begins_the_next_run(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     first_run, node = workspace.run, workspace.node
@@ -225,6 +227,7 @@ def test_restart_keeps_the_units_and_begins_the_next_run(house: Cast, api: Api) 
     assert steps_told(workspace) == list(STEPS)
 
 
+@pytest.mark.slow
 def test_start_while_it_still_stops_begins_when_the_end_is_proven(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     first_run = workspace.run
@@ -252,6 +255,7 @@ def test_delete_with_files_leaves_no_object_and_no_claim(house: Cast, api: Api) 
     launched(house)  # the name is free again
 
 
+@pytest.mark.slow
 def test_delete_keeps_the_files_unless_told(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     lifecycle.delete(house.alice, workspace)
@@ -263,6 +267,7 @@ def test_delete_keeps_the_files_unless_told(house: Cast, api: Api) -> None:
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
 
 
+@pytest.mark.slow
 def test_a_pod_deleted_by_hand_is_followed_by_a_new_run(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     first_run = workspace.run
@@ -272,6 +277,7 @@ def test_a_pod_deleted_by_hand_is_followed_by_a_new_run(house: Cast, api: Api) -
     assert claim_of(workspace, first_run).state == "released"
 
 
+@pytest.mark.slow
 def test_a_namespace_deleted_by_hand_is_made_anew_with_the_same_volumes(house: Cast, api: Api) -> None:
     workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
     first_run, volumes = workspace.run, workspace.volumes
@@ -282,6 +288,7 @@ def test_a_namespace_deleted_by_hand_is_made_anew_with_the_same_volumes(house: C
     assert {claim["metadata"]["name"]: claim["spec"]["volumeName"] for claim in claims} == volumes
 
 
+@pytest.mark.slow
 def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_so(
     house: Cast, api: Api
 ) -> None:
@@ -339,6 +346,7 @@ def test_no_node_takes_it_sends_it_back_to_the_front(house: Cast, api: Api) -> N
     assert workspace.phase == "waiting"
 
 
+@pytest.mark.slow
 def test_a_run_whose_node_went_out_of_use_waits_in_the_queue_for_it_and_says_why(
     house: Cast, api: Api
 ) -> None:
@@ -401,6 +409,7 @@ def test_a_cluster_that_is_away_delays_and_loses_nothing(house: Cast, api: Api, 
     drive(workspace, in_phase("ready"))
 
 
+@pytest.mark.slow
 def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> None:
     house.image.reference = "berth.local/absent:1"
     house.image.save()
@@ -414,7 +423,7 @@ def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> Non
 # --- The ways in that a cluster's settings choose
 
 
-@pytest.mark.parametrize("node_address", ["", "gpu.example.org"])
+@pytest.mark.parametrize("node_address", ["", pytest.param("gpu.example.org", marks=pytest.mark.slow)])
 def test_ssh_at_a_port_of_the_nodes(house: Cast, api: Api, node_address: str) -> None:
     Cluster.objects.update(exposure=Cluster.Exposure.NODE_PORT, node_address=node_address)
     workspace = drive(launched(house), in_phase("ready"))
@@ -427,6 +436,7 @@ def test_ssh_at_a_port_of_the_nodes(house: Cast, api: Api, node_address: str) ->
     assert all(30000 <= port <= 32767 for port in ports.values())
 
 
+@pytest.mark.slow
 def test_one_that_runs_moves_when_the_clusters_way_in_changes(house: Cast, api: Api) -> None:
     workspace = drive(launched(house), in_phase("ready"))
     balanced = workspace.host

@@ -66,7 +66,8 @@ async def test_who_asks_during_a_read_is_answered_by_the_next_with_all_others() 
     while not batches:
         await asyncio.sleep(0.01)
     others = [asyncio.create_task(together(number)) for number in (2, 3, 4)]
-    await asyncio.sleep(0.05)
+    while len(together._waiting) < len(others):
+        await asyncio.sleep(0)
     others[1].cancel()
     may_answer.set()
     assert await first == 10

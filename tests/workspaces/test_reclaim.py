@@ -31,7 +31,7 @@ class Asked:
 
     def __init__(self, play: Play) -> None:
         self.play = play
-        self.row = play.until_phase("ready")
+        self.row = play.begin_ready()
         node = self.row.node
         Node.objects.exclude(name=node).delete()
         Node.objects.filter(name=node).update(

@@ -8,7 +8,7 @@ import pytest
 
 from accounts.secrets import decrypt
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.workspaces.made import make_many, make_workspace
 from workspaces.models import Event, Phase, Workspace
 from workspaces.representation import event_json, with_related, workspace_json, workspaces_json
 from workspaces.story import tell
@@ -156,8 +156,7 @@ def test_an_address_of_version_6_and_another_port(cast: Cast) -> None:
 def test_a_list_takes_as_many_queries_for_thirty_as_for_one(
     cast: Cast, django_assert_num_queries: Any
 ) -> None:
-    for number in range(30):
-        make_workspace(cast, cast.bob, list(Phase)[number % 7], name=f"exp-{number}")
+    make_many(cast, cast.bob, 30)
     with django_assert_num_queries(9):
         assert len(workspaces_json(with_related(Workspace.objects.all()), cast.bob)) == 30
 

@@ -17,9 +17,9 @@ from django.db import OperationalError
 from accounts import members
 from accounts.models import Role
 from tests.cast import Cast
-from tests.workspaces.jump_stage import KIB, MIB, Stage, Upstream, new_key, staged, until
+from tests.workspaces.jump_stage import KIB, MIB, Stage, Upstream, new_key, staged
 from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
+from tests.workspaces.sockets import in_thread, until, until_still
 from workspaces.ssh_jump import carry, guest, limits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
@@ -228,7 +228,7 @@ async def test_what_is_weak_is_not_spoken(stage: Stage) -> None:
 
 
 async def test_strangers_who_do_nothing_are_sent_away(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOGIN_SECONDS", 0.5)
+    monkeypatch.setattr(limits, "LOGIN_SECONDS", 0.1)
     async with staged(cast) as stage:
         reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
         assert await asyncio.wait_for(reader.read(), 10)
@@ -285,9 +285,12 @@ async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
         await stage.open(connection)
 
 
-async def test_a_flood_of_opens_is_cut_short_and_leaves_nothing_behind(stage: Stage) -> None:
+async def test_a_flood_of_opens_is_cut_short_and_leaves_nothing_behind(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TUNNELS_PER_CONNECTION", 8)
     async with await stage.connect() as connection:
-        answers = await asyncio.gather(*(stage.refusal(connection, f"none-{n}") for n in range(500)))
+        answers = await asyncio.gather(*(stage.refusal(connection, f"none-{n}") for n in range(100)))
         codes = {code for code, _ in answers}
         assert codes == {asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE}
         for _ in range(limits.TUNNELS_PER_CONNECTION):
@@ -298,19 +301,19 @@ async def test_a_flood_of_opens_is_cut_short_and_leaves_nothing_behind(stage: St
             pass  # nobody else is kept out
 
 
-async def test_one_person_holds_only_so_many_connections(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = [await stage.connect() for _ in range(limits.CONNECTIONS_PER_PERSON)]
-    one_more = await stage.connect()
-    await asyncio.wait_for(one_more.wait_closed(), 10)
-    held.pop().abort()
-    for each in held:
-        each.close()
-        await each.wait_closed()
-    again = await stage.connect()
-    await stage.open(again)
-    again.close()
+async def test_one_person_holds_only_so_many_connections(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CONNECTIONS_PER_PERSON", 4)
+    async with staged(cast) as stage:
+        held = [await stage.connect() for _ in range(4)]
+        one_more = await stage.connect()
+        await asyncio.wait_for(one_more.wait_closed(), 10)
+        held.pop().abort()
+        for each in held:
+            each.close()
+            await each.wait_closed()
+        again = await stage.connect()
+        await stage.open(again)
+        again.close()
 
 
 def stop_reading(connection: asyncssh.SSHClientConnection) -> asyncio.Transport:
@@ -329,14 +332,10 @@ async def test_who_promises_to_read_everything_and_reads_nothing_fills_no_memory
         await connection.create_connection(
             asyncssh.SSHTCPSession, "exp-1", 22, window=2**31, max_pktsize=2**20
         )
-    await asyncio.sleep(0.1)
+    await until("the flood began", lambda: stage.upstream.given_bytes)
     read = stage.upstream.given_bytes  # all that may have been read until now
     stop_reading(connection)
-    given = -1
-    while given != stage.upstream.given_bytes:  # until nothing moves
-        given = stage.upstream.given_bytes
-        await asyncio.sleep(0.5)
-    assert given - read < 128 * MIB
+    assert await until_still(lambda: stage.upstream.given_bytes) - read < 128 * MIB
     stage.upstream.does = stage.upstream.echo
     async with await stage.connect() as other:
         reader, writer = await stage.open(other)
@@ -365,7 +364,7 @@ async def test_who_asks_and_never_takes_the_answer_is_no_longer_heard(stage: Sta
 
 
 async def test_keys_that_change_under_way_lose_no_byte(stage: Stage) -> None:
-    async with await stage.connect(rekey_bytes=200 * KIB) as connection:
+    async with await stage.connect(rekey_bytes=MIB) as connection:
         reader, writer = await stage.open(connection)
         writer.write(b"x" * 3 * MIB)
         writer.write_eof()
@@ -394,14 +393,20 @@ async def test_who_leaves_while_a_tunnel_opens_leaves_nothing_open(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reaches, reach = asyncio.Event(), carry.reach
+    gone, lost = asyncio.Event(), guest.Guest.connection_lost
 
     async def slowly(*args: Any, **options: Any) -> Any:
         far = await reach(*args, **options)
         reaches.set()
-        await asyncio.sleep(0.2)
+        await gone.wait()
         return far
 
+    def connection_lost(self: guest.Guest, error: Exception | None) -> None:
+        lost(self, error)
+        gone.set()
+
     monkeypatch.setattr(guest, "reach", slowly)
+    monkeypatch.setattr(guest.Guest, "connection_lost", connection_lost)
     connection = await stage.connect()
     opening = asyncio.create_task(stage.open(connection))
     await reaches.wait()

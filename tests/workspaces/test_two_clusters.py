@@ -58,7 +58,7 @@ class House:
             if all(row.phase in ("ready", "waiting") for row in rows):
                 return
             for api in self.apis.values():
-                api.step()
+                api.settle()
 
     def pods_in(self, cluster: Cluster) -> list[str]:
         return [body["metadata"]["name"] for body in self.apis[cluster.pk].of("Pod")]
