@@ -1,0 +1,297 @@
+"""Mutation spot check: faults put into a copy of the product, one at a time, each of which the tests must catch.
+
+`python -m tests.gate.mutations [NAME-PART ...]` tries those whose name contains a part, or all, and exits 1 where one
+is not caught or no longer applies. First the tests run without any fault: what is red then proves nothing.
+"""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+QUICK, SLOW = "not slow and not long and not screenshots", "slow and not long"
+PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", "2", "--hypothesis-profile=ci")
+LONGEST_SECONDS = 900
+GRACE_SECONDS = 60
+"""Time that a run over its limit has to take its database down."""
+INSTALLED = (".venv", ".dev", "node_modules", "static/vendor")
+FAILED, BROKEN = (re.compile(rf"^{word} (.+?)(?: - |$)", re.MULTILINE) for word in ("FAILED", "ERROR"))
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A fault: `old`, which stands in `file` exactly once, becomes `new`, and one of `tests` must fail by it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    slow: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    verdict: str
+    seconds: float
+    failed: str = ""
+    """Name of the first test that failed."""
+
+
+# --- The faults
+
+MUTATIONS = (
+    # Admission and queue
+    Mutation(
+        "pools of one cluster are decided about at the same time",
+        "quotas/admission.py",
+        "with _locked_beyond_transactions(cluster_id):",
+        "with _locked_beyond_transactions(pool_id):",
+        ("tests/quotas/test_at_once.py",),
+    ),
+    Mutation(
+        "what starts in a pass does not count against the quota of those after it",
+        "quotas/scheduling/walk.py",
+        "        self.shares.keep(claim, self.now, until)\n",
+        "",
+        ("tests/quotas/test_scheduling.py",),
+    ),
+    Mutation(
+        "no node is kept for one that waits for room, so that later ones overtake it",
+        "quotas/scheduling/walk.py",
+        "        self.keep(claim, spot.node, spot.start)\n",
+        "",
+        ("tests/quotas/test_scheduling.py",),
+    ),
+    Mutation(
+        "GPUs are asked back of runs with a higher priority, not of others",
+        "quotas/scheduling/reclaim.py",
+        "loan.run.priority <= wanted.priority",
+        "loan.run.priority >= wanted.priority",
+        ("tests/quotas/test_scheduling_over_time.py",),
+    ),
+    # Runs on their way up and down
+    Mutation(
+        "the Retain patch is skipped",
+        "workspaces/volumes.py",
+        '            set_reclaim(volume, "Retain", api)\n',
+        "",
+        ("tests/workspaces/test_odd_clusters.py",),
+    ),
+    Mutation(
+        "the finalizer is taken off before the pod has ended",
+        "workspaces/take_down.py",
+        "        if end_proven(pod):\n            let_go(pod, api)\n    return",
+        "        let_go(pod, api)\n    return",
+        ("tests/workspaces/test_any_order.py", "tests/workspaces/test_odd_clusters.py"),
+    ),
+    Mutation(
+        "the end of another pod proves that of one which vanished",
+        "workspaces/proof.py",
+        "        if not row.pod_ended and row.pod_uid not in ends:\n            return False\n",
+        "",
+        ("tests/workspaces/test_odd_clusters.py",),
+    ),
+    Mutation(
+        "a look clears a mark that came while it looked",
+        "workspaces/reconcile.py",
+        "filter(pk=workspace_id, dirty_marks=marks)",
+        "filter(pk=workspace_id)",
+        ("tests/workspaces/test_marks.py",),
+    ),
+    Mutation(
+        "another wish that comes during the last look is taken for done",
+        "workspaces/take_down.py",
+        "            if why(row) != why(workspace):\n                return  #",
+        "            if row.run != workspace.run:\n                return  #",
+        ("tests/workspaces/test_odd_clusters.py",),
+    ),
+    # Who may what
+    Mutation(
+        "a token that is bound to a tenant sees all tenants of its person",
+        "accounts/access.py",
+        "        tenants = tenants.filter(id=actor.token.tenant_id)\n",
+        "        pass\n",
+        ("tests/accounts/test_access.py",),
+    ),
+    Mutation(
+        "workspaces of all tenants are visible",
+        "workspaces/access.py",
+        "Workspace.objects.filter(tenant__in=visible_tenants(actor))",
+        "Workspace.objects.all()",
+        ("tests/workspaces/test_api_isolation.py",),
+    ),
+    Mutation(
+        "a token that is bound to a tenant outlives its person's membership",
+        "accounts/tokens.py",
+        "return Membership.objects.filter(user=user, tenant_id=token.tenant_id).exists()",
+        "return True",
+        ("tests/accounts/test_tokens.py",),
+    ),
+    # Ways into a workspace
+    Mutation(
+        "pages of other workspaces may use a pass",
+        "workspaces/gateway/hosts.py",
+        "return origin == f\"{urlsplit(settings.BASE_URL).scheme}://{headers['host'].lower()}\"",
+        "return str(urlsplit(origin).hostname).endswith(settings.WORKSPACE_DOMAIN)",
+        ("tests/workspaces/test_gateway.py",),
+    ),
+    Mutation(
+        "the ssh jump leads to workspaces of other people",
+        "workspaces/ssh_jump/rights.py",
+        "among.filter(owner_id=person.user_id, phase=Phase.READY)",
+        "among.filter(phase=Phase.READY)",
+        ("tests/workspaces/test_ssh_jump.py",),
+    ),
+    Mutation(
+        "a tunnel stays open when its workspace has moved",
+        "workspaces/ssh_jump/guest.py",
+        "now.get(tunnel.target.workspace_id) != tunnel.target)",
+        "tunnel.target.workspace_id not in now)",
+        ("tests/workspaces/test_ssh_jump.py",),
+    ),
+    # Ledger and budgets
+    Mutation(
+        "what runs is counted again from its begin, beside the ledger",
+        "quotas/accounting/hours.py",
+        "max(begin, settled_until or admitted_at)",
+        "max(begin, admitted_at)",
+        ("tests/quotas/accounting/test_budgets.py",),
+    ),
+    Mutation(
+        "a budget of which everything is used is not spent yet",
+        "quotas/accounting/budgets.py",
+        "return self.spent >= self.limit",
+        "return self.spent > self.limit",
+        ("tests/quotas/accounting/test_budgets.py",),
+    ),
+    # Watch and marks
+    Mutation(
+        "after 410 Gone what is still there is told as deleted, and what is gone is not",
+        "clusters/watching.py",
+        "if uid not in listed]",
+        "if uid in listed]",
+        ("tests/clusters/test_watching.py",),
+    ),
+    Mutation(
+        "one object that cannot be read ends the watch of all",
+        "clusters/skipping.py",
+        "return isinstance(error, DataError) or not isinstance(error, Error)",
+        "return isinstance(error, DataError)",
+        ("tests/clusters/test_skipping.py",),
+    ),
+    Mutation(
+        "a mark is decided about before its row is locked",
+        "workspaces/tasks.py",
+        "dict(locked(Workspace.objects.filter(pk__in=ids)).values_list(",
+        "dict(Workspace.objects.filter(pk__in=ids).values_list(",
+        ("tests/workspaces/test_marks.py",),
+    ),
+)
+
+
+def stale(mutations: Iterable[Mutation] = MUTATIONS, root: Path = ROOT) -> list[str]:
+    """Return the names of those that no longer apply: their text does not stand exactly once in their file."""
+    files = ((one, root / one.file) for one in mutations)
+    return [one.name for one, file in files if not file.is_file() or file.read_text().count(one.old) != 1]
+
+
+def main(parts: list[str]) -> int:
+    chosen = [one for one in MUTATIONS if not parts or any(part in one.name for part in parts)]
+    if not chosen:
+        print("No fault has such a name.")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="berth-mutations-") as folder:
+        copy_tree(copy := Path(folder))
+        if not all(_is_green(copy, chosen, slow) for slow in (False, True)):
+            return 1
+        results = [_tell(one, copy) for one in chosen]
+    print(f"{sum(results)} of {len(chosen)} faults caught")
+    return int(not all(results))
+
+
+def _tell(mutation: Mutation, copy: Path) -> bool:
+    """Print one row of the table. Whether the fault was caught."""
+    result = Result("no longer applies", 0) if stale([mutation]) else try_one(mutation, copy)
+    print(f"{result.verdict:<18} {result.seconds:4.0f} s  {mutation.name}")
+    print(f"{'':26} {result.failed or ', '.join(mutation.tests)}", flush=True)
+    return result.verdict == "caught"
+
+
+def copy_tree(copy: Path) -> None:
+    """Copy what is, or would be, committed; what is installed or compiled is linked."""
+    copy.chmod(0o755)  # some tests run programs as other users
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    compiled = (file.relative_to(ROOT).as_posix() for file in ROOT.glob("locale/**/*.mo"))
+    for name in (*INSTALLED, *compiled):
+        (copy / name).symlink_to(ROOT / name)
+    subprocess.run(["git", "init", "-q"], cwd=copy, check=True)  # some tests ask git for files
+
+
+def _is_green(copy: Path, chosen: list[Mutation], slow: bool) -> bool:
+    """Run the tests without a fault."""
+    tests = sorted({test for one in chosen if one.slow == slow for test in one.tests})
+    result = run_tests(tests, slow, copy) if tests else Result("NOT CAUGHT", 0)
+    if result.verdict == "NOT CAUGHT":
+        return True
+    print(f"Red or broken without any fault: {result.failed or result.verdict}")
+    return False
+
+
+def try_one(mutation: Mutation, copy: Path) -> Result:
+    """Put the fault in, run its tests, and take it out again."""
+    file = copy / mutation.file
+    text = file.read_text()
+    file.write_text(text.replace(mutation.old, mutation.new))
+    try:
+        return run_tests(mutation.tests, mutation.slow, copy)
+    finally:
+        file.write_text(text)
+
+
+def run_tests(tests: Iterable[str], slow: bool, copy: Path) -> Result:
+    began = time.monotonic()
+    command = [sys.executable, *PYTEST, "-m", SLOW if slow else QUICK, *tests]
+    with subprocess.Popen(
+        command, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)  # so that it takes its database down
+            threading.Timer(GRACE_SECONDS, process.kill).start()
+            process.communicate()
+            return Result("took too long", LONGEST_SECONDS)
+    return judge(process.returncode, output, time.monotonic() - began)
+
+
+def judge(code: int, output: str, seconds: float) -> Result:
+    """Tell from pytest's exit code and output what became of a fault.
+
+    Stopped at the first failure, several workers exit with 2 as they do when no test could be read: only a test that
+    failed counts as caught.
+    """
+    failed = FAILED.search(output)
+    if code in (1, 2) and failed:
+        return Result("caught", seconds, failed[1])
+    if code == 0:
+        return Result("NOT CAUGHT", seconds)
+    broken = BROKEN.search(output)
+    return Result(f"error {code}", seconds, broken[1] if broken else output.strip().rpartition("\n")[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
