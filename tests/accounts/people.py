@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.hashers import make_password
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -28,21 +29,23 @@ class People:
 
 def make_people() -> People:
     """alice owns demo, bob is a member, victor a viewer; carol is of second; admin is staff."""
-    demo = Tenant.objects.create(slug="demo", name="Demo")
-    second = Tenant.objects.create(slug="second", name="Second")
-    actors = {}
-    for name, tenant, role in (
-        ("alice", demo, Role.OWNER),
-        ("bob", demo, Role.MEMBER),
-        ("victor", demo, Role.VIEWER),
-        ("carol", second, Role.MEMBER),
-        ("admin", None, None),
-    ):
-        user = User.objects.create_user(name, password=f"{name}-password", is_staff=tenant is None)
-        if tenant is not None and role is not None:
-            Membership.objects.create(tenant=tenant, user=user, role=role)
-        actors[name] = Actor(user)
-    return People(demo=demo, second=second, **actors)
+    demo, second = Tenant.objects.bulk_create(
+        [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
+    )
+    alice, bob, victor, carol, admin = User.objects.bulk_create(
+        User(username=name, password=make_password(f"{name}-password"), is_staff=name == "admin")
+        for name in ("alice", "bob", "victor", "carol", "admin")
+    )
+    Membership.objects.bulk_create(
+        Membership(tenant=tenant, user=user, role=role)
+        for tenant, user, role in (
+            (demo, alice, Role.OWNER),
+            (demo, bob, Role.MEMBER),
+            (demo, victor, Role.VIEWER),
+            (second, carol, Role.MEMBER),
+        )
+    )
+    return People(demo, second, *map(Actor, (alice, bob, victor, carol, admin)))
 
 
 def api(

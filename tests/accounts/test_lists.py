@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from accounts import ssh_keys, tokens
-from tests.cast import Cast, make_cast
+from tests.cast import make_cast
+from tests.shared_rows import shared_rows
 from tests.workspaces.asking import ask, script
 from tests.workspaces.made import make_workspace
 
@@ -35,13 +38,14 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def admin(request: pytest.FixtureRequest) -> Any:
-    cast: Cast = make_cast()
-    ssh_keys.add(cast.admin, "laptop", KEY)
-    tokens.issue(cast.admin.user, "nightly", ["read"])
-    make_workspace(cast, cast.bob)
-    return script(cast.admin, *EVERYTHING)  # type: ignore[arg-type]
+@pytest.fixture(scope="module")
+def admin(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Any]:
+    with shared_rows(django_db_blocker):
+        cast = make_cast()
+        ssh_keys.add(cast.admin, "laptop", KEY)
+        tokens.issue(cast.admin.user, "nightly", ["read"])
+        make_workspace(cast, cast.bob)
+        yield script(cast.admin, *EVERYTHING)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", LISTS)

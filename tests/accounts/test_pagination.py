@@ -30,10 +30,11 @@ def make_keys(people: People, seconds: list[int]) -> None:
         for number in range(len(seconds))
     )
     for key, second in zip(made, seconds, strict=True):
-        SSHKey.objects.filter(pk=key.pk).update(created_at=NOON + timedelta(seconds=second))
+        key.created_at = NOON + timedelta(seconds=second)
+    SSHKey.objects.bulk_update(made, ["created_at"])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seconds=st.lists(st.integers(0, 3), max_size=12), limit=st.integers(1, 5))
 def test_following_next_gives_every_row_once_newest_first(
     people: People, seconds: list[int], limit: int

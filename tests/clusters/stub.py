@@ -91,7 +91,7 @@ def serving() -> Iterator[tuple[Stub, Api]]:
     handler = type("Handler", (Request,), {"stub": stub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True).start()
     try:
         yield stub, api_at(server.server_port)
     finally:

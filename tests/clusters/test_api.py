@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS, KUEUE
+from tests.waiting import until
 
 
 def config_map(namespace: str, name: str = "app", **data: str) -> dict[str, Any]:
@@ -68,10 +68,7 @@ def test_a_dry_run_tells_why_not(api: Api, namespace: str) -> None:
     hard = {"requests.nvidia.com/gpu": "0"}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": namespace}}
     api.apply({**quota, "spec": {"hard": hard}})
-    deadline = time.monotonic() + 60
-    while not (api.get("ResourceQuota", namespace, "q") or {}).get("status", {}).get("hard"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: (api.get("ResourceQuota", namespace, "q") or {}).get("status", {}).get("hard"))
     with pytest.raises(
         ClusterRefused, match=r"exceeded quota: q, requested: requests\.nvidia\.com/gpu=1"
     ) as raised:

@@ -44,7 +44,7 @@ def comes_to(cluster: Cluster, *lacked: str) -> None:
     end = time.monotonic() + 60
     while (found := list(failures(cluster))) != [f"Berth may not {right}." for right in lacked]:
         assert time.monotonic() < end, found
-        time.sleep(0.2)
+        time.sleep(0.02)
 
 
 def failures(cluster: Cluster) -> Iterator[str]:

@@ -146,7 +146,7 @@ RICH["status"]["conditions"] = [{"type": "Ready", "lastTransitionTime": "2026-03
 
 
 @pytest.mark.django_db(transaction=True)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.sampled_from(sorted(paths(RICH), key=str)), nonsense=NONSENSE)
 def test_nonsense_in_any_field_of_a_pod_keeps_no_other_from_being_followed(
     short_pauses: None, at: Path, nonsense: Any
@@ -172,7 +172,7 @@ def test_nonsense_in_any_field_of_a_pod_keeps_no_other_from_being_followed(
 
 
 @pytest.mark.django_db
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.sampled_from(sorted(paths(node_body("odd", taints=[{"key": "a"}])), key=str)), nonsense=NONSENSE)
 def test_nonsense_in_any_field_of_a_node_keeps_no_other_from_its_row(at: Path, nonsense: Any) -> None:
     Cluster.objects.all().delete()

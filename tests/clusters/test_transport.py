@@ -25,7 +25,8 @@ SECRET = {
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Stub, Api]]:
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Stub, Api]]:
+    monkeypatch.setattr(transport, "PAUSE_SECONDS", 0.001)
     with serving() as pair:
         yield pair
 
@@ -96,7 +97,7 @@ def test_a_servers_hiccup_is_tried_again_where_that_is_harmless(served: tuple[St
     assert stub.methods[3:] == ["PATCH"]
 
 
-@pytest.mark.parametrize("code", [500, 502, 503, 504])
+@pytest.mark.parametrize("code", [500, 503])
 def test_a_server_in_trouble_means_try_again_later(served: tuple[Stub, Api], code: int) -> None:
     stub, api = served
     stub.answers = [status(code, "InternalError", "etcd is slow")]
@@ -202,7 +203,7 @@ def test_silence_is_told(served: tuple[Stub, Api]) -> None:
     stub, api = served
     stub.watches = [events(ends=False)]
     with pytest.raises(StreamSilent):
-        list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=2))
+        list(api.watch("Pod", version="1", server_timeout_seconds=60, read_timeout_seconds=1))
 
 
 def test_log_lines_come_as_text_whatever_bytes_they_are(served: tuple[Stub, Api]) -> None:

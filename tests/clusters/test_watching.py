@@ -16,6 +16,7 @@ from clusters.errors import ClusterUnavailable
 from clusters.transport import Json
 from clusters.watching import Alive, Backoff, Changed, Expired, Follower, Listed, Lost, Step, event_of
 from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed, pod, reset, serving, status
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -139,9 +140,7 @@ def test_it_stops_at_once_in_the_middle_of_silence(served: tuple[Stub, Api]) -> 
     follow = follower(api, read_timeout_seconds=30)
     thread = threading.Thread(target=lambda: list(follow.infinite()), daemon=True)
     thread.start()
-    while "WATCH" not in stub.methods:
-        time.sleep(0.01)
-    time.sleep(0.1)
+    until(lambda: "WATCH" in stub.methods)
     follow.stop()
     thread.join(10)
     assert not thread.is_alive()

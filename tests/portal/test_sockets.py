@@ -16,7 +16,7 @@ from portal.sockets import Sockets
 from portal.up.plan import web_command
 
 MUCH = "x" * 2**20
-PING_SECONDS = 0.5
+PING_SECONDS = 0.1
 
 
 @asynccontextmanager

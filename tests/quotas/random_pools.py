@@ -34,14 +34,15 @@ KEPT = Reason("kept")
 
 
 def of_any(
-    *drawn: st.SearchStrategy[Any], few: int = 25, many: int = 400
+    *drawn: st.SearchStrategy[Any], few: int = 15, more: int = 100, many: int = 400
 ) -> Callable[[Callable[..., None]], Callable[[int], None]]:
-    """A test of what holds of a few at random; of many where there is time for it."""
+    """A test of what holds of a few at random; of more and of many where there is time for it."""
 
     def of(holds: Callable[..., None]) -> Callable[[int], None]:
-        slow = [pytest.mark.slow, pytest.mark.timeout(600)]
+        long = [pytest.mark.long, pytest.mark.timeout(600)]
+        cases = [few, pytest.param(more, marks=pytest.mark.slow), pytest.param(many, marks=long)]
 
-        @pytest.mark.parametrize("examples", [few, pytest.param(many, marks=slow)])
+        @pytest.mark.parametrize("examples", cases)
         def test(examples: int) -> None:
             settings(max_examples=examples, deadline=None)(given(*drawn)(holds))()
 

@@ -388,6 +388,12 @@ def test_claims_at_once(at_once: Callable[..., Counter[str]]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once_for_a_while(at_once: Callable[..., Counter[str]]) -> None:
+    at_once(examples=5, steps=10)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_claims_at_once_for_long(

@@ -177,10 +177,16 @@ def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.django_db
 def test_claims_over_time() -> None:
-    run(examples=6, steps=15)
+    run(examples=4, steps=12)
 
 
 @pytest.mark.slow
+@pytest.mark.django_db
+def test_claims_over_a_while() -> None:
+    run(examples=10, steps=25)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.django_db
 def test_claims_over_a_long_time() -> None:

@@ -120,7 +120,7 @@ def within(quota: TenantQuota, claim: Waiting) -> bool:
     )
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: PoolState) -> None:
     decisions = decide(state)
     decided = [a.claim for a in decisions.admitted] + [w.claim for w in decisions.waits]
@@ -132,14 +132,14 @@ def test_everybody_is_decided_on_exactly_once_and_positions_count_up(state: Pool
     ]
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_no_node_gives_more_than_it_has(state: PoolState) -> None:
     decisions = decide(state)
     used = {node for _claim, node in admitted_claims(state, decisions).values()}
     assert all(left_on(state, decisions)[name].holds(Room()) for name in used)
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_no_tenant_gets_more_than_its_quota_and_limits(state: PoolState) -> None:
     decisions = decide(state)
     for claim, _node in admitted_claims(state, decisions).values():
@@ -150,7 +150,7 @@ def test_no_tenant_gets_more_than_its_quota_and_limits(state: PoolState) -> None
             assert limit is None or getattr(after.used, name) <= limit
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(state: PoolState) -> None:
     decisions = decide(state)
     started = admitted_claims(state, decisions)
@@ -163,7 +163,7 @@ def test_within_a_tenant_only_what_can_never_start_or_backs_off_is_overtaken(sta
                 assert backs_off or unfit or never(earlier, state.tenants[tenant], 1)
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_could_be(
     state: PoolState,
 ) -> None:
@@ -180,7 +180,7 @@ def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_cou
             assert any(room.holds(claim.need) for room in left.values())
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None:
     """Work is conserved: the head of the queue is not left standing beside free room."""
     decisions = decide(state)
@@ -194,7 +194,7 @@ def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None
         assert not (fits and may) or waits.reason.code in {"behind_others", "behind_own_tenant"}
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
     decisions = decide(state)
     codes = {claim.claim: "" for claim in state.waiting} | {w.claim: w.reason.code for w in decisions.waits}
@@ -207,7 +207,7 @@ def test_somebody_behind_waits_only_behind_somebody(state: PoolState) -> None:
             assert any(c.tenant == claim.tenant and codes[c.claim].endswith("_full") for c in before)
 
 
-@of_any(states(), few=60)
+@of_any(states(), few=25)
 def test_a_second_look_changes_nothing(state: PoolState) -> None:
     decisions = decide(state)
     left = left_on(state, decisions)

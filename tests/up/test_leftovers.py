@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.up import leftovers
+from tests.waiting import until
 
 Sleeper = Callable[..., subprocess.Popen[bytes]]
 
@@ -78,15 +79,11 @@ def test_a_record_that_says_nothing_finds_nothing(tmp_path: Path, text: str) -> 
 def test_what_ignores_the_polite_signal_is_told(tmp_path: Path, sleeper: Sleeper) -> None:
     ready = tmp_path / "ready"
     deaf = sleeper("sh", "-c", "trap '' TERM; : > \"$READY\"; exec sleep 60", READY=str(ready))
-    while not ready.exists():
-        time.sleep(0.01)
+    until(ready.exists)
     assert leftovers.end({now(deaf)}, signal.SIGTERM, 0.2) == {now(deaf)}
     assert leftovers.end({now(deaf)}, signal.SIGKILL, 5) == set()
 
 
 def test_a_zombie_counts_as_gone(sleeper: Sleeper) -> None:
     one = sleeper("true")
-    deadline = time.monotonic() + 5
-    while leftovers.process(one.pid) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: leftovers.process(one.pid) is None)

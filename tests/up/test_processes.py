@@ -99,6 +99,7 @@ def test_when_supervisor_is_killed_nothing_of_its_parts_stays(state: State, supe
     assert leftovers.left(state.folder, state.records, ["supervisor", "one", "two"]) == set()
 
 
+@pytest.mark.slow
 def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, tmp_path: Path) -> None:
     broken = Program("one", "one", (sys.executable, "-c", "raise SystemExit('the disk is full')"), {})
     environ = {**os.environ, "BERTH_STATE_DIR": str(state.folder)}
@@ -109,6 +110,7 @@ def test_a_part_that_cannot_start_is_refused_with_its_last_words(state: State, t
             running.wait_for("one", lambda: False, STARTED_SECONDS)
 
 
+@pytest.mark.slow
 def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp_path: Path) -> None:
     before, serves = tmp_path / "before", tmp_path / "serves"
     words = f"test -e {before} || {{ touch {before}; kill -KILL $$; }}; touch {serves}; exec sleep 60"
@@ -120,6 +122,7 @@ def test_a_part_killed_in_its_first_second_is_waited_for_again(state: State, tmp
         running.wait_for("one", serves.exists, STARTED_SECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_parts_run_on_and_are_started_again_while_the_disk_is_full(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", mib=1) as disk:

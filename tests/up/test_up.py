@@ -47,6 +47,7 @@ def log(stack: Stack) -> str:
     return (stack.folder / "up.log").read_text()
 
 
+@pytest.mark.slow
 def test_from_the_first_start_to_a_clean_end(stack: Stack) -> None:
     stack.start()
     until("the welcome", lambda: "Ctrl-C stops everything" in log(stack))

@@ -36,6 +36,7 @@ def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[di
         assert api.json_patch(kind, namespace, name, body) is not None
 
 
+@pytest.mark.slow
 def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_on(
     house: Cast, api: Api
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -16,6 +15,7 @@ from monitoring.drift import deeds
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import claim_body, finding, look, look_for_a_while, planted, shown
+from tests.waiting import until
 from tests.workspaces.test_path import ENOUGH_SECONDS, api, drive, house, in_phase, launched, told
 from workspaces import lifecycle
 from workspaces.models import Workspace
@@ -134,11 +134,11 @@ def test_a_pod_of_nobody_is_let_go_once_it_was_deleted_and_its_end_was_seen(
 
 
 def drive_looks(house: Cast, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + ENOUGH_SECONDS
-    while not done():
-        assert time.monotonic() < deadline
+    def is_done() -> bool:
         look(house.cluster)
-        time.sleep(0.1)
+        return done()
+
+    until(is_done, ENOUGH_SECONDS)
 
 
 @pytest.fixture
@@ -149,6 +149,7 @@ def deleted(house: Cast, api: Api) -> Iterator[Workspace]:
     yield drive(workspace, lambda row: row.deleted_at is not None)
 
 
+@pytest.mark.slow
 def test_a_deleted_workspace_is_handed_back_with_its_volume(
     house: Cast, api: Api, deleted: Workspace
 ) -> None:

@@ -288,7 +288,7 @@ def tell_some(run: Claim, samples: list[dict[int, int]], parts: int, part: int) 
 
 
 @given(life=lives())
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 def test_it_is_the_integral_of_use_over_told_time_whatever_the_figures_age(
     stage: Stage, life: dict[str, Any]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from monitoring.drift.survey import survey
 from monitoring.models import Validation
 from monitoring.validation import manifests, queries, starting, steps, words
 from tests.cast import Cast
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
 
@@ -45,13 +45,18 @@ def begin(house: Cast, node: str = "gpu-1") -> Validation:
 
 def ended(row: Validation) -> Validation:
     """Looked at as the watcher would have it looked at, until it has ended."""
-    end = time.monotonic() + MOST_SECONDS
-    while row.ended_at is None:
-        steps.look(row.pk)
-        row.refresh_from_db()
-        assert time.monotonic() < end, (row.code, row.data)
-        time.sleep(0.1)
+
+    def has_ended() -> bool:
+        look(row)
+        return row.ended_at is not None
+
+    until(has_ended, MOST_SECONDS)
     return row
+
+
+def look(row: Validation) -> None:
+    steps.look(row.pk)
+    row.refresh_from_db()
 
 
 def job(row: Validation, api: Api) -> object:
@@ -88,10 +93,12 @@ def test_an_image_that_is_not_there_could_not_run(house: Cast) -> None:
     house.cluster.validation_image = "berth.local/absent:1"
     house.cluster.save()
     row = begin(house)
-    while not row.code:
-        steps.look(row.pk)
-        row.refresh_from_db()
-        time.sleep(0.1)
+
+    def is_told() -> bool:
+        look(row)
+        return bool(row.code)
+
+    until(is_told, MOST_SECONDS)
     assert (row.ended_at, row.code) == (None, "image_not_found")  # what is in the way is said while it lasts
     Validation.objects.update(asked_at=timezone.now() - steps.DEADLINE - timedelta(seconds=1))
     row = ended(row)

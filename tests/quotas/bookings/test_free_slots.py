@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quotas.bookings.free_slots import FreeSlots
 from quotas.scheduling import Booked, Card, NodeState, PoolState, Room, Run, TenantQuota
 
-many = settings(max_examples=80, deadline=None)
+many = settings(max_examples=40, deadline=None)
 NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 LAST, LONGEST = 12, 4
