@@ -56,6 +56,7 @@ def _start_database(config: pytest.Config) -> None:
     folder = config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="berth-tests-"))
     folder.chmod(0o711)
     os.environ["BERTH_STATE_DIR"] = str(folder / "state")
+    os.environ["BERTH_TESTS_PREPARED"] = str(folder / "prepared")
     (folder / "state" / "collected").mkdir(parents=True)  # where static files would be
     if "DATABASE_URL" not in os.environ:
         server = Server(folder / "postgres", folder / "run")

@@ -212,7 +212,7 @@ def test_an_unreachable_cluster_says_so_and_stops_no_other(
     until(lambda: Node.objects.filter(cluster=row).exists())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_that_takes_calls_and_answers_none_is_away_though_its_watches_are_open(
     cluster: Cluster, kubeconfig: str, fleet: Fleet
 ) -> None:

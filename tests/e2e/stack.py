@@ -24,6 +24,7 @@ from psycopg.rows import dict_row
 from portal.up import leftovers
 from portal.up.plan import REPOSITORY
 from portal.up.state import State
+from tests.e2e.prepared import copy_prepared
 
 if TYPE_CHECKING:
     from clusters.transport import Transport
@@ -78,6 +79,7 @@ class Stack:
         image = folder / "image"
         if not image.exists():
             image.symlink_to(REPOSITORY / ".dev" / "image")
+        copy_prepared(folder)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:

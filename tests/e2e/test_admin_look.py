@@ -16,6 +16,7 @@ from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.monitoring.measured import make_gpus, measure, put_on
+from tests.sampling import rare
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase, Workspace
 
@@ -124,7 +125,7 @@ def connection_of_a_cluster(page: Page) -> None:
 STEPS = (preview_of_deleted_data, preview_of_a_deactivation, lowering_of_a_limit, connection_of_a_cluster)
 
 
-@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), ("dark", SMALLEST)])
+@pytest.mark.parametrize(("theme", "viewport"), [("light", DESK), rare("dark", SMALLEST)])
 def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
     browser: Browser, address: str, theme: Theme, viewport: ViewportSize
 ) -> None:

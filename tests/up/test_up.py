@@ -13,6 +13,7 @@ import pytest
 
 from portal.up import leftovers
 from portal.up.plan import REPOSITORY
+from tests.e2e import prepared
 from tests.e2e.stack import Stack, until
 
 pytestmark = pytest.mark.timeout(600)
@@ -20,7 +21,8 @@ STOP_SECONDS = 15  # about 4; a machine that does much else takes longer
 
 
 @pytest.fixture
-def stack(tmp_path: Path) -> Iterator[Stack]:
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+    monkeypatch.delenv(prepared.FOLDER)  # a start from nothing is what is looked at
     tmp_path.chmod(0o711)
     stack = Stack(tmp_path / "state", BERTH_DEVCLUSTER_PODS="played")
     yield stack
@@ -84,7 +86,7 @@ def test_killed_parts_come_back_and_a_killed_supervisor_leaves_a_clean_start(sta
     assert stack.stop() < STOP_SECONDS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_after_everything_was_killed_the_next_start_is_clean(stack: Stack) -> None:
     stack.start()
     for pid in running(stack):
@@ -96,7 +98,7 @@ def test_after_everything_was_killed_the_next_start_is_clean(stack: Stack) -> No
     assert running(stack) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_start_in_the_background_with_sigint_ignored_stops_on_sigterm(stack: Stack) -> None:
     with (stack.folder / "up.log").open("ab") as output:
         shell = subprocess.Popen(

@@ -247,7 +247,7 @@ async def test_every_page_ends_with_the_same_story(cast: Cast, monkeypatch: pyte
     await every_page_ends_alike(cast, monkeypatch, examples=2, steps=12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_every_page_ends_with_the_same_story_for_long(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, found: Callable[[str, str], None]
