@@ -31,18 +31,15 @@ class Cast:
     image: Image
 
 
-def make_cast() -> Cast:
-    """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant.
-
-    Thousands of tests begin with it: what is of one kind is written at once.
-    """
+def make_people(*, mail: str = "") -> tuple[list[Tenant], list[User]]:
+    """Write two tenants and five people: alice owns demo, bob is a member, victor a viewer; carol is of second."""
     demo, second = Tenant.objects.bulk_create(
         [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
     )
     alice, bob, victor, carol, admin = User.objects.bulk_create(
         User(
             username=name,
-            email=f"{name}@example.org",
+            email=f"{name}@{mail}" if mail else "",
             password=make_password(f"{name}-password"),
             is_staff=name == "admin",
         )
@@ -57,6 +54,15 @@ def make_cast() -> Cast:
             (second, carol, Role.MEMBER),
         )
     )
+    return [demo, second], [alice, bob, victor, carol, admin]
+
+
+def make_cast() -> Cast:
+    """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant.
+
+    Thousands of tests begin with it: what is of one kind is written at once.
+    """
+    (demo, second), (alice, bob, victor, carol, admin) = make_people(mail="example.org")
     cluster = Cluster.objects.create(slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG)
     Node.objects.bulk_create(
         Node(

@@ -17,6 +17,7 @@ import pytest
 from django.conf import settings
 
 from portal.up.postgres import Server
+from tests.e2e.prepared import FOLDER as PREPARED
 from tests.proof import table
 
 SETTINGS = {
@@ -56,7 +57,7 @@ def _start_database(config: pytest.Config) -> None:
     folder = config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="berth-tests-"))
     folder.chmod(0o711)
     os.environ["BERTH_STATE_DIR"] = str(folder / "state")
-    os.environ["BERTH_TESTS_PREPARED"] = str(folder / "prepared")
+    os.environ[PREPARED] = str(folder / "prepared")
     (folder / "state" / "collected").mkdir(parents=True)  # where static files would be
     if "DATABASE_URL" not in os.environ:
         server = Server(folder / "postgres", folder / "run")

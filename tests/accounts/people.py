@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.hashers import make_password
 from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts import tokens
 from accounts.access import Actor
-from accounts.models import Membership, Role, Scope, Tenant, User
+from accounts.models import Scope, Tenant
+from tests import cast
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFwvZMfyHv1ftePWpJmr5erLJIrm9vAIU4fJoFbRDvX9 alice@laptop"
 EVERY_SCOPE = [Scope.READ, Scope.WORKSPACES, Scope.JOBS, Scope.VOLUMES]
@@ -29,23 +29,8 @@ class People:
 
 def make_people() -> People:
     """alice owns demo, bob is a member, victor a viewer; carol is of second; admin is staff."""
-    demo, second = Tenant.objects.bulk_create(
-        [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
-    )
-    alice, bob, victor, carol, admin = User.objects.bulk_create(
-        User(username=name, password=make_password(f"{name}-password"), is_staff=name == "admin")
-        for name in ("alice", "bob", "victor", "carol", "admin")
-    )
-    Membership.objects.bulk_create(
-        Membership(tenant=tenant, user=user, role=role)
-        for tenant, user, role in (
-            (demo, alice, Role.OWNER),
-            (demo, bob, Role.MEMBER),
-            (demo, victor, Role.VIEWER),
-            (second, carol, Role.MEMBER),
-        )
-    )
-    return People(demo, second, *map(Actor, (alice, bob, victor, carol, admin)))
+    (demo, second), people = cast.make_people()
+    return People(demo, second, *map(Actor, people))
 
 
 def api(

@@ -29,6 +29,7 @@ from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.portal.test_isolation_matrix import ALL
+from tests.sampling import rare
 from tests.workspaces.made import make_workspace
 from workspaces.models import Phase
 
@@ -111,9 +112,7 @@ NOT_READ = {
     "workspaces/<uuid:id>/jupyter/",
     "workspaces/sparklines/",
 }
-LANGUAGES = [
-    pytest.param(code, marks=[] if code == "en" else [pytest.mark.long]) for code, _name in settings.LANGUAGES
-]
+LANGUAGES = [code if code == "en" else rare(code) for code, _name in settings.LANGUAGES]
 EVERY_LOOK = [place for places in PAGES.values() for place in places] + ERRORS
 
 
