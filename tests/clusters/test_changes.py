@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,11 +24,12 @@ class Receiver:
         self.heard = threading.Semaphore(0)
         self.goes_on = threading.Event()
         self.goes_on.set()
-        self.fails = False
+        self.fails_meanwhile: Callable[[], None] | None = None
 
     def hear(self, *, changes: list[Changed], **_: Any) -> None:
-        if self.fails:
-            self.fails = False
+        if self.fails_meanwhile is not None:
+            meanwhile, self.fails_meanwhile = self.fails_meanwhile, None
+            meanwhile()
             raise OperationalError("the database system is shutting down")
         self.told.append([(step.body["metadata"]["uid"], step.body["state"]) for step in changes])
         self.heard.release()
@@ -74,15 +75,22 @@ def test_the_first_is_told_at_once_and_what_comes_meanwhile_together(
 
 
 def test_what_could_not_be_written_down_is_told_again(gathering: Changes, receiver: Receiver) -> None:
-    receiver.fails = True
+    receiver.fails_meanwhile = lambda: None
     gathering.add(change("a", 1))
     assert receiver.heard.acquire(timeout=10)
     assert receiver.told == [[("a", 1)]]
 
 
+def test_the_newest_state_is_told_after_a_fault(gathering: Changes, receiver: Receiver) -> None:
+    receiver.fails_meanwhile = lambda: gathering.add(change("a", 2))
+    gathering.add(change("a", 1))
+    assert receiver.heard.acquire(timeout=10)
+    assert receiver.told == [[("a", 2)]]
+
+
 def test_its_lag_is_told_once_it_was_written_down(gathering: Changes, receiver: Receiver) -> None:
     figures._tally.begin_anew()
-    receiver.fails = True
+    receiver.fails_meanwhile = lambda: None
     metadata = {"uid": "a", "managedFields": [{"time": "2026-03-01T10:00:00Z"}]}
     gathering.add(Changed("MODIFIED", {"kind": "Pod", "metadata": metadata, "spec": {}, "state": 1}))
     assert receiver.heard.acquire(timeout=10)

@@ -172,6 +172,24 @@ def test_one_that_is_withdrawn_during_a_pass_either_runs_or_is_gone(stage: Stage
     assert admitted >= 1
 
 
+def test_a_claim_that_is_released_after_a_pass_decided_to_start_it_stays_released(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.quota(8)
+    released, started = stage.request(), stage.request()
+    decide = admission.decide
+
+    def decide_then_release(snapshot: Any) -> Any:
+        decisions = decide(snapshot)
+        assert len(decisions.admitted) == 2
+        admission.release(released.pk, "withdrawn")
+        return decisions
+
+    monkeypatch.setattr(admission, "decide", decide_then_release)
+    assert stage.admit() == 1
+    assert states([released, started]) == ["released", "admitted"]
+
+
 def test_the_same_holder_cannot_claim_twice(stage: Stage) -> None:
     holder = stage.request().holder_id
     Claim.objects.all().delete()

@@ -31,10 +31,10 @@ from tests.cast import Cast
 from tests.crew import on_its_own
 from tests.workspaces.made import make_workspace
 from tests.workspaces.test_launch import spec
-from workspaces import lifecycle, people, tasks
+from workspaces import lifecycle, people, take_down, tasks
 from workspaces.launch import launch
 from workspaces.live import changing
-from workspaces.models import Desired, Phase, Workspace
+from workspaces.models import Desired, Ending, Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -236,6 +236,18 @@ def test_a_pass_waits_for_the_cluster_to_which_its_pool_was_moved(cast: Cast, be
         while not waits_for_me():
             assert not passing.done()
     assert passing.result() == 0
+
+
+def test_a_run_that_has_ended_is_finished_after_what_holds_its_cluster(cast: Cast, beside: Beside) -> None:
+    workspace = make_workspace(cast, cast.alice, Phase.STOPPING, ending=Ending.STOP)
+    with transaction.atomic():
+        admission.lock(cast.cluster.pk)
+        finishing = beside(lambda: take_down.finish(workspace))
+        Workspace.objects.select_for_update(nowait=True).get(pk=workspace.pk)
+        assert not finishing.done()
+    finishing.result()
+    workspace.refresh_from_db()
+    assert workspace.phase == Phase.STOPPED
 
 
 def test_rows_are_locked_in_one_place() -> None:
