@@ -20,10 +20,10 @@ def main() -> None:
     django.setup()
     from vitals.pulse import forget_here  # needs Django's settings
 
-    call_command("migrate", verbosity=0, interactive=False)
-    forget_here()
-    collect_static_files()
     try:
+        call_command("migrate", verbosity=0, interactive=False)
+        forget_here()
+        collect_static_files()
         call_command("seed_demo", *sys.argv[1:])
     except CommandError as refusal:
         sys.exit(str(refusal))

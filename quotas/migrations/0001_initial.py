@@ -1,4 +1,5 @@
 import uuid
+from decimal import Decimal
 
 import django.db.models.deletion
 from django.conf import settings
@@ -15,8 +16,250 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        # Where the next claim stands in the queue: `admission.request` draws from it.
+        # Place of the next claim in the queue: `admission.request` draws from it.
         migrations.RunSQL("CREATE SEQUENCE quotas_claim_place", "DROP SEQUENCE quotas_claim_place"),
+        migrations.CreateModel(
+            name="Booking",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("title", models.CharField(max_length=120, verbose_name="title")),
+                ("starts_at", models.DateTimeField(verbose_name="from")),
+                ("ends_at", models.DateTimeField(verbose_name="to")),
+                ("places", models.PositiveIntegerField(default=1, verbose_name="places")),
+                ("units_each", models.PositiveIntegerField(verbose_name="units per place")),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+                ("cancelled_at", models.DateTimeField(null=True, verbose_name="cancelled at")),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="booked by",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="bookings",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "booking",
+                "verbose_name_plural": "bookings",
+                "ordering": ["starts_at", "id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Budget",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "gpu_hours",
+                    models.DecimalField(decimal_places=2, max_digits=10, verbose_name="GPU-hours a month"),
+                ),
+                (
+                    "grace_minutes",
+                    models.PositiveIntegerField(
+                        default=60,
+                        help_text="How long what runs goes on once all is spent. Files stay.",
+                        verbose_name="grace (minutes)",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="budgets",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Empty: the tenant as a whole.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="person",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "budget",
+                "verbose_name_plural": "budgets",
+                "ordering": ["tenant__slug", "user__username"],
+            },
+        ),
+        migrations.CreateModel(
+            name="BudgetMonth",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("month", models.DateField(help_text="Its first day.", verbose_name="month")),
+                (
+                    "added_gpu_hours",
+                    models.DecimalField(
+                        decimal_places=2, default=Decimal("0"), max_digits=10, verbose_name="added GPU-hours"
+                    ),
+                ),
+                (
+                    "told_percent",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="80, 95 or 100: told last.", verbose_name="percent told"
+                    ),
+                ),
+                ("spent_at", models.DateTimeField(null=True, verbose_name="spent at")),
+                (
+                    "budget",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="months", to="quotas.budget"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-month"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Claim",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "holder_kind",
+                    models.CharField(choices=[("workspace", "workspace"), ("job", "job")], max_length=12),
+                ),
+                ("holder_id", models.UUIDField()),
+                ("units", models.PositiveIntegerField(verbose_name="units")),
+                (
+                    "cpu_millicores",
+                    models.PositiveIntegerField(
+                        help_text="What the pod requests, after overcommit.", verbose_name="CPU (millicores)"
+                    ),
+                ),
+                (
+                    "memory_mib",
+                    models.PositiveIntegerField(
+                        help_text="What the pod requests, after overcommit.", verbose_name="memory (MiB)"
+                    ),
+                ),
+                ("cards", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                ("card_memory_mib", models.PositiveIntegerField(null=True)),
+                (
+                    "card_cores",
+                    models.PositiveSmallIntegerField(help_text="Percent of a GPU's cores.", null=True),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("waiting", "waiting"), ("admitted", "admitted"), ("released", "released")],
+                        default="waiting",
+                        max_length=8,
+                        verbose_name="state",
+                    ),
+                ),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                ("place", models.BigIntegerField()),
+                (
+                    "attempt",
+                    models.PositiveSmallIntegerField(
+                        default=0,
+                        help_text="How often it was sent back to the queue.",
+                        verbose_name="attempt",
+                    ),
+                ),
+                ("returns_first", models.BooleanField(db_default=False, default=False)),
+                ("not_before", models.DateTimeField(null=True)),
+                (
+                    "reason_code",
+                    models.CharField(blank=True, help_text="Why it waits, as last decided.", max_length=64),
+                ),
+                ("reason_data", models.JSONField(default=dict)),
+                ("position", models.PositiveIntegerField(null=True)),
+                ("units_ahead", models.PositiveIntegerField(null=True)),
+                ("estimated_from", models.DateTimeField(null=True)),
+                ("estimated_to", models.DateTimeField(null=True)),
+                ("told_from", models.DateTimeField(null=True)),
+                ("told_to", models.DateTimeField(null=True)),
+                (
+                    "max_runtime_minutes",
+                    models.PositiveIntegerField(
+                        help_text="The lifetime that it asks for. Empty: it runs until stopped.", null=True
+                    ),
+                ),
+                (
+                    "node",
+                    models.CharField(
+                        blank=True, help_text="Chosen at admission.", max_length=253, verbose_name="node"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+                ("admitted_at", models.DateTimeField(null=True, verbose_name="admitted at")),
+                ("released_at", models.DateTimeField(null=True, verbose_name="released at")),
+                ("ends_at", models.DateTimeField(null=True, verbose_name="ends at")),
+                ("must_end_at", models.DateTimeField(null=True)),
+                ("reclaim_at", models.DateTimeField(null=True)),
+                ("reclaim_code", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                ("reclaim_for", models.UUIDField(null=True)),
+                ("settled_until", models.DateTimeField(null=True)),
+                ("budget_ends_at", models.DateTimeField(null=True)),
+                ("end_unproven_since", models.DateTimeField(null=True, verbose_name="end unproven since")),
+                (
+                    "booking",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="claims",
+                        to="quotas.booking",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="claims",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="claims",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "claim",
+                "verbose_name_plural": "claims",
+            },
+        ),
         migrations.CreateModel(
             name="Pool",
             fields=[
@@ -35,6 +278,31 @@ class Migration(migrations.Migration):
                         verbose_name="node labels",
                     ),
                 ),
+                (
+                    "match_product",
+                    models.CharField(
+                        blank=True,
+                        help_text="As GPU Feature Discovery names it.",
+                        max_length=120,
+                        verbose_name="GPU product",
+                    ),
+                ),
+                (
+                    "match_gpu_memory_mib",
+                    models.PositiveIntegerField(
+                        blank=True, null=True, verbose_name="GPU memory at least (MiB)"
+                    ),
+                ),
+                (
+                    "match_compute_capability",
+                    models.CharField(
+                        blank=True,
+                        help_text="As 8.6.",
+                        max_length=8,
+                        verbose_name="compute capability at least",
+                    ),
+                ),
+                ("match_ecc", models.BooleanField(blank=True, null=True, verbose_name="ECC")),
                 (
                     "sharing",
                     models.CharField(
@@ -69,6 +337,21 @@ class Migration(migrations.Migration):
                         verbose_name="units per GPU",
                     ),
                 ),
+                (
+                    "mig_profile",
+                    models.CharField(
+                        blank=True, help_text="As 1g.10gb.", max_length=32, verbose_name="MIG profile"
+                    ),
+                ),
+                (
+                    "one_unit_each",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="A run gets one replica at most, as the device plugin's failRequestsGreaterThanOne has it.",
+                        verbose_name="one unit each",
+                    ),
+                ),
                 ("gpu_product", models.CharField(blank=True, max_length=120, verbose_name="GPU")),
                 (
                     "gpu_memory_mib",
@@ -97,13 +380,55 @@ class Migration(migrations.Migration):
                         decimal_places=2, default=1, max_digits=5, verbose_name="memory overcommit"
                     ),
                 ),
+                (
+                    "image_pull_secrets",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Beside those of the cluster.",
+                        verbose_name="image pull secrets",
+                    ),
+                ),
+                (
+                    "driver_path",
+                    models.CharField(
+                        blank=True,
+                        help_text="For nodes without the NVIDIA runtime: mounted read-only. Empty on any node of today.",
+                        max_length=1024,
+                        verbose_name="driver's path on the nodes",
+                    ),
+                ),
+                (
+                    "weight",
+                    models.DecimalField(
+                        db_default=Decimal("1"),
+                        decimal_places=2,
+                        default=Decimal("1"),
+                        help_text="What a GPU-hour of it counts against budgets and fair shares.",
+                        max_digits=6,
+                        verbose_name="weight",
+                    ),
+                ),
+                (
+                    "is_open",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting.",
+                        verbose_name="in use",
+                    ),
+                ),
                 ("pass_queued_at", models.DateTimeField(editable=False, null=True)),
+                ("forecast_early", models.FloatField(db_default=1, default=1, editable=False)),
+                ("forecast_late", models.FloatField(db_default=1, default=1, editable=False)),
+                ("forecast_at", models.DateTimeField(editable=False, null=True)),
                 (
                     "cluster",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="pools",
                         to="clusters.cluster",
+                        verbose_name="cluster",
                     ),
                 ),
             ],
@@ -111,6 +436,65 @@ class Migration(migrations.Migration):
                 "verbose_name": "pool",
                 "verbose_name_plural": "pools",
                 "ordering": ["slug"],
+            },
+        ),
+        migrations.CreateModel(
+            name="LedgerEntry",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField(verbose_name="day")),
+                ("microseconds", models.PositiveBigIntegerField(default=0)),
+                ("units", models.PositiveIntegerField(verbose_name="units")),
+                ("units_per_gpu", models.PositiveIntegerField()),
+                (
+                    "weight",
+                    models.DecimalField(
+                        decimal_places=2, default=Decimal("1"), max_digits=6, verbose_name="weight"
+                    ),
+                ),
+                (
+                    "claim",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="ledger", to="quotas.claim"
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.tenant",
+                        verbose_name="tenant",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "pool",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="quotas.pool",
+                        verbose_name="pool",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "entry of the ledger",
+                "verbose_name_plural": "ledger",
+                "ordering": ["-day", "-id"],
             },
         ),
         migrations.CreateModel(
@@ -133,7 +517,10 @@ class Migration(migrations.Migration):
                 (
                     "pool",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="flavors", to="quotas.pool"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="flavors",
+                        to="quotas.pool",
+                        verbose_name="pool",
                     ),
                 ),
             ],
@@ -143,81 +530,25 @@ class Migration(migrations.Migration):
                 "ordering": ["pool__slug", "units", "cpu_millicores"],
             },
         ),
-        migrations.CreateModel(
-            name="Claim",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
-                ),
-                (
-                    "holder_kind",
-                    models.CharField(choices=[("workspace", "workspace"), ("job", "job")], max_length=12),
-                ),
-                ("holder_id", models.UUIDField()),
-                ("units", models.PositiveIntegerField()),
-                (
-                    "cpu_millicores",
-                    models.PositiveIntegerField(help_text="What the pod requests, after overcommit."),
-                ),
-                (
-                    "memory_mib",
-                    models.PositiveIntegerField(help_text="What the pod requests, after overcommit."),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("waiting", "waiting"), ("admitted", "admitted"), ("released", "released")],
-                        default="waiting",
-                        max_length=8,
-                    ),
-                ),
-                ("priority", models.SmallIntegerField(default=0)),
-                ("place", models.BigIntegerField()),
-                (
-                    "attempt",
-                    models.PositiveSmallIntegerField(
-                        default=0, help_text="How often it was sent back to the queue."
-                    ),
-                ),
-                ("not_before", models.DateTimeField(null=True)),
-                (
-                    "reason_code",
-                    models.CharField(blank=True, help_text="Why it waits, as last decided.", max_length=64),
-                ),
-                ("reason_data", models.JSONField(default=dict)),
-                ("node", models.CharField(blank=True, help_text="Chosen at admission.", max_length=253)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("admitted_at", models.DateTimeField(null=True)),
-                ("released_at", models.DateTimeField(null=True)),
-                ("end_unproven_since", models.DateTimeField(null=True)),
-                (
-                    "tenant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="claims",
-                        to="accounts.tenant",
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="claims",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "pool",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="claims", to="quotas.pool"
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "claim",
-                "verbose_name_plural": "claims",
-            },
+        migrations.AddField(
+            model_name="claim",
+            name="pool",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="claims",
+                to="quotas.pool",
+                verbose_name="pool",
+            ),
+        ),
+        migrations.AddField(
+            model_name="booking",
+            name="pool",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="bookings",
+                to="quotas.pool",
+                verbose_name="pool",
+            ),
         ),
         migrations.CreateModel(
             name="Quota",
@@ -228,19 +559,38 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("nominal_gpus", models.PositiveIntegerField(default=0, verbose_name="nominal GPUs")),
+                (
+                    "nominal_gpus",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Whole GPUs that the tenant may use of this pool at once.",
+                        verbose_name="own GPUs",
+                    ),
+                ),
                 (
                     "borrowing_limit_gpus",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Not yet lent: the nominal GPUs are the limit.",
+                        help_text="GPUs beyond its own, while others leave them free. They are asked back, with a warning.",
                         verbose_name="may borrow",
+                    ),
+                ),
+                (
+                    "weight",
+                    models.PositiveIntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="Its part where several wait: 2 gets twice as much in the long run as 1.",
+                        verbose_name="weight",
                     ),
                 ),
                 (
                     "pool",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="quotas", to="quotas.pool"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="quotas",
+                        to="quotas.pool",
+                        verbose_name="pool",
                     ),
                 ),
                 (
@@ -249,6 +599,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="quotas",
                         to="accounts.tenant",
+                        verbose_name="tenant",
                     ),
                 ),
             ],
@@ -269,15 +620,63 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "cpu_millicores",
-                    models.PositiveIntegerField(blank=True, null=True, verbose_name="CPU (millicores)"),
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="1000 are one core. Empty: no limit.",
+                        null=True,
+                        verbose_name="CPU (millicores)",
+                    ),
                 ),
                 (
                     "memory_mib",
-                    models.PositiveIntegerField(blank=True, null=True, verbose_name="memory (MiB)"),
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="1024 are one GiB. Empty: no limit.",
+                        null=True,
+                        verbose_name="memory (MiB)",
+                    ),
                 ),
                 (
                     "workspaces",
-                    models.PositiveIntegerField(blank=True, null=True, verbose_name="workspaces at once"),
+                    models.PositiveIntegerField(
+                        blank=True, help_text="Empty: no limit.", null=True, verbose_name="workspaces at once"
+                    ),
+                ),
+                (
+                    "storage_mib",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Homes and disks. Empty: no limit.",
+                        null=True,
+                        verbose_name="storage (MiB)",
+                    ),
+                ),
+                (
+                    "longest_runtime_minutes",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="No run goes on for longer without being extended. Empty: no limit.",
+                        null=True,
+                        verbose_name="longest runtime (minutes)",
+                    ),
+                ),
+                (
+                    "person_gpus",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Over all pools. Empty: no limit.",
+                        null=True,
+                        verbose_name="GPUs of one person",
+                    ),
+                ),
+                (
+                    "person_workspaces",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Empty: no limit.",
+                        null=True,
+                        verbose_name="workspaces of one person at once",
+                    ),
                 ),
                 (
                     "tenant",
@@ -285,6 +684,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="limit",
                         to="accounts.tenant",
+                        verbose_name="tenant",
                     ),
                 ),
             ],
@@ -293,6 +693,24 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "limits of tenants",
                 "ordering": ["tenant__slug"],
             },
+        ),
+        migrations.AddConstraint(
+            model_name="budget",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "user"), name="one_budget_per_tenant_and_person", nulls_distinct=False
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="budget",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("gpu_hours__gte", 0)), name="budget_not_negative"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="budgetmonth",
+            constraint=models.UniqueConstraint(
+                fields=("budget", "month"), name="one_row_per_budget_and_month"
+            ),
         ),
         migrations.AddConstraint(
             model_name="pool",
@@ -307,6 +725,28 @@ class Migration(migrations.Migration):
                 name="pool_overcommit_at_least_1",
             ),
         ),
+        migrations.AddConstraint(
+            model_name="pool",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("weight__gte", 0)), name="pool_weight_not_negative"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="ledgerentry",
+            index=models.Index(fields=["day", "tenant"], name="ledger_day_tenant"),
+        ),
+        migrations.AddIndex(
+            model_name="ledgerentry",
+            index=models.Index(fields=["pool", "day"], name="ledger_pool_day"),
+        ),
+        migrations.AddIndex(
+            model_name="ledgerentry",
+            index=models.Index(fields=["tenant", "user", "day"], name="ledger_person_day"),
+        ),
+        migrations.AddConstraint(
+            model_name="ledgerentry",
+            constraint=models.UniqueConstraint(fields=("claim", "day"), name="one_entry_per_claim_and_day"),
+        ),
         migrations.AddIndex(
             model_name="claim",
             index=models.Index(fields=["pool", "state", "-priority", "place"], name="claim_queue"),
@@ -318,6 +758,44 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="claim",
             index=models.Index(fields=["holder_id"], name="claim_holder"),
+        ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(fields=["-created_at", "-id"], name="claim_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(("reclaim_at__isnull", False), ("state", "admitted")),
+                fields=["reclaim_at"],
+                name="claim_asked_back",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(
+                    ("admitted_at__isnull", False), ("settled_until__isnull", True), ("state", "released")
+                ),
+                fields=["released_at"],
+                name="claim_unsettled",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(("admitted_at__isnull", False), ("state", "released")),
+                fields=["pool", "-released_at"],
+                name="claim_lengths",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(("admitted_at__isnull", False)),
+                fields=["released_at"],
+                name="claim_runs_by_end",
+            ),
         ),
         migrations.AddConstraint(
             model_name="claim",
@@ -361,9 +839,42 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
+            model_name="claim",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("reclaim_at__isnull", True),
+                    models.Q(("state", "waiting"), _negated=True),
+                    _connector="OR",
+                ),
+                name="waiting_is_not_reclaimed",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="booking",
+            index=models.Index(fields=["pool", "ends_at"], name="booking_pool_ends"),
+        ),
+        migrations.AddConstraint(
+            model_name="booking",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("ends_at__gt", models.F("starts_at"))), name="booking_ends_after_start"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="booking",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("places__gte", 1), ("units_each__gte", 1)), name="booking_of_something"
+            ),
+        ),
+        migrations.AddConstraint(
             model_name="quota",
             constraint=models.UniqueConstraint(
                 fields=("tenant", "pool"), name="one_quota_per_tenant_and_pool"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="quota",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("weight__gte", 1)), name="quota_weight_at_least_1"
             ),
         ),
     ]
