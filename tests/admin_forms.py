@@ -1,4 +1,4 @@
-"""Forms of the admin as a browser sends them back: with every hidden field of the page that was shown."""
+"""Admin forms as a browser posts them: with every hidden field of the page shown before."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def hidden(page: Any) -> dict[str, list[str]]:
 
 
 def preview(client: Client, path: str, action: str, *rows: Any) -> HttpResponse:
-    """The page that says what an action on these rows will do."""
+    """Choose an action for these rows; return the page that previews it."""
     chosen = {"action": action, "_selected_action": [str(row.pk) for row in rows]}
     answer: HttpResponse = client.post(path, chosen)  # type: ignore[assignment]
     return answer
 
 
 def confirm(client: Client, path: str, page: HttpResponse) -> HttpResponse:
-    """Press its button; with the page that follows."""
+    """Confirm the preview; return the page that follows."""
     answer: HttpResponse = client.post(path, hidden(page) | {"confirmed": ["yes"]}, follow=True)  # type: ignore[assignment]
     return answer
 

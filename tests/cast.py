@@ -1,4 +1,4 @@
-"""The fixed cast: alice owns demo, bob is a member, victor a viewer, carol is of second, admin is staff."""
+"""Fixed cast of tests: in demo alice is owner, bob member, victor viewer; carol is in second; admin is staff."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cast:
 
 
 def make_people(*, mail: str = "") -> tuple[list[Tenant], list[User]]:
-    """Write two tenants and five people: alice owns demo, bob is a member, victor a viewer; carol is of second."""
+    """Create two tenants and five people: in demo alice (owner), bob (member), victor (viewer); in second carol."""
     demo, second = Tenant.objects.bulk_create(
         [Tenant(slug="demo", name="Demo"), Tenant(slug="second", name="Second")]
     )
@@ -58,9 +58,9 @@ def make_people(*, mail: str = "") -> tuple[list[Tenant], list[User]]:
 
 
 def make_cast() -> Cast:
-    """Two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs for each tenant.
+    """Create two tenants, five people, one cluster of two nodes with 4 GPUs each, one pool, 4 GPUs per tenant.
 
-    Thousands of tests begin with it: what is of one kind is written at once.
+    Thousands of tests call this, so rows of one model are created in bulk.
     """
     (demo, second), (alice, bob, victor, carol, admin) = make_people(mail="example.org")
     cluster = Cluster.objects.create(slug="main", name="Main", connection=Cluster.Connection.KUBECONFIG)

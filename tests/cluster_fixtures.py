@@ -31,7 +31,7 @@ def kubeconfig() -> Iterator[str]:
 
 @pytest.fixture
 def reached_cluster(kubeconfig: str) -> Cluster:
-    """A Cluster, not saved, that leads to it."""
+    """An unsaved Cluster row that uses the kubeconfig."""
     from clusters.models import Cluster
 
     return Cluster(
@@ -48,7 +48,7 @@ def api(reached_cluster: Cluster) -> Api:
 
 @pytest.fixture
 def namespace(api: Api) -> Iterator[str]:
-    """A namespace of the test's own."""
+    """A namespace for one test, deleted afterwards."""
     name = f"berth-test-{uuid.uuid4().hex[:8]}"
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name

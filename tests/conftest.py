@@ -1,7 +1,7 @@
-"""The database of the tests: a PostgreSQL of their own, or the one that DATABASE_URL names.
+"""Database of the tests: a PostgreSQL server of their own, or the one that DATABASE_URL names.
 
-It must be there before Django reads its settings, so a hook starts it and not a fixture. Under xdist the
-controller starts it once, and the workers inherit its address.
+Django's settings need its address, so a hook starts the server, not a fixture. Under xdist the controller starts
+it once, and the workers inherit its address.
 """
 
 import os
@@ -32,7 +32,7 @@ SETTINGS = {
 HIDDEN = ("KUBECONFIG", "BERTH_ROLE", "BERTH_DEMO_PASSWORD", "BERTH_OIDC_ISSUER", "BERTH_STAFF_SECOND_FACTOR")
 SERVER = pytest.StashKey[subprocess.Popen[bytes]]()
 FOLDER = pytest.StashKey[Path]()
-# The data is thrown away: nobody waits for the disk.
+# Durability is off: the data is thrown away.
 UNSAFE = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
 
 
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         _start_database(config)
     django.setup()  # now that its settings can be read
-    # Real ones are slow on purpose.
+    # Production hashers are slow on purpose.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     from django.test import TransactionTestCase
 
@@ -80,7 +80,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def found(record_property: Callable[[str, object], None]) -> Callable[[str, str], None]:
-    """found(case, what was found): a row of the table that the run ends with."""
+    """Function found(case, outcome), which adds a row to the table at the end of the run."""
     return lambda case, what: record_property(table.PROPERTY, (case, what))
 
 

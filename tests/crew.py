@@ -1,4 +1,4 @@
-"""Threads with a database connection each, kept over many batches: as many processes of Berth at once."""
+"""Threads that keep a database connection each over many batches, in place of concurrent Berth processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Job = Callable[[], Any]
 
 
 def on_its_own(work: Job) -> Any:
-    """What a thread is to do, on a connection that ends with it: as another process."""
+    """Run `work` as a separate process would: close the thread's database connections afterwards."""
     try:
         return work()
     finally:
@@ -30,7 +30,7 @@ class Crew:
         self._threads = ThreadPoolExecutor(size)
 
     def at_once(self, jobs: Sequence[Job], meanwhile: Job = lambda: None) -> list[Future[Any]]:
-        """Run these together and wait for all; `meanwhile` is called again and again until then."""
+        """Start the jobs together and wait for all; call `meanwhile` repeatedly until then."""
         together = threading.Barrier(len(jobs))
 
         def begin(job: Job) -> Any:
@@ -64,7 +64,7 @@ def play_examples(machine: type[RuleBasedStateMachine], *, examples: int, steps:
         deadline=None,
         database=None,
         print_blob=False,
-        phases=[Phase.generate],  # threads repeat nothing exactly: to shrink would take minutes
+        phases=[Phase.generate],  # shrinking would take minutes: threads never repeat exactly
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(machine, settings=options)

@@ -1,7 +1,7 @@
-"""How the database is emptied after a test that commits.
+"""Faster way to empty the database after a test that commits.
 
 Django truncates every table, which gives each of a hundred tables new files, and then writes all content types and
-permissions anew: that takes longer than most tests. Deleting the few rows that a test leaves takes a tenth of it.
+permissions again. That takes longer than most tests. Deleting the few rows of a test takes a tenth of that time.
 """
 
 from functools import cache
@@ -14,9 +14,9 @@ ATTEMPTS = 5
 
 
 def delete_all_rows(_: TransactionTestCase) -> None:
-    """In place of `TransactionTestCase._fixture_teardown`.
+    """Replace `TransactionTestCase._fixture_teardown`.
 
-    A web process may still answer a page that just closed: it is waited for, and the two can deadlock.
+    A web process may still answer a page that just closed. The lock waits for it, and the two can deadlock: retry.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -37,7 +37,7 @@ def _as_migrations_leave_it() -> None:
 
 @cache
 def _statements() -> str:
-    """One transaction: foreign keys are checked at its end, so the order of the tables is of no matter."""
+    """SQL that deletes all rows. Foreign keys are checked at commit, so the order of tables does not matter."""
     tables = [
         connection.ops.quote_name(name)
         for name in sorted(set(connection.introspection.django_table_names()) - KEPT)

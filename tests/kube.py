@@ -1,4 +1,4 @@
-"""The HTTP calls that tests make of a Kubernetes API, whichever a kubeconfig names; no client library in between."""
+"""HTTP calls of tests to the Kubernetes API that a kubeconfig names, without a client library."""
 
 import base64
 import itertools
@@ -27,7 +27,7 @@ PATCHES = {
 
 
 class Kube:
-    """A cluster as its kubeconfig names it: by token, or by client certificate."""
+    """Client of a kubeconfig's cluster, with a token or a client certificate."""
 
     agent = "tests/1"
 
@@ -52,7 +52,7 @@ class Kube:
         if self.token:
             sent["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(url, data, sent | (headers or {}), method=method)
-        # Who says who asks is not known by the kubeconfig's certificate.
+        # A caller with its own Authorization must not be identified by the kubeconfig's certificate.
         context = self._nobody if headers and "Authorization" in headers else self._tls
         return urllib.request.urlopen(request, context=context, timeout=60)
 
@@ -65,7 +65,7 @@ class Kube:
         headers: dict[str, str] | None = None,
         **query: Any,
     ) -> tuple[int, Any]:
-        """The status, and the answer as JSON (as text where it is none)."""
+        """Return the status and the answer as JSON, or as text if it is not JSON."""
         content_type = {"Content-Type": PATCHES[patch]} if patch else {}
         try:
             with self.open(method, path, body, content_type | (headers or {}), **query) as answer:
@@ -89,14 +89,14 @@ class Kube:
         return self.call("PATCH", path, body, "apply", fieldManager=manager, force=str(force).lower())
 
     def namespace(self, name: str, **labels: str) -> str:
-        """Make it, wait for what pods need of it, and give its path."""
+        """Create a namespace, wait for the service account that pods need, and return its path."""
         path = f"/api/v1/namespaces/{name}"
         self.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         self.until(f"{path}/serviceaccounts/default", lambda found: found.get("kind") == "ServiceAccount")
         return path
 
     def fresh(self, **labels: str) -> str:
-        """A namespace of its own for a test."""
+        """Create a namespace with a unique name; return its path."""
         return self.namespace(f"test-{uuid.uuid4().hex[:6]}-{next(_NUMBERS)}", **labels)
 
     def until(self, path: str, holds: Callable[[Any], bool], seconds: float = 60) -> Any:
@@ -116,7 +116,7 @@ class Kube:
         count: int = 0,
         **query: Any,
     ) -> list[Obj]:
-        """The events of a watch of so many seconds, or the first so many, during which `act` happens."""
+        """Return the events of a watch of `seconds`, or its first `count` events; call `act` meanwhile."""
         if act:
             threading.Timer(0.2, act).start()
         with self.open(

@@ -15,7 +15,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class OwnRights:
-    """Under a name of its own, so that a Berth that is installed on the cluster stays as it is."""
+    """Account with a unique name, so that a Berth installed on the cluster is not changed."""
 
     def __init__(self, kubeconfig: str | Path, folder: Path) -> None:
         self.name = f"berth-{uuid4().hex[:8]}"
@@ -36,7 +36,7 @@ class OwnRights:
         self.kubeconfig.write_text(yaml.safe_dump(config))
 
     def change(self, rules: list[dict[str, Any]]) -> None:
-        """Have these rights from now on."""
+        """Replace the rules of the account's ClusterRole."""
         self._admin.call("PATCH", f"{RBAC}/clusterroles/{self.name}", {"rules": rules}, "merge")
 
     def clear_away(self) -> None:

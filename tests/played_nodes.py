@@ -1,7 +1,7 @@
-"""Nodes on a real Kubernetes API that no kubelet stands behind: what devcluster's would announce and say, they say.
+"""Nodes without a kubelet on a real Kubernetes API: they announce and report what devcluster's nodes would.
 
-A control plane alone can then be asked for GPUs that are shared in any way. Addresses of Services and volumes are the
-cluster's own matter.
+With them a bare control plane can serve GPUs that are shared in any way. Addresses of Services and volumes stay the
+cluster's job.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlayedNodes:
                     self._keep(pod)
 
     def _keep(self, pod: Obj) -> None:
-        """One step on a pod's way, as its kubelet would take it."""
+        """Take a pod's next step, as its kubelet would."""
         metadata, phase = pod["metadata"], pod["status"]["phase"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         if "deletionTimestamp" not in metadata:
@@ -74,7 +74,7 @@ class PlayedNodes:
             self._kube.call("DELETE", path, gracePeriodSeconds="0")
 
     def _say(self, path: str, body: Obj) -> None:
-        """A pod may be gone by now."""
+        """Send a merge patch and ignore the answer: a pod may be gone by now."""
         self._kube.call("PATCH", path, body, "merge")
 
 

@@ -1,4 +1,4 @@
-"""A sample of a long table of cases for `make test-slow`; the rest is for `make test-long`."""
+"""Sample of a long table of cases for `make test-slow`; `make test-long` runs the rest."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,7 @@
 """Rows that the tests of a module share: written once, and undone after the last of them.
 
-Each test still runs in a savepoint of its own, so what one changes no other sees. For tests that are marked
-`django_db`, never for those that commit (`transaction=True`).
+Each test still runs in its own savepoint, so tests do not see each other's changes. Use it only for tests marked
+`django_db`, never for tests that commit (`transaction=True`).
 """
 
 from __future__ import annotations

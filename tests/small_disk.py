@@ -20,7 +20,7 @@ def small_disk(folder: Path, mib: int) -> Iterator[Path]:
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """To the last byte. What others free meanwhile is theirs to fill."""
+    """Fill the disk to its last byte, once. Space that others free meanwhile stays free."""
     filler = folder / "filler"
     with filler.open("ab", buffering=0) as file, suppress(OSError):
         while True:

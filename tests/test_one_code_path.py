@@ -1,4 +1,4 @@
-"""Every cluster is driven by the same code: nothing outside the trial's own places knows the embedded one."""
+"""Test that one code path drives all clusters: only the trial's own files name the embedded cluster."""
 
 from __future__ import annotations
 

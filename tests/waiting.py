@@ -1,4 +1,4 @@
-"""To wait for what is to come, however busy the machine is."""
+"""Wait for a condition, with a limit that suits a busy machine."""
 
 import time
 from collections.abc import Callable

@@ -20,14 +20,12 @@ from accounts.models import User
 from tests.e2e.stack import free_port, until
 
 CHROMIUM = "/usr/bin/chromium"
-PATIENCE_MS = (
-    60_000  # for whatever a page is to show: playwright's own five seconds are little on a busy machine
-)
+PATIENCE_MS = 60_000  # playwright's default of five seconds is too short on a busy machine
 
 
 @contextmanager
 def web_process(folder: Path) -> Iterator[str]:
-    """Uvicorn as `make up` starts it, on the test database; yields its address."""
+    """Run Uvicorn as `make up` does, on the test database; yield its address."""
     with override_settings(STATIC_ROOT=folder):
         call_command("collectstatic", interactive=False, verbosity=0)
     port = free_port()
@@ -58,7 +56,7 @@ def web_process(folder: Path) -> Iterator[str]:
 
 
 def database_url() -> str:
-    """Of the database that pytest-django made."""
+    """URL of the database that pytest-django made."""
     server, _slash, _name = os.environ["DATABASE_URL"].rpartition("/")
     return f"{server}/{connection.settings_dict['NAME']}"
 
@@ -76,7 +74,7 @@ def chromium(playwright: Playwright) -> Browser:
 
 
 def signed_in(browser: Browser, address: str, user: User | None, **options: object) -> BrowserContext:
-    """A browser window of this person, without the detour over the sign-in page."""
+    """Open a browser window with `user` signed in already, or with nobody signed in."""
     context = browser.new_context(base_url=address, **options)  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
     if user is not None:

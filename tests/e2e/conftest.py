@@ -1,4 +1,4 @@
-"""One browser and one web process for the tests of a module. What needs Django is imported once it is set up."""
+"""Browser and web process shared by the tests of a module. Imports that need Django run once it is set up."""
 
 from __future__ import annotations
 

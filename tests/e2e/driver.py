@@ -1,4 +1,4 @@
-"""Drives a person's browser and terminal through a running Berth: pages, JupyterLab, plain ssh and sftp."""
+"""Driver of a person's browser and terminal through a running Berth: pages, JupyterLab, plain ssh and sftp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.stack import PASSWORD
 
 SCREENSHOTS = REPOSITORY / ".dev" / "failed"
 START_SECONDS = 120
-# Notes the step under way and how many are done, each time the page shows another state: what a person watches.
+# Records the current step and the number of finished steps each time the page shows a new state.
 WATCH_STEPS = """
 window.stepsSeen = [];
 new MutationObserver(() => {
@@ -34,7 +34,7 @@ new MutationObserver(() => {
 
 @contextmanager
 def browser(address: str, test: str) -> Iterator[BrowserContext]:
-    """A browser window at the portal; on failure every open tab of the browser is photographed."""
+    """Open a browser window at the portal; on failure, save a screenshot of every open tab."""
     with sync_playwright() as playwright, chromium(playwright) as program:
         context = program.new_context(base_url=address, viewport={"width": 1280, "height": 900})
         context.set_default_timeout(PATIENCE_MS)
@@ -60,7 +60,7 @@ class Portal:
         self.page.on("console", self._hear)
 
     def _hear(self, said: ConsoleMessage) -> None:
-        """What has no address is a script of the tests' own, as axe is: our pages' policy forbids it to set styles."""
+        """Record console errors with a URL. Those without come from axe, whose styles our CSP forbids."""
         if said.type == "error" and said.location["url"]:
             self.faults.append(said.text)
 
@@ -79,7 +79,7 @@ class Portal:
         self.page.get_by_role("button", name="Sign in").click()
 
     def sign_on(self, name: str) -> None:
-        """At the university, from the page that asks who one is."""
+        """Sign in at the university, from Berth's sign-in page."""
         self.page.get_by_role("link", name="Sign in with Example University").click()
         self.page.get_by_label("University name").fill(name)
         self.page.get_by_role("button", name="Continue").click()
@@ -89,13 +89,13 @@ class Portal:
         self.page.get_by_role("button", name="Add key").click()
 
     def launch(self) -> str:
-        """Send the form as it is filled in; the id of what is launched."""
+        """Send the launch form as it is filled in; return the workspace's id."""
         self.page.get_by_role("button", name="Launch", exact=True).click()
         self.page.wait_for_url("**/workspaces/*/")
         return urlsplit(self.page.url).path.split("/")[2]
 
     def api(self, path: str) -> list[Any]:
-        """The first page of a list, as this person may see it."""
+        """Return the first page of a list, as this person may see it."""
         answer = self.page.request.get(f"/api/v1/{path}")
         assert answer.ok, answer.text()
         results: list[Any] = answer.json()["results"]
@@ -105,7 +105,7 @@ class Portal:
         expect(self.page.locator(f".page-head .status-{phase}")).to_be_visible(timeout=START_SECONDS * 1000)
 
     def steps_seen(self) -> list[list[int]]:
-        """[index of the step under way, how many are done], in the order in which the page showed them."""
+        """Pairs of [index of the current step, number of finished steps], in the order shown."""
         seen: list[list[int]] = self.page.evaluate("window.stepsSeen")
         return seen
 
@@ -113,12 +113,12 @@ class Portal:
         self.page.locator(f"#{button}").click()
 
     def stop(self) -> None:
-        """Press it, and say yes to what that loses."""
+        """Press Stop and confirm the loss of what runs."""
         self.press("stop")
         self.page.locator("#question-dialog").get_by_role("button", name="Stop, keep files").click()
 
     def copyable(self, label: str) -> str:
-        """The text of a copy field, folded away or not."""
+        """Text of a copy field, even of a folded one."""
         return self.page.get_by_label(label, exact=True).first.text_content() or ""
 
     def delete_with_files(self) -> None:
@@ -129,7 +129,7 @@ class Portal:
 
 
 class Administration:
-    """Django's admin, in a browser window of an admin's own."""
+    """Django's admin in a separate browser window, with an admin signed in."""
 
     def __init__(self, context: BrowserContext, address: str) -> None:
         assert context.browser
@@ -139,7 +139,7 @@ class Administration:
         self.portal.sign_in("admin")
 
     def give_gpus(self, quota: str, gpus: int, borrow: int | None = None) -> None:
-        """In the list of quotas, in the row of this one: so many of its own, and as many to borrow."""
+        """Set the GPUs of a quota, and how many it may borrow, in the admin's list of quotas."""
         page = self.portal.page
         page.goto("/")
         page.get_by_role("link", name="Admin", exact=True).click()
@@ -166,7 +166,7 @@ class Lab:
         return self.page.locator(f".jp-LauncherCard[data-category={category}]:visible").first
 
     def open_notebook(self) -> None:
-        with self.page.expect_websocket(lambda socket: "/channels" in socket.url):  # what runs before is lost
+        with self.page.expect_websocket(lambda socket: "/channels" in socket.url):  # code run before is lost
             self._launcher("Notebook").click()
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
 
@@ -193,7 +193,7 @@ class Lab:
 
 
 class SSHClient:
-    """The person's own ssh and sftp, as the page says and with a key of their own."""
+    """The person's ssh and sftp, with the page's commands and a key of their own."""
 
     def __init__(self, folder: Path) -> None:
         self.key = folder / "id_ed25519"
@@ -213,14 +213,14 @@ class SSHClient:
         return self.key.with_suffix(".pub").read_text()
 
     def use(self, command: str) -> None:
-        """`ssh …` as copied from the page, with this person's key and known hosts in place of ~/.ssh."""
+        """Use an `ssh …` copied from the page, with this person's key and known hosts in place of ~/.ssh."""
         program, *arguments = shlex.split(command)
         known = f"UserKnownHostsFile={self.known_hosts}"
         own = ["-F", "none", "-i", str(self.key), "-o", known, "-o", "StrictHostKeyChecking=accept-new"]
         self.command = [program, *own, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", *arguments]
 
     def use_config(self, lines: str, command: str) -> None:
-        """`ssh NAME` with the page's lines for ~/.ssh/config, here a file that a jump is given as well."""
+        """Use `ssh NAME` with the page's lines for ~/.ssh/config, in a file that ssh passes to its jump too."""
         own = ["Host *", f"    IdentityFile {self.key}", "    IdentitiesOnly yes", "    BatchMode yes"]
         known = [f"    UserKnownHostsFile {self.known_hosts}", "    StrictHostKeyChecking accept-new"]
         self.config.write_text("\n".join([lines, *own, *known, ""]))
@@ -246,7 +246,7 @@ class SSHClient:
         subprocess.run(program, input=lines, text=True, check=True, timeout=60, capture_output=True)
 
     def fingerprints(self) -> set[str]:
-        """Of the host keys that were accepted, each at the first sign-in."""
+        """Fingerprints of the accepted host keys, each accepted at its first connection."""
         shown = subprocess.run(
             ["ssh-keygen", "-lf", self.known_hosts], capture_output=True, text=True, check=True
         )

@@ -1,4 +1,4 @@
-"""What is measured of a page in a browser; each measure answers with what is wrong, in words."""
+"""Measures of a page in a browser; they return what is wrong, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_OWN_BYTES = 100 * 1024
 MOST_LAYOUT_SHIFT = 0.05
 MOST_PRESSES = 250
 
-# How much moved while it loaded, and how much of our own styles and scripts it took.
+# Layout shift while the page loaded, and bytes of our own styles and scripts.
 WATCH_LOADING = """
 window.shifted = 0;
 new PerformanceObserver((list) => {
@@ -28,7 +28,7 @@ performance.getEntriesByType("resource")
   .reduce((sum, one) => sum + one.decodedBodySize, 0)
 """
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# Numbers everything that the Tab key should reach: one radio button stands for its group.
+# Numbers everything that the Tab key should reach; of a group of radio buttons, one.
 NUMBER_STOPS = """
 () => {
   const wanted = "a[href], button:enabled, input:enabled:not([type=hidden]), select:enabled, textarea:enabled, " +
@@ -48,11 +48,11 @@ NUMBER_STOPS = """
   return stops;
 }
 """
-# Where a page puts the focus by itself, the walk begins before it all the same.
+# Starts the walk at the top, even if the page put the focus elsewhere.
 BEGIN = (
     "() => { document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex'); }"
 )
-# Where the focus is, and whether it can be seen: a ring on the thing itself, or on what frames it.
+# The focused element, and whether its focus ring can be seen: on itself or on its frame.
 FOCUSED = """
 () => {
   const part = document.activeElement;
@@ -73,7 +73,7 @@ FOCUSED = """
 
 
 def structure(page: Page) -> list[str]:
-    """What every page has: one h1, a title, a language."""
+    """Check for one h1, a title and a language."""
     wrong = []
     headings = page.locator("h1").count()
     if headings != 1:
@@ -86,7 +86,7 @@ def structure(page: Page) -> list[str]:
 
 
 def faults(page: Page, rules: list[str] | None = None) -> list[str]:
-    """What axe calls serious or critical."""
+    """Return the violations that axe calls serious or critical."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = rules
@@ -100,7 +100,7 @@ def faults(page: Page, rules: list[str] | None = None) -> list[str]:
 
 
 def overflow(page: Page) -> list[str]:
-    """What is wider than the window, where the page scrolls sideways."""
+    """Return the elements wider than the window, if the page scrolls sideways."""
     found: list[str] = page.evaluate(
         """() => document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
         ["wider than the window", ...[...document.querySelectorAll("body *")]
@@ -121,7 +121,7 @@ def loading(page: Page) -> list[str]:
 
 
 def keyboard(page: Page) -> list[str]:
-    """Walk with the Tab key: everything is reached, what has the focus is seen, and the walk comes to an end."""
+    """Walk with the Tab key: it must reach everything, show the focus, and come to an end."""
     page.evaluate(BEGIN)
     stops: list[str] = page.evaluate(NUMBER_STOPS)
     missing = set(range(len(stops)))
@@ -141,7 +141,7 @@ def keyboard(page: Page) -> list[str]:
 
 
 def complaints(page: Page) -> list[str]:
-    """What the browser complains about from now on."""
+    """Return a list that collects the browser's errors and warnings from now on."""
     found: list[str] = []
     page.on("console", lambda said: found.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: found.append(str(error)))
@@ -149,14 +149,14 @@ def complaints(page: Page) -> list[str]:
 
 
 def quiet_and_readable(page: Page) -> None:
-    """Also in the dark, and on a small phone."""
+    """Assert that the page has no faults, also in the dark and on a small phone."""
     usual = page.viewport_size
     assert usual is not None
     wrong = faults(page)
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     wrong += faults(page, ["color-contrast"])
     page.set_viewport_size(SMALLEST)
-    page.evaluate(TWO_FRAMES)  # charts take their new width from one
+    page.evaluate(TWO_FRAMES)  # charts take their new width in a frame
     wrong += overflow(page)
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(usual)

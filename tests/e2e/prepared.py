@@ -1,6 +1,6 @@
 """Parts of a first start that are the same for every Berth: a migrated database, and collected static files.
 
-They are made once per run of pytest and copied into each new state directory: made anew, they take most of a start.
+They are made once per run of pytest and copied into each new state directory, as making them is most of a start.
 """
 
 import fcntl

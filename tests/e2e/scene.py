@@ -1,7 +1,7 @@
-"""A Berth whose cluster breaks on demand: who lives in it, what each hears and reads, and how faults are switched.
+"""A Berth whose cluster breaks on demand: its people, the messages and pages they get, and its faults.
 
 Alice works in Demo: her laboratory runs on a GPU from the first trouble to the last. Carol works in Second, on a node
-of her own: she must hear of none of it. The admin reads pages.
+of her own: she must not hear of any trouble. The admin reads pages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.e2e.stack import PASSWORD, Client, Stack, until
 from tests.kube import Kube
 from tests.proof.life.office import TOKEN, Office, hidden
 
-# Not after fifty, as by default: what is measured is the way from there to the page.
+# The default is 50. The tests measure the time from the loss to the page.
 NODES_LOST_AFTER_SECONDS = 2
 FAR = "berth.local/far:1"  # on no node yet: it has to be pulled
 NODES = f"""
@@ -46,7 +46,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Moment:
-    """By both clocks: what is measured counts by one, what Berth wrote by the other."""
+    """A moment on two clocks: `passed` for measured times, `at` for comparison with Berth's timestamps."""
 
     passed: float = field(default_factory=time.monotonic)
     at: datetime = field(default_factory=lambda: datetime.now().astimezone())
@@ -54,7 +54,7 @@ class Moment:
 
 @dataclass
 class Told:
-    """What a socket has said, with the moment of each."""
+    """Messages of a socket, with their times of arrival."""
 
     connection: ClientConnection
     frames: list[tuple[float, Body]] = field(default_factory=list)
@@ -67,8 +67,7 @@ class Told:
             pass
 
     def first(self, code: str, since: Moment) -> tuple[float, str] | None:
-        """How many seconds later an event with that code came, or that it is what a place in the queue waits for; and
-        the sentence."""
+        """Return the seconds until the code came, as an event or as the reason of a wait, and its sentence."""
         for came, frame in list(self.frames):
             event = frame.get("event", {})
             if event.get("code") == code and datetime.fromisoformat(event["at"]) >= since.at:
@@ -80,15 +79,15 @@ class Told:
 
 
 class Reader(Office):
-    """A browser that is signed in, and only reads."""
+    """A signed-in browser that reads pages."""
 
     def text(self, path: str) -> str:
-        """What stands on the page, in one line."""
+        """Return the page's text in one line."""
         page = re.sub(r"(?s)<(script|style|template)\b.*?</\1>", " ", self._get(path))
         return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
     def act(self, path: str, action: str, row: str) -> None:
-        """What an admin does to a row of a list, shown first and then confirmed."""
+        """Run an admin action on a row of a list, and confirm its preview."""
         page = self._post(path, [("action", action), ("_selected_action", row)])
         shown = [pair for pair in hidden(page) if pair[0] != TOKEN]
         self._post(path, [*shown, ("confirmed", "yes")])
@@ -110,7 +109,7 @@ class Scene:
         kube = Kube(stack.folder / "kubeconfig")
         carol = stack.client(stack.token("carol", "read", "workspaces"))
         carols = wait(carol, launch(carol, "second", "elsewhere"), "ready")
-        # Nothing else comes to her node: what breaks there would be hers, too.
+        # Nothing else may run on her node: its faults would hit her too.
         kube.call("PATCH", f"/api/v1/nodes/{carols['node']}", {"spec": {"unschedulable": True}}, "merge")
         return cls(
             stack,
@@ -135,7 +134,7 @@ class Scene:
         self.api("POST", f"workspaces/{workspace['id']}/start/")
 
     def tidy(self) -> None:
-        """All of alice's but the laboratory goes, with its files."""
+        """Delete alice's workspaces with their files, except the laboratory, and wait until they are gone."""
         kept = self._lab["id"] if self._lab else None
         others = [one["id"] for one in self._alices() if one["id"] != kept]
         for one in others:
@@ -146,7 +145,7 @@ class Scene:
         return list(self.api("GET", "workspaces/")[1]["results"])
 
     def lab(self) -> Body:
-        """Alice's, ready; begun anew where a trouble ended it."""
+        """Return alice's laboratory, ready; start it again if a trouble ended it."""
         if self._lab is None:
             self._lab = self.launch("laboratory")
         elif self.now(self._lab)["phase"] in ("failed", "stopped"):
@@ -154,17 +153,17 @@ class Scene:
         return self.wait(self._lab, "ready")
 
     def admin_reads(self, words: str) -> bool:
-        """In the list of what is wrong now."""
+        """Return True if the words are in the list of current troubles."""
         return words in self.admin.text(TROUBLES)
 
     def trust(self, uuid: str) -> None:
-        """The admin says that the GPU works."""
+        """Confirm as the admin that the GPU works."""
         query = "SELECT id FROM monitoring_trouble WHERE subject = %s AND ended_at IS NULL"
         for row in self.stack.rows(query, uuid):
             self.admin.act(TROUBLES, "trust", str(row["id"]))
 
     def gpu(self, workspace: Body) -> str:
-        """The UUID of the one that it has, once its node's agent told."""
+        """Return the UUID of the workspace's GPU, once the node's agent reported it."""
         query = "SELECT uuid FROM clusters_gpu WHERE node = %s AND held_by::text LIKE %s"
         pod = f"%{workspace['id']}%"
         [row] = until("its GPU is known", lambda: self.stack.rows(query, workspace["node"], pod))
@@ -172,7 +171,7 @@ class Scene:
 
     @contextmanager
     def fault(self, **spec: Any) -> Iterator[Moment]:
-        """On while inside; since when."""
+        """Switch a fault on for the context; yield the moment of its beginning."""
         began = Moment()
         status, made = self.kube.call("POST", "/_faults", spec)
         assert status < 300, made
@@ -183,7 +182,7 @@ class Scene:
 
     @contextmanager
     def heard(self, workspace: Body) -> Iterator[Told]:
-        """By alice, of one workspace."""
+        """Listen to one workspace as alice."""
         with listening(self.stack, self.api, f"workspaces/{workspace['id']}/?after=0&") as told:
             yield told
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from clusters.transport import Transport
 
 PASSWORD = "a-password-for-tests"
-READY_SECONDS = 240  # on a machine that does much else; about 10 on a quiet one
+READY_SECONDS = 240  # on a busy machine; about 10 on a quiet one
 STOPPED_SECONDS = 120
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 
 def until(what: str, look: Callable[[], T], seconds: float = 60, pause: float = 0.1) -> T:
-    """The first true answer of `look`; says what was waited for when none came."""
+    """Return the first true answer of `look`; raise AssertionError if none comes in time."""
     deadline = time.monotonic() + seconds
     while True:
         answer = look()
@@ -54,7 +54,7 @@ def until(what: str, look: Callable[[], T], seconds: float = 60, pause: float = 
 
 
 class Stack:
-    """Start, stop, kill and ask a running Berth."""
+    """A Berth in its own state directory, which tests start, stop, kill and query."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Stack:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Seconds until /readyz answers 200."""
+        """Start Berth; return the seconds until /readyz answered 200."""
         began = time.monotonic()
         with (self.folder / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -108,7 +108,7 @@ class Stack:
             return False
 
     def stop(self) -> float:
-        """Seconds until everything has stopped on Ctrl-C."""
+        """Stop Berth as Ctrl-C does; return the seconds until everything has stopped."""
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(signal.SIGINT)
@@ -116,7 +116,7 @@ class Stack:
         return time.monotonic() - began
 
     def pid(self, part: str) -> int:
-        """The main process of a part: postgres, cluster, worker, watcher, web."""
+        """Process id of a part's main process: postgres, cluster, worker, watcher, web."""
         found = leftovers.recorded(self.folder / "processes", part)
         assert found is not None, f"{part} does not run"
         return found.pid
@@ -125,11 +125,11 @@ class Stack:
         return leftovers.recorded(self.folder / "processes", part) is not None
 
     def kill(self, part: str) -> None:
-        """SIGKILL it and what it started; supervisor starts it again."""
+        """Kill a part and its child processes with SIGKILL; supervisor restarts it."""
         self.about_to_kill(part)()
 
     def about_to_kill(self, *parts: str) -> Callable[[], None]:
-        """What kills them all at once: to look for their processes takes longer than many a moment lasts."""
+        """Find the processes first, which takes longer than some moments last; return a function that kills them."""
         found = [process for part in parts for process in leftovers.marked(self.folder, part)]
 
         def kill() -> None:
@@ -140,14 +140,14 @@ class Stack:
         return kill
 
     def kill_everything(self) -> None:
-        """As a power loss would: all that runs of this state directory, `make up` itself first."""
+        """Kill every process of this state directory as a power loss would, `make up` itself first."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
         self.about_to_kill("supervisor", "web", "worker", "watcher", "ssh-jump", "cluster", "postgres")()
 
     def manage(self, *arguments: str) -> str:
-        """What a management command prints."""
+        """Run a management command; return its output."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
             command, cwd=REPOSITORY, env=self.environ, capture_output=True, text=True, check=False
@@ -159,14 +159,14 @@ class Stack:
         return self.manage("issue_token", user, "--scopes", *scopes).strip().splitlines()[-1]
 
     def transport(self) -> Transport:
-        """To the cluster, as its admin."""
+        """Return a connection to the cluster as its admin."""
         from clusters.transport import Transport  # needs Django's settings
 
         client = config.new_client_from_config(str(self.folder / "kubeconfig"))  # type: ignore[no-untyped-call]
         return Transport(client)
 
     def in_cluster(self, kind: str, **labels: str) -> list[dict[str, Any]]:
-        """What the cluster has of a kind, in all namespaces."""
+        """Objects of a kind in all namespaces of the cluster."""
         from clusters.api import Api
 
         return Api(self.transport()).list(kind, labels=labels)
@@ -174,17 +174,17 @@ class Stack:
     # --- faults of the trial cluster, as in docs/devcluster.md
 
     def fault(self, **spec: Any) -> int:
-        """Switch one on; its number."""
+        """Switch a fault on; return its number."""
         return int(self.transport().request("POST", "/_faults", body=spec, repeatable=False)["id"])
 
     def end_faults(self, *numbers: int) -> None:
-        """End these, or all of them."""
+        """End these faults, or all if none is named."""
         transport = self.transport()
         for path in [f"/_faults/{number}" for number in numbers] or ["/_faults"]:
             transport.request("DELETE", path)
 
     def hits(self) -> dict[int, int]:
-        """How often each fault that is on was met: a call that is held has met its fault."""
+        """Number of calls that met each active fault, by fault; a held call counts."""
         faults = self.transport().request("GET", "/_faults")["faults"]
         return {fault["id"]: fault["hits"] for fault in faults}
 
@@ -192,7 +192,7 @@ class Stack:
 
     @contextmanager
     def database(self, *, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-        """A connection of one's own; every statement is a transaction unless one is opened."""
+        """Open a connection on which each statement is a transaction, unless the caller opens one."""
         found = Env.db_url_config(State(self.folder).read_run_file()["DATABASE_URL"])
         parts = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
         given = {name: found[key] for name, key in parts.items() if found[key]}
@@ -201,7 +201,7 @@ class Stack:
             yield connection
 
     def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
-        """What a SELECT finds."""
+        """Rows that a SELECT returns."""
         with self.database() as connection:
             return connection.execute(query.encode(), values or None).fetchall()
 
@@ -210,7 +210,7 @@ class Stack:
 
 
 class Client:
-    """The REST API with a token; answers are (status, JSON)."""
+    """REST API with a token; answers are (status, JSON)."""
 
     def __init__(self, address: str, token: str) -> None:
         self.address, self.token = address, token
@@ -235,7 +235,7 @@ class Client:
             return error.code, json.loads(error.read() or b"null")
 
     def everything(self, path: str) -> list[Any]:
-        """All results of a list, page by page."""
+        """Return the results of all pages of a list."""
         found: list[Any] = []
         following: str | None = path
         while following:

@@ -1,4 +1,4 @@
-"""Every page of the admin in a browser: no error in its console, nothing wider than a phone, no serious fault."""
+"""Pages of the admin in a browser: no error in the console, nothing wider than a phone, no serious fault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Theme = Literal["light", "dark"]
 
 
 def some_of_everything(cast: Cast) -> dict[str, object]:
-    """Something in each list, and something that needs attention of each kind; a row of each to open."""
+    """Create rows for each list and each kind of problem; return one row to open per model."""
     running = make_workspace(cast, cast.bob, name="train")
     make_workspace(cast, cast.carol, Phase.WAITING, name="evaluate")
     make_workspace(cast, cast.bob, Phase.FAILED, name="try")
@@ -75,7 +75,7 @@ def some_of_everything(cast: Cast) -> dict[str, object]:
 
 
 def drifted(cast: Cast, running: Workspace) -> Finding:
-    """A long name, a long field, and a kept volume."""
+    """Create findings with a long name, long fields and a kept volume; return the one with the fields."""
     now = timezone.now()
     image = {
         "path": "spec.template.spec.containers[name=workspace].image", "by": "kubectl-edit",
@@ -162,7 +162,7 @@ def test_every_page_of_the_admin_is_quiet_accessible_and_fits(
 
 
 def looked_at(page: Page, said: list[str]) -> list[str]:
-    """What the browser said counts until the measuring begins, which makes a noise of its own."""
+    """Return what is wrong. Console messages of the measures themselves do not count."""
     found = [*said, *overflow(page), *faults(page)]
     said.clear()
     return found

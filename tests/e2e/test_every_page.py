@@ -1,6 +1,6 @@
-"""Every page of the URL map in a browser, in every look: a page that has no row here fails.
+"""Pages of the URL map in a browser, in every look: a page that has no row here fails.
 
-Nothing serious to axe in light and dark, nothing wider than a small phone, all of it by keyboard, and quick to load.
+They have no serious fault for axe in light and dark, fit a small phone, work by keyboard, and load quickly.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ pytestmark = [
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMeNzYQ3UTnSB1FYXV6w8yJYZVjrJ5Ps2JZz4zQmiTDr me@laptop"
 
-# By the address of the URL map: who opens it, and where. bob has a workspace in every phase; victor only looks; erin
-# is in no tenant; "half" has given a password and no code yet, "new" a first password; "" is nobody.
+# Person and path of each visit, by address of the URL map. bob has a workspace in every phase; victor is a viewer;
+# erin is in no tenant; "half" has entered a password but no code yet, "new" a first password; "" is nobody.
 PAGES: dict[str, list[tuple[str, str]]] = {
     "": [("bob", "/"), ("alice", "/?show=everyone"), ("carol", "/"), ("erin", "/")],
     "api/docs/": [("bob", "/api/docs/")],
@@ -77,7 +77,7 @@ PAGES: dict[str, list[tuple[str, str]]] = {
     "workspaces/<uuid:id>/<str:verb>/": [("bob", "/workspaces/{ready}/stop/")],
 }
 ERRORS = [("bob", "/nowhere/"), ("bob", "/audit/")]  # 404; 403
-# What no person reads as a page: it only changes something, leads on, is part of a page, or speaks to programs.
+# Addresses that are no pages: they change something, redirect, return a part of a page, or serve programs.
 NOT_READ = {
     "add-ssh-key/",
     "bookings/answer/",
@@ -122,7 +122,7 @@ def test_every_page_of_the_url_map_is_looked_at() -> None:
 
 
 class Stage:
-    """Everybody's browser windows at one portal, in one language."""
+    """Browser windows of all people at one portal, in one language."""
 
     def __init__(self, browser: Browser, address: str, language: str) -> None:
         self.cast = make_cast()
@@ -151,7 +151,7 @@ class Stage:
             self.windows[who] = signed_in(self.browser, self.address, user, **self.options)
             self.windows[who].route_web_socket(
                 "**/ws/**", lambda _socket: None
-            )  # nothing changes under the measure
+            )  # nothing may change during a measurement
             if who == "half":
                 self.windows[who].add_cookies([self.half_signed_in(with_a_code())])
             if who == "new":
@@ -197,7 +197,7 @@ def people_of(cast: Cast, language: str) -> dict[str, User]:
 
 
 def furnish(cast: Cast) -> dict[Phase, Any]:
-    """Something of everything that pages show."""
+    """Create rows of everything that pages show; return bob's workspaces by phase."""
     ssh_keys.add(cast.bob, "laptop", KEY)
     tokens.issue(cast.bob.user, "nightly", ["read"], None, 30)
     made = {phase: make_workspace(cast, cast.bob, phase, name=f"is-{phase}") for phase in Phase}
@@ -208,7 +208,7 @@ def furnish(cast: Cast) -> dict[Phase, Any]:
 
 
 def spend(cast: Cast) -> None:
-    """GPU-hours of some days, and budgets: one of them is spent."""
+    """Create GPU-hours of some days, and two budgets, of which one is spent."""
     began = timezone.now() - timedelta(days=9)
     Claim.objects.filter(state=Claim.State.ADMITTED).update(admitted_at=began)
     ledger.settle_due()
@@ -217,7 +217,7 @@ def spend(cast: Cast) -> None:
 
 
 def booked(cast: Cast) -> Booking:
-    """One of demo, and one of the other tenant."""
+    """Create a booking of demo and one of the other tenant; return the former."""
     starts_at, ends_at = (timezone.now() + timedelta(hours=hours) for hours in (1, 5))
     _, ours = (
         Booking.objects.create(
@@ -245,7 +245,7 @@ def stage(browser: Browser, address: str, request: pytest.FixtureRequest) -> Ite
 
 
 def wrong_with(page: Page) -> list[str]:
-    """In light at a desk, then in dark on the smallest phone."""
+    """Return what is wrong with the page, in light at a desk and in dark on the smallest phone."""
     wrong = looks.structure(page) + looks.loading(page) + looks.faults(page) + looks.keyboard(page)
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     page.set_viewport_size(looks.SMALLEST)
@@ -254,7 +254,7 @@ def wrong_with(page: Page) -> list[str]:
 
 
 def report(stage: Stage, places: list[tuple[str, str]]) -> str:
-    """What is wrong, page by page."""
+    """Return what is wrong, one line per page."""
     found = ""
     for who, path in places:
         page = stage.open(who, path)

@@ -56,7 +56,7 @@ def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address
         AgentState.objects.update(is_simulated=True)
         assert workspace.run is not None
         gpu = Of(cast.cluster.pk, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
-        put([Sample(gpu, time.time() + 5, 99.0)])  # a step of its own
+        put([Sample(gpu, time.time() + 5, 99.0)])  # a separate step of the chart
         expect(use.locator("[data-latest]").first).to_have_text("99%")
         expect(simulated).to_be_visible()
         use.locator("[data-plot]").focus()

@@ -1,6 +1,6 @@
-"""GPUs that are watched, as people see it: figures that move, a GPU that breaks under somebody, and who finds out why.
+"""GPU monitoring as people see it: figures that move, a GPU that breaks under a workspace, and who learns why.
 
-Nothing is loaded anew by hand where a page says that it is live.
+Pages that say that they are live are never reloaded by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.e2e.stack import Stack, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
-LIVE = 60_000  # milliseconds; the page shows it by itself, on a busy machine later
+LIVE = 60_000  # milliseconds in which a page updates itself, on a busy machine
 CANVAS = "document.querySelector('[data-panel=gpu_utilization] canvas')?.toDataURL() ?? ''"
 LOST = "A GPU of the node no longer answers."
 
@@ -86,7 +86,7 @@ def gpu_of(berth: Stack, workspace: str) -> tuple[str, str]:
 
 
 def a_gpu_breaks_under_her(berth: Stack, alice: Portal, workspace: str, uuid: str) -> None:
-    """Her page says it by itself, and the map does not offer that GPU any more."""
+    """Break her GPU: her page reports it by itself, and the map no longer offers it."""
     page = alice.page
     page.goto("/gpus/")
     pool = page.get_by_role("region", name="A100 80GB", exact=True)

@@ -1,4 +1,4 @@
-"""The main job from end to end: a new member of a group comes by a link, works, and leaves nothing behind."""
+"""Main job from end to end: a new member of a group arrives by a link, works, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ STEPS = [
     "ready",
 ]
 MY_ENV = 'it\'s "quoted" $HOME \\ and 한글'
-REPOSITORY = "https://127.0.0.1:9/course.git"  # nobody answers there: it starts all the same
+REPOSITORY = "https://127.0.0.1:9/course.git"  # nobody answers there; the workspace starts anyway
 LINK = f"/launch?image=jupyter&flavor=a100-1&repository={REPOSITORY}&env=MY_ENV"
 KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap", "Job", "PersistentVolumeClaim")
 
 
 @pytest.fixture(scope="module")
 def berth() -> Iterator[Stack]:
-    """Whose people sign in at their university, where a group means a tenant."""
+    """A Berth whose people sign in at their university, where a group means a tenant."""
     with tempfile.TemporaryDirectory(prefix="berth-journey-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o711)
@@ -95,7 +95,7 @@ def test_a_new_member_comes_by_a_link_works_and_leaves_nothing(berth: Stack, tmp
 
 
 def comes_by_a_link(portal: Portal) -> None:
-    """What the link fills in is there once the person has signed in, for the first time in their life."""
+    """Open the link and sign in for the first time: the form is filled in as the link says."""
     portal.page.goto(LINK)
     portal.sign_on("ada")
     expect(portal.page.get_by_role("heading", name="Launch a workspace")).to_be_visible()
@@ -105,7 +105,7 @@ def comes_by_a_link(portal: Portal) -> None:
 
 
 def looks_around_and_adds_a_key(portal: Portal, ssh: SSHClient) -> None:
-    """In another tab: where one has come to, and what to do with a key that is pasted by mistake."""
+    """Look at the tenant and the home page in another tab, and paste a private key by mistake."""
     page = portal.page
     page.goto("/tenants/demo/")
     expect(page.get_by_role("row").filter(has_text="ada")).to_contain_text("from a group of the sign-on")
@@ -141,7 +141,7 @@ def works_in_a_notebook(lab: Lab, ssh: SSHClient, workspace: str) -> None:
 
 
 def goes_through_the_jump(portal: Portal, ssh: SSHClient) -> None:
-    """By the lines for ~/.ssh/config, and past no host key but the two that the page names."""
+    """Connect with the page's lines for ~/.ssh/config; only the two host keys that the page names are accepted."""
     command = portal.page.locator("#ssh-jump code").text_content() or ""
     ssh.use_config(portal.copyable("Lines for ~/.ssh/config, through Berth"), command)
     assert ssh.run("whoami").strip() == "jovyan"
@@ -150,7 +150,7 @@ def goes_through_the_jump(portal: Portal, ssh: SSHClient) -> None:
 
 
 def waits_until_the_quota_is_raised(portal: Portal, administration: Administration) -> str:
-    """The page that says why it waits shows by itself that it starts; nobody loads it again."""
+    """Raise the quota: the waiting workspace's page shows its start without a reload. Return its id."""
     administration.give_gpus("Demo · A100 80GB", 4, borrow=0)
     portal.page.goto("/launch/?name=second&flavor=a100-4")
     workspace = portal.launch()
@@ -165,7 +165,7 @@ def waits_until_the_quota_is_raised(portal: Portal, administration: Administrati
 
 
 def watched_ten_steps(portal: Portal, workspace: str) -> None:
-    """The page showed them live and in order; the socket brought each event once; the story has all ten."""
+    """Check that the page showed steps live and in order, the socket sent events once, and the story has all ten."""
     seen = portal.steps_seen()
     assert seen == sorted(seen) and len(seen) >= 2, seen
     events = portal.api(f"workspaces/{workspace}/events/")
@@ -178,7 +178,7 @@ def watched_ten_steps(portal: Portal, workspace: str) -> None:
 
 
 def brought(portal: Portal, number: int) -> bool:
-    portal.page.wait_for_timeout(50)  # what came meanwhile is heard
+    portal.page.wait_for_timeout(50)  # lets the page receive what came meanwhile
     return portal.events[-1]["id"] >= number
 
 
@@ -197,7 +197,7 @@ def same_in_terminal_and_over_ssh(lab: Lab, ssh: SSHClient) -> None:
 
 
 def gpus_in_use(portal: Portal, expected: int) -> None:
-    """What the pool counts as this person's: an admitted claim, and nothing else."""
+    """Wait until the pool counts `expected` GPUs as this person's. Only an admitted claim counts."""
 
     def counted() -> bool:
         pool = next(pool for pool in portal.api("pools/") if pool["slug"] == "a100")
@@ -207,7 +207,7 @@ def gpus_in_use(portal: Portal, expected: int) -> None:
 
 
 def objects_of(berth: Stack, workspace: str) -> list[str]:
-    """What is left of it in the cluster; volumes know it by their claim's name only."""
+    """Objects of the workspace in the cluster. Volumes can only be matched by the name of their PVC."""
     labelled = [
         body for kind in KINDS for body in berth.in_cluster(kind, **{"berth.dev/workspace": workspace})
     ]

@@ -65,7 +65,7 @@ def test_eight_run_and_each_stop_starts_exactly_one(berth: Stack) -> None:
 
     assert len(berth.in_cluster("Pod")) == QUOTA
 
-    # First come, first served: the queue's order is the order of the launches. It is told a moment after each pass.
+    # Places in the queue have no gaps. They are written a moment after each pass.
     def in_line() -> bool:
         waiting = api.everything("workspaces/?phase=waiting&limit=500")
         return sorted(w["queue"]["position"] for w in waiting) == list(range(1, len(waiting) + 1))

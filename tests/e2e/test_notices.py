@@ -1,4 +1,4 @@
-"""Notices in a browser: once for all its tabs, where nobody looks a notification, where somebody looks a word."""
+"""Notices in a browser, once for all its tabs: a notification if nobody looks, else a message in the page."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-# Stands in for what the desktop would show, and for whether somebody looks at the window: a browser without a screen
-# has neither. What is told is kept beside the page, so that a test can read it.
+# Replaces desktop notifications and the focus of the window, which a browser without a screen lacks. Notifications
+# are kept in `window.shown`, where a test can read them.
 DESKTOP = """
 window.shown = [];
 class Shown { constructor(title, options) { this.title = title; this.tag = options.tag; shown.push(this); } close() {} }
@@ -76,12 +76,12 @@ def look_away(*pages: Page) -> None:
 
 
 def shown(*pages: Page) -> list[str]:
-    """Titles of what the desktop was given, by any of the tabs."""
+    """Titles of desktop notifications from these tabs."""
     return [title for page in pages for title in page.evaluate("shown.map((one) => one.title)")]
 
 
 def listens(page: Page) -> None:
-    """Until it is the tab that has the websocket, and the number that comes first on it is there."""
+    """Wait until a tab holds the browser's lock for the websocket."""
     held = "navigator.locks.query().then(({ held }) => held.length === 1)"
     until("a tab to listen", lambda: page.evaluate(held))
 
@@ -117,7 +117,7 @@ def test_where_nobody_looks_one_notification_comes_for_all_tabs(bob: BrowserCont
     for page in pages:
         page.locator("[data-unread]:visible", has_text="1").wait_for()
     until("a notification", lambda: shown(*pages))
-    first.wait_for_timeout(500)  # for a second one that must not come
+    first.wait_for_timeout(500)  # a second notification must not come
     assert shown(*pages) == ["“exp-1” failed"]
 
 
@@ -134,7 +134,7 @@ def test_when_the_tab_that_listens_closes_another_takes_over(bob: BrowserContext
     second.reload()
     second.locator("[data-unread]:visible", has_text="1").wait_for()
     listens(second)
-    assert shown(second) == []  # told before
+    assert shown(second) == []  # shown before
 
 
 def test_a_tab_of_who_signed_out_gives_way_to_one_of_who_is_signed_in(

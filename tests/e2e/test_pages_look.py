@@ -1,4 +1,4 @@
-"""How pages behave in a browser: they follow what happens, come back after an outage, and work without scripts."""
+"""Behaviour of pages in a browser: they follow changes, reconnect after an outage, and work without scripts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_page_says_that_it_reconnects_and_catches_up(browser: Browser, addre
 
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
-        # Its own, and not that of notices: nobody is told when that one is away.
+        # Only this page's socket: the page does not show the loss of the notices' socket.
         page.route_web_socket("**/ws/workspaces/**", connect)
         visit(page, f"/workspaces/{workspace.pk}/")
         page.get_by_text("Pulling the image").wait_for()

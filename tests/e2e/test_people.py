@@ -1,4 +1,4 @@
-"""People's pages in a browser: a private key stays on the machine, times stand in the right place, a table comes."""
+"""People's pages in a browser: a private key stays on the machine, times are local, the audit trail downloads."""
 
 from __future__ import annotations
 

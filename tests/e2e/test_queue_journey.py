@@ -1,4 +1,4 @@
-"""The queue as people live it: three of two tenants and an admin want more GPUs than there are.
+"""The queue as people see it: three people of two tenants and an admin want more GPUs than there are.
 
 Eight A100 on two nodes. Demo (alice, bob) owns four and may borrow two, Second (carol) owns four and may borrow four.
 """
@@ -20,7 +20,7 @@ from tests.e2e.stack import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
-LIVE = 60_000  # milliseconds; the page shows it by itself, on a busy machine later
+LIVE = 60_000  # milliseconds in which a page updates itself, on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def fill_the_pool(alice: Portal, carol: Portal) -> None:
 
 
 def wait_in_order(alice: Portal, bob: Portal) -> tuple[str, str]:
-    """The form says so before; the page says for what, behind whom, and when."""
+    """Launch two that must wait: the form says so before, and the page shows place and reason. Return their ids."""
     first = launch(alice, "sweep", "4 × A100 80GB")
     alice.wait_for("waiting")
     bob.page.goto("/launch/?fresh&name=evaluate")
@@ -131,7 +131,7 @@ def the_wait_changes_under_ones_eyes(alice: Portal, bob: Portal) -> None:
 
 
 def takes_what_starts_now(bob: Portal) -> None:
-    """One click, and nothing is filled in again."""
+    """Switch to a size that starts now with one click; nothing is filled in again."""
     said = bob.page.get_by_role("region", name="In the queue")
     expect(said.get_by_role("heading", name="These start now")).to_be_visible()
     said.get_by_role("listitem").filter(has_text="T4 shared").get_by_role("button").click()
@@ -176,7 +176,7 @@ def carol_wants_hers_back(bob: Portal, carol: Portal) -> None:
 
 
 def books_for_tomorrow(alice: Portal, bob: Portal) -> None:
-    """Bob looks at the calendar meanwhile."""
+    """Book as alice while bob has the calendar open."""
     begins = (datetime.now() + timedelta(days=1)).replace(hour=9, minute=0)
     calendar = bob.page.context.new_page()
     calendar.goto(f"/bookings/?week={begins:%Y-%m-%d}")
@@ -201,7 +201,7 @@ def books_for_tomorrow(alice: Portal, bob: Portal) -> None:
 
 
 def bob_is_spared(bob: Portal, carol: Portal) -> None:
-    """Nobody needs them any more."""
+    """Stop carol's waiting workspace; the preemption of bob's is cancelled."""
     carol.press("stop")
     carol.page.locator("#question-dialog").get_by_role("button", name="Stop").click()
     carol.wait_for("stopped")
@@ -210,7 +210,7 @@ def bob_is_spared(bob: Portal, carol: Portal) -> None:
 
 
 def starts_when_the_quota_is_raised(bob: Portal, administration: Administration) -> None:
-    """Who waits and why stands in the admin; a click on the list of quotas, and it starts."""
+    """Find the waiting request in the admin, and raise its quota: the request starts."""
     launch(bob, "more", "1 × A100 80GB")
     bob.wait_for("waiting")
     expect(bob.page.get_by_role("region", name="In the queue")).to_contain_text(

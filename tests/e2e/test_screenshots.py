@@ -1,4 +1,4 @@
-"""Takes docs/screenshots anew along a person's way through a running Berth. `make screenshots` runs it."""
+"""Retake docs/screenshots along a person's way through a running Berth. `make screenshots` runs it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FOLDER = REPOSITORY / "docs" / "screenshots"
 DESK: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
-# Each node pulls the image for a while: a start lasts long enough to be photographed.
+# Slow pulls, so that a start lasts long enough for a screenshot.
 PULLING = f"images:\n  {TRIAL_IMAGE}: {{pull_seconds: 15}}\n"
-# Nobody computes in the pictures' workspaces: what their GPUs do is played.
+# Simulated work of GPUs, because nothing computes in the pictures' workspaces.
 AT_WORK = DEFAULT_NODES.replace("memory_mib: 81920,", "memory_mib: 81920, life: training,")
 SOMETHING_TO_SEE_MS = 90_000
 NOWHERE = "https://git.invalid/vision/resnet.git"
-# An image that does not exist is given up after five minutes; nobody needs to wait here for so long.
+# A missing image is given up after five minutes. Troubles are dated back to skip this wait.
 GIVE_UP = """
 from workspaces.live import changing
 with changing("{workspace}") as row:
@@ -108,7 +108,7 @@ def test_screenshots_of_the_whole_way(berth: Stack, tmp_path: Path) -> None:
 
 
 def first_visit(portal: Portal, public_key: str) -> None:
-    """From the sign-in page to a ready workspace: two pages, and one click between them."""
+    """Go from the sign-in page to a ready workspace: two pages, and one click between them."""
     page = portal.page
     page.goto("/")
     page.get_by_label("User").fill("alice")
@@ -132,7 +132,7 @@ def first_visit(portal: Portal, public_key: str) -> None:
 
 
 def a_full_quota(portal: Portal) -> None:
-    """The form says that a launch starts now; one more has to wait, and the form says so, too."""
+    """Launch one workspace that starts now and one that waits; the form announces both."""
     page = portal.page
     fill_in(page, "train-resnet", "a100-4")
     expect(page.locator("#answer")).to_contain_text("8 of 8 free")
@@ -151,7 +151,7 @@ def a_full_quota(portal: Portal) -> None:
 
 
 def a_booking(page: Page) -> None:
-    """It begins within the day: the map tells it, too."""
+    """Book GPUs within the day, so that the map shows the booking too."""
     page.goto("/bookings/")
     page.get_by_label("Pool").select_option(label="T4 shared")
     page.get_by_label("What for").fill("Deep learning course")
@@ -164,7 +164,7 @@ def a_booking(page: Page) -> None:
 
 
 def a_failure(portal: Portal, berth: Stack) -> None:
-    """The catalogue has an image that its registry does not have."""
+    """Launch with an image of the catalogue that its registry does not have."""
     page = portal.page
     berth.manage("shell", "-c", BROKEN_IMAGE)
     fill_in(page, "try-nightly", "cpu-small")
@@ -177,7 +177,7 @@ def a_failure(portal: Portal, berth: Stack) -> None:
 
 
 def logs_of(page: Page, name: str) -> None:
-    """What a person looks for there: why the repository is missing."""
+    """Open the logs, which say why the repository is missing."""
     page.get_by_role("link", name=name, exact=True).click()
     page.get_by_role("link", name="Logs").click()
     expect(page.get_by_role("log")).to_contain_text("the repository was not cloned", timeout=30_000)
@@ -208,7 +208,7 @@ def doctor(page: Page) -> None:
 
 
 def pages(page: Page, addresses: dict[str, str], languages: tuple[str, ...] = ()) -> None:
-    """Each as it stands; in other languages by the browser's wish, which the person may overrule in the profile."""
+    """Take each page, in `languages` by the browser's Accept-Language, which a person's profile can overrule."""
     for name, address in addresses.items():
         for language in languages or (None,):
             if language is not None:
@@ -230,9 +230,9 @@ def launch(page: Page) -> None:
 
 
 def take(page: Page, name: str, *, on_phone: bool = False, at: str = "body") -> None:
-    """docs/screenshots/NAME-light.png and -dark.png; with `on_phone` also NAME-phone-light.png and -dark.png.
+    """Save docs/screenshots/NAME-light.png and -dark.png; with `on_phone` also NAME-phone-light.png and -dark.png.
 
-    `at`: what of the page stands on top.
+    `at`: the element to scroll to the top.
     """
     for size, suffix in ((DESK, ""), (PHONE, "-phone")) if on_phone else ((DESK, ""),):
         page.set_viewport_size(size)

@@ -1,4 +1,4 @@
-"""Each trouble of the cluster reaches whom it befalls, in words, and nobody else; and is over when it is over."""
+"""Troubles of the cluster: the person affected reads each in words, nobody else does, and it ends with its fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def carol(scene: Scene) -> Iterator[Told]:
-    """All that her pages hear, from the first trouble to the last."""
+    """Messages that carol's pages receive, from the first trouble to the last."""
     with listening(scene.stack, scene.carol, "workspaces/?") as told:
         yield told
 
@@ -51,7 +51,7 @@ def test_its_person_hears_and_reads_it_until_it_is_over(
 
 @pytest.fixture(autouse=True)
 def tidy(scene: Scene) -> Iterator[None]:
-    """Whatever came of it, the next trouble finds the laboratory and nothing else."""
+    """Leave only the laboratory for the next trouble, even if the test failed."""
     yield
     scene.tidy()
 

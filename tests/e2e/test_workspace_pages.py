@@ -1,4 +1,4 @@
-"""What only a browser shows of the launch form and a workspace: what is kept while it changes, and by keyboard."""
+"""Launch form and workspace page in a browser: state kept across updates, and use by keyboard."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def four_of_them(cast: Cast) -> Flavor:
 
 
 def happens(workspace: Workspace) -> None:
-    """Something that the page hears of, and is fetched anew for."""
+    """Write an event, for which the page fetches itself again."""
     with changing(workspace.pk) as row:
         tell(row, "renamed", old="exp-1", new="exp-1")
 
 
 def is_kept_true(page: Page, workspace: Workspace) -> None:
-    """What it says of the workspace was fetched anew, and stands there."""
+    """Write an event and wait until the page has replaced its content."""
     page.evaluate("document.querySelector('#now > *').dataset.old = 'yes'")
     happens(workspace)
     page.locator("#now > :not([data-old])").wait_for()
 
 
 def focused(page: Page) -> str:
-    """What it says, but for how long ago something was."""
+    """Return the focused element's id, or its text without times, which change."""
     said = "(part => { part.querySelectorAll('time').forEach(time => time.remove()); return part.textContent.trim(); })"
     return str(page.evaluate(f"document.activeElement.id || {said}(document.activeElement.cloneNode(true))"))
 

@@ -1,7 +1,7 @@
-"""Every trouble that can befall a person's workspace, switched on in the cluster: what it says, and how it ends.
+"""Troubles that can befall a person's workspace, switched on in the cluster: their messages, and how they end.
 
-What strikes a start is on before the launch; what strikes something that runs strikes alice's laboratory; the last ones
-end what runs on a node. Rows stand in the order in which they are played.
+Faults of a start are on before the launch. Faults of a running workspace hit alice's laboratory. The last ones end
+what runs on a node. Rows stand in the order in which they are tested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Happens = Callable[[Scene], AbstractContextManager[Happening]]
 
 
 class End(Enum):
-    """What becomes of the workspace when the fault is over."""
+    """State of the workspace when the fault is over."""
 
     COMES_UP = "it starts by itself"
     MENDED = "it ran on, and says nothing of it any more"
@@ -32,8 +32,8 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class Trouble:
-    """`happens` makes it happen to a workspace, and is over when what it switched on is off again. It yields the
-    workspace and since when. `admin`: what the admin's page says as long as it lasts."""
+    """A trouble. `happens` causes it until its context ends, and yields the workspace and the moment of its beginning.
+    `admin`: words on the admin's page while it lasts."""
 
     code: str
     words: str
@@ -43,7 +43,7 @@ class Trouble:
 
 
 def at_start(body: Body | None = None, **spec: Any) -> Happens:
-    """On before somebody launches."""
+    """Switch the fault on before a launch."""
 
     @contextmanager
     def happens(scene: Scene) -> Iterator[Happening]:
@@ -55,7 +55,7 @@ def at_start(body: Body | None = None, **spec: Any) -> Happens:
 
 
 def to_the_lab(**spec: Any) -> Happens:
-    """To the GPU or the node that alice's laboratory is on: `{gpu}` and `{node}` stand for them."""
+    """Hit the GPU or the node of alice's laboratory: `{gpu}` and `{node}` stand for them."""
 
     @contextmanager
     def happens(scene: Scene) -> Iterator[Happening]:
@@ -67,7 +67,7 @@ def to_the_lab(**spec: Any) -> Happens:
 
 
 def to_a_newcomer(**spec: Any) -> Happens:
-    """To the GPU or the node of one that just came up: it does not live through it, or hears of it but once."""
+    """Hit the GPU or the node of a new workspace, which does not survive, or reports the fault only once."""
 
     @contextmanager
     def happens(scene: Scene) -> Iterator[Happening]:
@@ -79,7 +79,7 @@ def to_a_newcomer(**spec: Any) -> Happens:
 
 
 def there(scene: Scene, workspace: Body, spec: Body) -> Body:
-    """The fault, of what the workspace is on."""
+    """Return the fault with the workspace's GPU and node filled in."""
     places = {"node": workspace["node"]}
     if "gpu" in spec:
         places["gpu"] = scene.gpu(workspace)
@@ -88,7 +88,7 @@ def there(scene: Scene, workspace: Body, spec: Body) -> Body:
 
 @contextmanager
 def gpu_that_an_admin_trusts_again(scene: Scene) -> Iterator[Happening]:
-    """An Xid happens once: that its fault ends mends nothing."""
+    """Cause an Xid, then have the admin trust the GPU: an Xid happens once, so the end of its fault repairs nothing."""
     lab = scene.lab()
     uuid = scene.gpu(lab)
     with scene.fault(gpu=uuid, xid=79) as began:
@@ -107,7 +107,7 @@ def out_of_memory(scene: Scene) -> Iterator[Happening]:
 
 @dataclass(frozen=True)
 class Jupyter:
-    """Where a workspace's Jupyter is asked."""
+    """Address and token of a workspace's Jupyter."""
 
     address: str
     token: str
@@ -120,7 +120,7 @@ class Jupyter:
 
 @contextmanager
 def no_node_for_its_disk(scene: Scene) -> Iterator[Happening]:
-    """Its disk is on a node that takes nothing more; the other node, which has room, cannot have that disk."""
+    """Cordon the node of a workspace's disk. Other nodes have room, but cannot have that disk."""
     workspace = scene.wait(scene.launch("tied", disk_mib=64), "ready")
     node = f"/api/v1/nodes/{workspace['node']}"
     scene.api("POST", f"workspaces/{workspace['id']}/stop/")
@@ -145,7 +145,7 @@ def temporary_files(scene: Scene) -> Iterator[Happening]:
 
 @contextmanager
 def namespace_full(scene: Scene) -> Iterator[Happening]:
-    """Somebody gave the tenant's namespace a quota of their own."""
+    """Create a ResourceQuota in the tenant's namespace that is not Berth's."""
     lab = scene.lab()
     quotas = "/api/v1/namespaces/berth-demo/resourcequotas"
     body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "foreign"}}
@@ -160,7 +160,7 @@ def namespace_full(scene: Scene) -> Iterator[Happening]:
 
 @contextmanager
 def gpu_memory_taken(scene: Scene) -> Iterator[Happening]:
-    """Of the one GPU that people share by memory, more than half is somebody's."""
+    """Take more than half of the only GPU that people share by memory."""
     pools = scene.api("GET", "pools/")[1]["results"]
     body = {"pool": next(pool["slug"] for pool in pools if pool["sharing"] == "hami")}
     body |= {"gpus": 0.2, "gpu_memory_mib": 9 * 1024}
@@ -172,7 +172,7 @@ def gpu_memory_taken(scene: Scene) -> Iterator[Happening]:
 
 @contextmanager
 def addresses_used_up(scene: Scene) -> Iterator[Happening]:
-    """Carol's and alice's are the two that there are."""
+    """Limit the cluster to two addresses, which carol and alice have."""
     scene.lab()
     with scene.fault(addresses=2):
         began = Moment()
@@ -211,7 +211,7 @@ UNWELL = "The storage is not well at the moment"
 BROKEN = "The file system of its volume cannot be read"
 
 TROUBLES = {
-    # --- images: once it is pulled, nothing of a registry can fail any more
+    # --- images: these come first, since a pulled image needs no registry
     "image is private": Trouble(
         "image_denied",
         "does not hand out",
@@ -305,7 +305,7 @@ TROUBLES = {
     "no node for its disk": Trouble(
         "volume_on_other_node", "Its disk lives on another node", no_node_for_its_disk
     ),
-    # --- what is used up
+    # --- exhausted resources
     "addresses of the load balancer": Trouble(
         "addresses_used_up", "All addresses, or ports, for workspaces are in use", addresses_used_up
     ),
@@ -313,7 +313,7 @@ TROUBLES = {
     "quota of the namespace": Trouble(
         "namespace_quota_exceeded", "Your tenant's share of this cluster is used up", namespace_full
     ),
-    # --- GPUs of something that runs
+    # --- GPUs of running workspaces
     "Xid of a program": Trouble(
         "gpu_program_fault",
         "A program on the GPU failed and was ended by the driver",
@@ -354,7 +354,7 @@ TROUBLES = {
     "GPU vanishes from the container": Trouble(
         "gpu_vanished", VANISHED, to_the_lab(node="{node}", agent="devices_denied"), End.MENDED, VANISHED
     ),
-    # --- what a node does to those on it
+    # --- faults of a node
     "node's network down": Trouble(
         "network_plugin_down", NETWORK, to_the_lab(node="{node}", state="not-ready"), End.MENDED, NETWORK
     ),

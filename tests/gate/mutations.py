@@ -239,7 +239,7 @@ def main(parts: list[str]) -> int:
 
 
 def _tell(mutation: Mutation, copy: Path) -> bool:
-    """Print one row of the table. Whether the fault was caught."""
+    """Print one row of the table. Return True if the fault was caught."""
     result = Result("no longer applies", 0) if stale([mutation]) else try_one(mutation, copy)
     print(f"{result.verdict:<18} {result.seconds:4.0f} s  {mutation.name}")
     print(f"{'':26} {result.failed or ', '.join(mutation.tests)}", flush=True)
@@ -298,7 +298,7 @@ def run_tests(tests: Iterable[str], copy: Path) -> Result:
 
 
 def judge(code: int, output: str, seconds: float) -> Result:
-    """Tell from pytest's exit code and output what became of a fault.
+    """Return the verdict on a fault, from pytest's exit code and output.
 
     Stopped at the first failure, several workers exit with 2 as they do when no test could be read: only a test that
     failed counts as caught.

@@ -1,7 +1,7 @@
 """Pytest plugin of the gate: `-p tests.gate.plugin --budget=SECONDS`.
 
-A red test is run again, alone, in a pytest of its own after all others. Green then, it is reported as flaky and the
-run stays green. pytest's own closing line still ends the run.
+A red test is run again, alone, in a pytest of its own after all others. If it is green then, it is reported as flaky
+and the run stays green. pytest's own closing line still ends the run.
 """
 
 import subprocess
@@ -45,7 +45,7 @@ class Gate:
         self.seconds = time.monotonic() - self.began
         self.red = self._red()
         as_expected = pytest.ExitCode.TESTS_FAILED if self.red else pytest.ExitCode.OK
-        if session.exitstatus != as_expected:  # interrupted, or broken otherwise: no second try mends that
+        if session.exitstatus != as_expected:  # interrupted or broken: a second try does not help
             return
         self.pace = max(self.pace, pace.measure()) if self.budget else 1.0
         tried = self.red if len(self.red) <= verdict.MOST_TRIED_AGAIN else []

@@ -1,4 +1,4 @@
-"""The mutation spot check itself: its faults still apply, and what became of one is told from pytest's answer."""
+"""The mutation spot check itself: its faults still apply, and pytest's answers are judged correctly."""
 
 from __future__ import annotations
 

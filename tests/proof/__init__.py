@@ -1,1 +1,1 @@
-"""That the main path holds: killed anywhere, cut off anywhere, many at once. `make test-slow` prints what was found."""
+"""Proof that the main path survives kills and outages at any moment, and load. `make test-slow` prints the results."""

@@ -1,4 +1,4 @@
-"""A whole Berth with played pods, some tenants, and the hands that break its cluster."""
+"""A whole Berth with simulated pods, some tenants, and the means to break its cluster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.e2e.stack import Client, Stack, until
 from tests.kube import Kube
 
 Json = dict[str, Any]
-# Not after fifty, as by default: a node that is not heard is lost soon.
+# grace_seconds is 50 by default. With 2, a silent node is soon lost.
 NODES = """
 nodes:
 - {name: gpu, count: 6, cpu: 64, memory: 512Gi,
    gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 8, compute: "8.0"}}
 lifecycle: {grace_seconds: 2, detach_seconds: 3}
 """
-# Only Berth's own calls, for the tests look at the cluster meanwhile.
+# Faults hit only Berth's own calls, because the tests read the cluster meanwhile.
 BERTHS = {"user_agent": "berth"}
 ENOUGH_SECONDS = 120
 TENANTS = """
@@ -85,7 +85,7 @@ class World:
 
 @dataclass(frozen=True)
 class Victim:
-    """A workspace that something happens to, as its person and as the cluster's admin see it."""
+    """A workspace under a fault, as its person and as the cluster's admin see it."""
 
     world: World
     person: str
@@ -113,7 +113,7 @@ class Victim:
         return sum(event["code"] == code for event in self.events())
 
     def until(self, what: str, look: Callable[[], object], seconds: float = ENOUGH_SECONDS) -> None:
-        """Says its story where what was waited for did not come."""
+        """Wait until `look` holds; on failure, add the workspace's story to the error."""
         try:
             until(what, look, seconds)
         except AssertionError as error:
@@ -125,17 +125,17 @@ class Victim:
         return self.now()
 
     def says(self, words: str, seconds: float = ENOUGH_SECONDS) -> None:
-        """Its message, with these words in it."""
+        """Wait until the workspace's message matches `words` (a regular expression)."""
         self.until(f"“{words}” is said", lambda: re.search(words, self.now()["message"]), seconds)
 
     def hears(self, code: str, seconds: float = ENOUGH_SECONDS) -> str:
-        """The sentence of the first event with that code."""
+        """Wait for an event with this code; return the sentence of the first."""
 
         self.until(f"“{code}” is told", lambda: self.told(code), seconds)
         return str(next(event["message"] for event in self.events() if event["code"] == code))
 
     def is_back(self, runs: int, seconds: float = ENOUGH_SECONDS) -> None:
-        """Ready in its so-many-th run."""
+        """Wait until the workspace is ready in run number `runs`."""
         self.until(
             f"{self.person}'s is ready in run {runs}",
             lambda: self.told("ready") == runs and self.now()["phase"] == "ready",

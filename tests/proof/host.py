@@ -1,4 +1,4 @@
-"""The machine below a running Berth: its database, its parts, its disk; and what people hear of it."""
+"""Faults of a running Berth's database and processes, and what people notice of them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ HINT = "Nothing was changed. Try again in a few seconds."
 
 @dataclass
 class Person:
-    """Somebody who asks again when told to, and remembers what they were told meanwhile."""
+    """API user who retries while the database is away, and collects the messages of the refusals."""
 
     api: Client
     told: set[str] = field(default_factory=set)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer, once it is one. Whatever else is said must be the sentence of a database that is away."""
+        """Return the first answer below 300. Retry a 503, which must carry the message of a database that is away."""
         key = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
         deadline = time.monotonic() + ENOUGH_SECONDS
         while True:
@@ -61,7 +61,7 @@ class Person:
         return str(self.ask("GET", f"workspaces/{workspace}/")["phase"])
 
     def sees(self, workspace: str, *phases: str) -> None:
-        """Waits until it is in one of these."""
+        """Wait until the workspace is in one of these phases."""
         until(f"it is {phases}", lambda: self.phase(workspace) in phases, ENOUGH_SECONDS, 0.3)
 
     def sees_ready(self, workspaces: list[str]) -> None:
@@ -85,7 +85,7 @@ SELECT 1 FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'
 
 
 def signal_part(stack: Stack, part: str, number: signal.Signals) -> None:
-    """To every process of it; its own supervisor sees nothing of a stop."""
+    """Send a signal to every process of a part. Its supervisor does not notice a stop."""
     for found in leftovers.marked(stack.folder, part):
         with suppress(ProcessLookupError):
             os.kill(found.pid, number)
@@ -93,7 +93,7 @@ def signal_part(stack: Stack, part: str, number: signal.Signals) -> None:
 
 @contextmanager
 def stopped(stack: Stack, part: str) -> Iterator[None]:
-    """A part that hangs: alive, and silent. Not in the midst of a transaction, whose locks everybody would wait for."""
+    """Make a part hang, but not within a transaction, whose locks everybody would wait for."""
     try:
         until(f"the {part} stops between transactions", lambda: stops(stack, part))
         yield
@@ -114,7 +114,7 @@ def stops(stack: Stack, part: str) -> bool:
 
 
 def end_database(stack: Stack, how: signal.Signals) -> None:
-    """SIGINT: “fast”, SIGQUIT: “immediate”, SIGKILL: as by the kernel. Supervisor starts it again."""
+    """End PostgreSQL (SIGINT: “fast”, SIGQUIT: “immediate”, SIGKILL: as the kernel would). Supervisor restarts it."""
     if how == signal.SIGKILL:
         stack.kill("postgres")
     else:
@@ -122,7 +122,7 @@ def end_database(stack: Stack, how: signal.Signals) -> None:
 
 
 def end_connections(stack: Stack, query: str) -> int:
-    """End the server's side of those whose last statement begins so; how many there were."""
+    """End connections whose last statement begins with `query`; return how many there were."""
     ended = stack.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE pid <> pg_backend_pid() AND usename = current_user AND query LIKE %s",
@@ -139,7 +139,7 @@ WHERE backend_type = 'client backend' AND usename = current_user AND pid <> ALL(
 
 @contextmanager
 def every_connection_taken(stack: Stack) -> Iterator[int]:
-    """By others, until there is not one more; Berth's own are ended again and again, until none is left."""
+    """Open connections until none is free, ending Berth's own repeatedly until none is left. Yield the count."""
     with ExitStack() as opened:
         taken: list[psycopg.Connection[Json]] = []
 
@@ -160,7 +160,7 @@ def every_connection_taken(stack: Stack) -> Iterator[int]:
 
 
 class Listener(threading.Thread):
-    """A page's socket of one workspace: reconnects as a page does, from the last event that it has."""
+    """Socket of a workspace's page; reconnects as a page does, from the last event that it has."""
 
     def __init__(self, stack: Stack, api: Client, workspace: str) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
-"""What must hold of a running Berth once it is quiet, whatever happened to it before.
+"""Invariants of a running Berth at rest, whatever happened to it before.
 
-`check(stack)` compares the rows with what the cluster has, and says in sentences what is wrong; nothing to say means
-that all of it holds. `hold(stack)` waits until it does: what just happened may still be on its way.
+`check(stack)` compares the rows with the cluster and returns sentences about what is wrong; none if all is well.
+`hold(stack)` waits until nothing is wrong, because recent changes may still be under way.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class World:
     workspaces: Sequence[Row]
     claims: Mapping[str, list[Row]]  # by workspace
     events: Mapping[str, list[Row]]  # by workspace, in order
-    objects: Mapping[str, Objects]  # by workspace; "" for what names none
+    objects: Mapping[str, Objects]  # by workspace; "" for objects without one
 
 
 def hold(stack: Stack, within_seconds: float = 30, only: Collection[str] | None = None) -> None:
-    """Wait until nothing is wrong; what still is after that fails the test."""
+    """Wait until nothing is wrong; fail the test if anything still is after `within_seconds`."""
     deadline = time.monotonic() + within_seconds
     while wrong := check(stack, only):
         assert time.monotonic() < deadline, "\n".join(wrong)
@@ -55,7 +55,7 @@ def hold(stack: Stack, within_seconds: float = 30, only: Collection[str] | None 
 
 
 def check(stack: Stack, only: Collection[str] | None = None) -> list[str]:
-    """Sentences of what is wrong: with these workspaces only (by id), or with all and with what belongs to none."""
+    """Return what is wrong with the workspaces `only` (ids), or with all and with objects that belong to none."""
     world = read(stack)
     wrong = [
         f"{workspace['name']}: {sentence}"
@@ -105,7 +105,7 @@ def about(workspace: Row, world: World) -> Iterator[str]:
 
 
 def about_phase(workspace: Row) -> Iterator[str]:
-    """At rest: ready, stopped, failed with a code, gone, or in the queue; and nothing left to look at."""
+    """Check for rest: ready, stopped, failed with a code, deleted or queued, and no reconcile due."""
     phase = workspace["phase"]
     if workspace["deleted_at"] is None and phase not in ("ready", "stopped", "failed", "waiting"):
         yield f"is {phase}, which is no rest ({workspace['message_code']})"
@@ -122,7 +122,7 @@ def about_phase(workspace: Row) -> Iterator[str]:
 
 
 def about_objects(workspace: Row, objects: Objects) -> Iterator[str]:
-    """One of each for one that is ready, made by its run; none else."""
+    """Check that a ready workspace has one object per kind, made by its run, and any other has none."""
     wanted = 1 if is_ready(workspace) else 0
     for kind in OF_A_RUN:
         there = objects[kind]
@@ -140,7 +140,7 @@ def about_objects(workspace: Row, objects: Objects) -> Iterator[str]:
 
 
 def about_volume_claims(workspace: Row, there: list[Row]) -> Iterator[str]:
-    """Home and disk: there from the first run on, until their person has them deleted."""
+    """Check the PVCs of home and disk: kept from the first run until their person has them deleted."""
     mine = [f"ws-{workspace['id']}-home"]
     mine += [f"ws-{workspace['id']}-disk"] if workspace["disk_mib"] else []
     found = sorted(names(there))
@@ -159,7 +159,7 @@ def about_volume_claims(workspace: Row, there: list[Row]) -> Iterator[str]:
 
 
 def about_claims(workspace: Row, claims: list[Row], pods: list[Row]) -> Iterator[str]:
-    """One that is ready holds what its pod holds; one in the queue waits; everybody else holds nothing."""
+    """Check that a ready workspace's claim equals its pod, a queued one's waits, and others have none."""
     live = [claim for claim in claims if claim["state"] != "released"]
     state = {"ready": "admitted", "waiting": "waiting"}.get(workspace["phase"])
     wanted = [state] if state and workspace["deleted_at"] is None else []
@@ -180,7 +180,7 @@ def about_claims(workspace: Row, claims: list[Row], pods: list[Row]) -> Iterator
 
 
 def about_ledger(claims: list[Row]) -> Iterator[str]:
-    """It has the time of a claim up to its release, and of one that still runs what it says that it has; once each."""
+    """Check that the ledger has each claim's time once: up to its release, or to `settled_until` while it runs."""
     for claim in claims:
         begin, end = claim["admitted_at"], claim["released_at"] or claim["settled_until"]
         held = max(end - begin, timedelta(0)) // timedelta(microseconds=1) if begin and end else 0
@@ -189,7 +189,7 @@ def about_ledger(claims: list[Row]) -> Iterator[str]:
 
 
 def about_story(workspace: Row, events: list[Row]) -> Iterator[str]:
-    """Numbered without a gap; each step of a run told once, and in order."""
+    """Check that events are numbered without a gap, and each step of a run is reported once and in order."""
     numbers = [event["number"] for event in events]
     if numbers != list(range(1, workspace["last_event"] + 1)):
         yield f"its events are {numbers}, and the last is {workspace['last_event']}"
@@ -213,7 +213,7 @@ def about_all(world: World) -> Iterator[str]:
 
 
 def about_strangers(world: World) -> Iterator[str]:
-    """What is in the cluster and belongs to no row."""
+    """Report objects in the cluster that belong to no row."""
     known = {str(workspace["id"]) for workspace in world.workspaces}
     for workspace in world.objects.keys() - known:
         for kind, there in world.objects[workspace].items():
@@ -221,7 +221,7 @@ def about_strangers(world: World) -> Iterator[str]:
 
 
 def about_units(world: World) -> Iterator[str]:
-    """Whether the claims' units are, in all, what pods hold."""
+    """Check that admitted claims and pods hold the same units in total."""
     claimed = Counter[str]()
     for claim in chain.from_iterable(world.claims.values()):
         if claim["state"] == "admitted" and claim["resource_name"]:
@@ -233,7 +233,7 @@ def about_units(world: World) -> Iterator[str]:
             yield f"claims are of {wanted} {resource} in all, and pods hold {held}"
 
 
-# --- words
+# --- helpers
 
 
 def is_ready(workspace: Row) -> bool:
@@ -250,6 +250,6 @@ def pod_ready(pod: Row) -> bool:
 
 
 def units(pod: Row, resource: str) -> int:
-    """Of an extended resource, as the pod requests it."""
+    """Units of an extended resource that the pod requests."""
     containers = pod["spec"]["containers"]
     return sum(int(c.get("resources", {}).get("requests", {}).get(resource, 0)) for c in containers)

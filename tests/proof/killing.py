@@ -1,7 +1,7 @@
-"""Bring workspaces to a moment each, kill a part of Berth there, and see whether all comes right by itself.
+"""Bring each workspace to a moment, kill a part of Berth there, and check that all recover by themselves.
 
-Nothing in Berth knows of it: calls are held by faults of the trial cluster, and transactions by a trigger in the
-database of the test, which waits for a lock of ours.
+Berth's code has no hooks for this: faults of the trial cluster hold its calls, and a trigger in the test's database
+holds its transactions until the test releases a lock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.e2e.stack import Client, Stack, until
 from tests.proof import invariants
 from tests.proof.moments import PARTS, Case, Gated, Group, Held, Part, Stalled, Told
 
-# From the kill to the end: ready, stopped, gone, or failed with a code.
+# Longest time from the kill until a workspace is ready, stopped, deleted, or failed with a code.
 WITHIN_SECONDS = 60
 NODES = """
 nodes:
@@ -35,8 +35,8 @@ nodes:
   memory: 2Ti
   gpus: {product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, count: 16, compute: "8.0"}
 """
-# A trigger waits for a lock where a gate stands for what is written: `key` is the lock that the test holds. Its name
-# is a workspace's or a booking's, its code that of an event, or a claim's state, or the name of another table.
+# The trigger waits for a lock if a gate matches the row that is written. `name`: of a workspace or a booking.
+# `code`: of an event, or a claim's state, or the name of another table. `key`: the lock that the test holds.
 GATES = """
 CREATE TABLE proof_gate (name text, code text, key integer);
 CREATE FUNCTION proof_wait() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -60,7 +60,7 @@ INSERT INTO workspaces_image (id, slug, name, description, reference, offers_jup
   SELECT gen_random_uuid(), 'broken', 'Broken', '', 'No Name Of An Image', offers_jupyter, offers_ssh, uid, gid,
          username, home, shell, is_active FROM workspaces_image WHERE slug = 'jupyter';
 """
-# What a policy of quotas does that asks for units back. It is none of the parts that are killed.
+# Preempts a claim, as a policy of quotas would. This process is never killed.
 RECLAIM = """
 import sys
 from django.db import transaction
@@ -77,7 +77,7 @@ Row = dict[str, Any]
 
 
 class Ground:
-    """A running Berth with room for many, where workspaces are brought to moments."""
+    """A running Berth with room for many workspaces, which are brought to their moments."""
 
     database: psycopg.Connection[Row]
 
@@ -130,7 +130,7 @@ def reclaiming(stack: Stack) -> Iterator[Callable[[str], None]]:
 
 
 def insist(api: Client, method: str, path: str, body: Any = None) -> Any:
-    """As a patient script: asks again with the same key until it is answered, however often the web process dies."""
+    """Repeat a request with the same key until it succeeds, however often the web process dies."""
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     deadline = time.monotonic() + WITHIN_SECONDS
     while True:
@@ -146,7 +146,7 @@ def insist(api: Client, method: str, path: str, body: Any = None) -> Any:
 
 
 class Lane:
-    """One workspace on its way to its moment."""
+    """A workspace that is brought to its moment, and judged after the kill."""
 
     def __init__(self, ground: Ground, case: Case) -> None:
         self.ground, self.case = ground, case
@@ -178,7 +178,7 @@ class Lane:
         self.answer = self.ground.pool.submit(insist, self.ground.api, method, path, body)
 
     def arm(self) -> None:
-        """Whatever is to stop at the moment stops there."""
+        """Set up the fault or the gate that holds the workspace at its moment."""
         stack, moment = self.ground.stack, self.case.moment
         match moment:
             case Held():
@@ -243,7 +243,7 @@ class Lane:
         return invariants.check(self.ground.stack, [self.id])
 
     def clear_away(self) -> None:
-        """Others need the room; that it goes is seen at the end of all."""
+        """Delete the workspace to make room. The last test checks that it is gone."""
         if self.phase not in ("nothing", "deleted"):
             self._ask("DELETE", f"workspaces/{self.id}/?delete_disk=true")
 
@@ -252,7 +252,7 @@ class Lane:
 
 
 def strike(ground: Ground, group: Group, found: Callable[[str, str], None], *killed: Part) -> None:
-    """Kill these parts where all of the group are at their moments; each has to come right."""
+    """Kill these parts while all of the group are at their moments; each workspace has to recover."""
     with set_out(ground, group) as lanes:
         kill = ground.stack.about_to_kill(*killed)
         bring_last(lanes)
@@ -261,7 +261,7 @@ def strike(ground: Ground, group: Group, found: Callable[[str, str], None], *kil
 
 
 def cut_power(ground: Ground, group: Group, found: Callable[[str, str], None]) -> None:
-    """The same with all that runs, and `make up` started again by hand."""
+    """Kill everything while all of the group are at their moments, and start Berth again."""
     with set_out(ground, group) as lanes:
         bring_last(lanes)
         ground.stack.kill_everything()
@@ -272,14 +272,14 @@ def cut_power(ground: Ground, group: Group, found: Callable[[str, str], None]) -
 
 @contextmanager
 def set_out(ground: Ground, group: Group) -> Iterator[list[Lane]]:
-    """Those that can wait are at their moments, until the end of the context."""
+    """Hold the workspaces that can wait at their moments until the context ends."""
     lanes = [Lane(ground, case) for case in group]
     try:
         prepare(ground, [lane for lane in lanes if lane.case.operation.begins == "ready"])
         waiting = [lane for lane in lanes if not lane.case.is_trigger]
         bring(
             ground, [lane for lane in waiting if not lane.case.takes_a_worker]
-        )  # while there is one for them
+        )  # while a worker is free for them
         bring(ground, [lane for lane in waiting if lane.case.takes_a_worker])
         yield lanes
     finally:
@@ -296,7 +296,7 @@ def bring_last(lanes: list[Lane]) -> None:
 
 
 def prepare(ground: Ground, lanes: list[Lane]) -> None:
-    """All parts run, and these are ready."""
+    """Wait until all parts run, and make these workspaces ready."""
     until("all parts run", lambda: all(ground.stack.runs(part) for part in PARTS))
     for lane in lanes:
         lane.launch()
@@ -306,7 +306,7 @@ def prepare(ground: Ground, lanes: list[Lane]) -> None:
 
 
 def bring(ground: Ground, lanes: list[Lane]) -> None:
-    """To where they wait. A launch waits at its pool's row until its id is known, and so what is to be held."""
+    """Bring these to their moments. The pool's row is locked until new workspaces have the ids that faults name."""
     with ground.stack.database(read_only=False) as held, held.transaction():
         held.execute("SELECT 1 FROM quotas_pool FOR NO KEY UPDATE")
         new = [lane for lane in lanes if lane.case.operation.begins == "nothing"]
@@ -324,7 +324,7 @@ def bring(ground: Ground, lanes: list[Lane]) -> None:
 
 
 def judge(lanes: list[Lane], killed: str, found: Callable[[str, str], None]) -> None:
-    """Each alone: how long until all was right, or what still is wrong when the time is over."""
+    """Record how long each workspace took to recover; fail with what is still wrong at the deadline."""
     began = time.monotonic()
     pending, wrong = list(lanes), dict[Lane, list[str]]()
     while pending and time.monotonic() < began + WITHIN_SECONDS:

@@ -1,20 +1,20 @@
 """The kill matrix as a table: at which moments of which operations a part of Berth is killed.
 
-A moment lies just before a step's success is told, or at once after it was. Just before is one of two things:
+A moment lies just before or just after a step's success is reported. “Just before” is one of two things:
 
 - the call to the cluster that makes the step's evidence is under way: not yet done (`Held` before), or done and not
   yet answered (`Held` after); or the cluster takes its time (`Stalled`);
-- where no call of ours makes the evidence, the transaction that tells the step is about to be committed (`Gated`).
+- if no call of ours makes the evidence: the transaction that reports the step is about to be committed (`Gated`).
 
-What is told in one transaction is one moment, named by its last event:
+Steps reported in one transaction are one moment, named by its last event:
 
-- a node mounts before it pulls, so that `image` is told with `mounts`;
-- the address is there before the pod is ready, so that `started` and `endpoint` are told with `ready`;
-- a restart keeps units, disks and address: its `request` is told with `admission`, and `disk` with `container`;
-- a start that fails is a launch until its container cannot be made: what is its own is told from there on.
+- a node mounts before it pulls, so `image` is reported with `mounts`;
+- the address exists before the pod is ready, so `started` and `endpoint` are reported with `ready`;
+- a restart keeps units, disks and address: its `request` is reported with `admission`, and `disk` with `container`;
+- a failed start is like a launch until its container cannot be made; its own moments begin there.
 
-The web process and the watcher take part in no transaction of the worker: for them a moment just before such a commit
-is the moment after the commit before it, and stands in the table once.
+The web process and the watcher take part in no transaction of the worker. For them, a moment just before such a commit
+is the same as the moment after the previous commit, and is listed once.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import Literal
 When = Literal["before", "after"]
 Part = Literal["web", "worker", "watcher"]
 PARTS: tuple[Part, ...] = ("web", "worker", "watcher")
-WORKERS = 2  # of a trial: a held call takes one of them
+WORKERS = 2  # of a trial; a held call occupies one
 
 
 @dataclass(frozen=True)
 class Held:
-    """A call to the cluster is under way: undone, or done and not answered."""
+    """A call to the cluster that is under way: undone, or done and not answered."""
 
     when: When
     verb: str
@@ -43,7 +43,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Stalled:
-    """The cluster's storage is at this step of its own, and does not come on."""
+    """A step of the cluster's storage that does not finish."""
 
     volume: str
 
@@ -53,7 +53,7 @@ class Stalled:
 
 @dataclass(frozen=True)
 class Gated:
-    """The transaction that tells this is not committed yet. `by` is the part whose transaction it is."""
+    """The transaction that writes `code` is not committed yet. `by`: the part that runs it."""
 
     code: str
     by: Part = "worker"
@@ -64,7 +64,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class Told:
-    """The transaction that tells this was just committed."""
+    """The transaction that writes `code` was just committed."""
 
     code: str
     by: Part | None = "worker"
@@ -94,7 +94,7 @@ def call(verb: str, resource: str) -> tuple[Moment, ...]:
 
 CONTAINER_MADE: tuple[Moment, ...] = (
     *call("patch", "statefulsets"),
-    Held("before", "patch", "configmaps"),  # some of it is there, and the pod is not asked for yet
+    Held("before", "patch", "configmaps"),  # some objects exist, but no pod is requested yet
     Told("container_done"),
 )
 POD_COMES_UP: tuple[Moment, ...] = (
@@ -153,7 +153,7 @@ class Case:
 
     @property
     def is_trigger(self) -> bool:
-        """It cannot wait for others: it is gone in a moment, or it waits with locks that they need."""
+        """True if the moment cannot wait for others: it passes at once, or it holds locks that they need."""
         return isinstance(self.moment, Gated | Told)
 
     @property
@@ -164,7 +164,7 @@ class Case:
 Group = tuple[Case, ...]
 
 
-# Where everything is killed at once, the database and the cluster as well: how they bear that is seen elsewhere.
+# Moments at which everything is killed, database and cluster too. Other tests check how those two recover.
 OF_A_POWER_LOSS = (
     ("launch", Held("after", "patch", "statefulsets")),
     ("delete", Held("before", "delete", "persistentvolumeclaims")),
@@ -178,7 +178,7 @@ def power_loss() -> Group:
 
 
 def cases(*killed: Part) -> Iterator[Case]:
-    """All of them for a kill of these parts."""
+    """Yield the cases for a kill of these parts."""
     for operation in OPERATIONS:
         for moment in operation.moments:
             if not isinstance(moment, Gated) or moment.by in killed:
@@ -186,7 +186,7 @@ def cases(*killed: Part) -> Iterator[Case]:
 
 
 def groups(*killed: Part) -> list[Group]:
-    """Cases that one kill can serve: those that wait, as many as there are workers, and last the one that cannot."""
+    """Group the cases by kill: those that can wait, as many as there are workers, and last one that cannot."""
     waiting = [case for case in cases(*killed) if not case.is_trigger]
     triggers = [case for case in cases(*killed) if case.is_trigger]
     found = [(*take(waiting, WORKERS - trigger.takes_a_worker), trigger) for trigger in triggers]
@@ -196,7 +196,7 @@ def groups(*killed: Part) -> list[Group]:
 
 
 def take(waiting: list[Case], workers: int) -> list[Case]:
-    """The first that need no more workers than these; they leave the list."""
+    """Remove and return the first cases that need no more than `workers` workers."""
     taken: list[Case] = []
     for case in list(waiting):
         if sum(one.takes_a_worker for one in [*taken, case]) > workers:

@@ -1,6 +1,6 @@
-"""What each case of the proof found, as one table at the end of the run.
+"""Table of the proof's findings, one row per case, printed at the end of the run.
 
-A test says it with `found(case, outcome)`; it travels with the test's report, also from other processes.
+A test adds a row with `found(case, outcome)`. The row travels with the test's report, also from other processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cluster's API fails, stalls, goes away and comes back, while people launch, stop, restart and delete.
 
-Faults of calls strike one tenant's namespace each, side by side; those of watches and of the whole cluster everybody.
+Faults of calls hit one tenant's namespace each, in parallel. Faults of watches and of the whole cluster hit everybody.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AWAY = "The cluster does not answer at the moment"
 AWAY_SECONDS = 60
 LONG = 300
 
-# What strikes every call of Berth's in one tenant's namespace, for as long as its people work there.
+# Faults of Berth's calls in one tenant's namespace, on while its people work there.
 TROUBLED: dict[str, dict[str, Any]] = {
     "10% of calls answer 500": {"status": 500, "share": 0.1},
     "a third is throttled for a second": {"status": 429, "retry_after": 1, "share": 0.33},
@@ -54,7 +54,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def work_through(world: World, case: str) -> str:
-    """Four people of one tenant wish for something else each, under its fault; what they ended with."""
+    """Stop, restart, delete and launch a workspace each under the tenant's fault; return a summary."""
     tenant = TENANTS[case]
     stops, restarts, goes = (
         world.ready(person, tenant, name)
@@ -80,7 +80,7 @@ def work_through(world: World, case: str) -> str:
 
 @pytest.fixture(scope="module")
 def outcomes(world: World, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Outcome of each case that is run, all at the same time, each in its own namespace."""
+    """Outcomes of the cases that are run, in parallel, each in its own namespace."""
     run = [case for case in TROUBLED if any(f"[{case}]" in item.name for item in request.session.items)]
     with ThreadPoolExecutor(len(run)) as pool:
         return {case: pool.submit(work_through, world, case) for case in run}
@@ -93,7 +93,7 @@ def test_all_wishes_come_true_while(case: str, outcomes: dict[str, Any], found: 
 
 @pytest.mark.long
 def test_five_seconds_for_every_call_keep_nobody_else_waiting(world: World, found: Found) -> None:
-    """A look at one is then a minute of a worker's time; the other workers go on with others."""
+    """A reconcile then takes a worker a minute; the other workers go on with other workspaces."""
     stops = world.ready("bob", "slow", "stops")
     began = time.monotonic()
     with world.fault(match=BERTHS | {"namespace": "berth-slow"}, latency_ms=5000):
@@ -119,7 +119,7 @@ def test_five_seconds_for_every_call_keep_nobody_else_waiting(world: World, foun
 
 @contextmanager
 def watched(world: World) -> Iterator[list[Victim]]:
-    """Two that run, whose pods go away by somebody's hand; both are back in a second run, and whole."""
+    """Yield two ready workspaces, whose pods the test deletes; both must come back in a second run."""
     victims = [world.ready(person, "everybody", "watched") for person in ("alice", "bob")]
     yield victims
     for victim in victims:
@@ -164,7 +164,7 @@ def test_launches_and_stops_do_not_need_a_watch_that_speaks(world: World, found:
 
 
 def hung(world: World) -> Callable[[], None]:
-    """Its server takes connections and answers nothing. Gives what ends it."""
+    """Make the API server accept connections and answer nothing. Return a function that ends this."""
     processes = list(leftovers.marked(world.stack.folder, "cluster"))
     for process in processes:
         os.kill(process.pid, signal.SIGSTOP)
@@ -198,8 +198,7 @@ def test_an_outage_delays_and_loses_nothing(
     found: Found,
     request: pytest.FixtureRequest,
 ) -> None:
-    """The one that runs, the one that starts, stops, and is launched meanwhile: each says so, and none has to wait
-    for more than the cluster's return."""
+    """Workspaces that run, stop or start meanwhile report the outage, and wait for nothing but its end."""
     runs = world.ready("alice", "everybody", f"runs-{how.__name__}")
     stops = world.ready("bob", "everybody", f"stops-{how.__name__}")
     pod = runs.uid("Pod")
@@ -235,7 +234,7 @@ def test_an_outage_delays_and_loses_nothing(
 
 
 def test_a_cluster_that_dies_and_is_started_anew(world: World, found: Found) -> None:
-    """Its pods are gone as after a power loss: who ran starts again, by itself."""
+    """Pods are gone as after a power loss; running workspaces start again by themselves."""
     runs = world.ready("alice", "everybody", "dies-running")
     starts = world.launch("bob", "everybody", "dies-starting")
     world.stack.kill("cluster")

@@ -1,4 +1,4 @@
-"""Somebody with `kubectl` lays hands on what Berth made, and nodes come and go: each ends as its person wishes."""
+"""Changes to Berth's objects with `kubectl`, and lost nodes: every workspace still ends as its person wishes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def mine(world: World, request: pytest.FixtureRequest) -> Iterator[Victim]:
-    """A ready workspace of alice's, gone afterwards."""
+    """A ready workspace of alice, deleted afterwards."""
     name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").strip("]")
     victim = world.ready("alice", "hands", name.lower()[-40:].strip("-"))
     yield victim
@@ -42,11 +42,11 @@ def mine(world: World, request: pytest.FixtureRequest) -> Iterator[Victim]:
 
 
 def confirm(victim: Victim) -> None:
-    """An admin says that the container is really off."""
+    """Confirm as an admin that the container has ended."""
     victim.world.stack.manage("shell", "-c", CONFIRM.format(run=victim.run))
 
 
-# --- what runs on is left alone
+# --- changes that end nothing
 
 
 def test_a_deleted_service_comes_back_and_nothing_ends(mine: Victim, found: Found) -> None:
@@ -101,7 +101,7 @@ def test_a_pod_without_its_finalizer_gets_it_back(mine: Victim, found: Found) ->
     found("finalizer of the pod removed", "set again, the pod ran on")
 
 
-# --- what it cannot run without
+# --- objects that a run needs
 
 
 @pytest.mark.parametrize("kind", ["Secret", rare("ConfigMap")])
@@ -129,7 +129,7 @@ def test_what_is_deleted_in_the_middle_of_a_start_is_made_again(
     found(f"{kind} deleted in the middle of a start", "made again, and ready")
 
 
-# --- what ends a run
+# --- changes that end a run
 
 
 def test_replicas_set_to_nothing(mine: Victim, found: Found) -> None:
@@ -144,7 +144,7 @@ def test_another_image(mine: Victim, found: Found) -> None:
     ours, pod = mine.object("Pod")["spec"]["containers"][0]["image"], mine.uid("Pod")
     foreign = {"name": "workspace", "image": "berth.local/foreign:1"}
     mine.patch("StatefulSet", {"spec": {"template": {"spec": {"containers": [foreign]}}}}, "strategic")
-    mine.delete("Service")  # something to look at
+    mine.delete("Service")  # causes a reconcile
     until("it was looked at", lambda: mine.there("Service"))
     assert (mine.uid("Pod"), mine.told("interrupted")) == (pod, 0)
     mine.wish("restart")
@@ -220,7 +220,7 @@ def test_a_node_that_is_lost_and_comes_back(world: World, found: Found) -> None:
 
 @pytest.mark.long
 def test_a_node_that_is_lost_for_good(world: World, found: Found) -> None:
-    """Its person stops and starts it; nothing runs twice, and units come back once the node is known to be off."""
+    """Stop and start the workspace: nothing runs twice, and units come back once the node is known to be off."""
     victim = world.ready("bob", "nodes", "lost-for-good")
     node = victim.now()["node"]
     with world.fault(node=node, state="off"):

@@ -1,6 +1,4 @@
-"""Hands on a cluster while Berth runs: what they leave, change and take away is found, shown, and made good again when
-an admin says so, and not before.
-"""
+"""Changes by hand to a cluster while Berth runs: drift is found, shown, and repaired only when an admin says so."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def hand(stack: Stack, kind: str, name: str, path: str, value: object) -> None:
-    """As `kubectl edit` does it."""
+    """Replace a field of an object, as `kubectl edit` would."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("clusters.api.MANAGER", "kubectl-edit")
         operation = {"op": "replace", "path": path, "value": value}
@@ -39,7 +37,7 @@ def hand(stack: Stack, kind: str, name: str, path: str, value: object) -> None:
 
 
 def look(stack: Stack, page: Page) -> None:
-    """By the button; once in the cluster's time, and once as if a minute had passed."""
+    """Press “Look now” twice. Findings are dated back in between, so that the second look confirms them."""
     for _ in range(2):
         (before,) = stack.rows("SELECT ended_at FROM monitoring_look")
         page.goto(LIST)
@@ -58,7 +56,7 @@ def looked_since(stack: Stack, moment: datetime) -> bool:
 
 
 def decide(page: Page, name: str, action: str, button: str) -> None:
-    """Choose a finding, read what will be done, and have it done."""
+    """Choose an action for a finding, and confirm its preview."""
     page.goto(LIST)
     page.get_by_role("row").filter(has_text=name).get_by_role("checkbox").check()
     page.get_by_label("Action:").select_option(action)
@@ -68,7 +66,7 @@ def decide(page: Page, name: str, action: str, button: str) -> None:
 
 
 def launched(stack: Stack) -> str:
-    """Ready; the name of its objects."""
+    """Launch a workspace, wait until it is ready, and return the name of its objects."""
     api = stack.client(stack.token("alice", "read", "workspaces"))
     body = {"tenant": "demo", "name": "drifts", "image": "jupyter", "flavor": "a100-1"}
     status, workspace = api("POST", "workspaces/", body)

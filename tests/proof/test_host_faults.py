@@ -1,4 +1,4 @@
-"""PostgreSQL restarted, full, slow, cut off; parts that hang: all is delayed, nothing is lost, and people are told."""
+"""PostgreSQL restarted, full, slow or cut off, and parts that hang: delays, but no losses, and people are notified."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def alice(berth: Stack) -> Iterator[Person]:
 
 
 def ready(berth: Stack, path: str = "/readyz") -> dict[str, str]:
-    """What is wrong, by part; nothing when it is 200."""
+    """Return what is wrong, by part; nothing if the answer is 200."""
     try:
         urllib.request.urlopen(berth.address + path, timeout=60).close()
     except urllib.error.HTTPError as answer:
@@ -94,7 +94,7 @@ def test_no_connection_is_left(berth: Stack, alice: Person, found: Found) -> Non
         late = pool.submit(alice.launch, "late")
         until("the person hears why", lambda: alice.told or late.done())
         assert ready(berth, "/readyz/web") == {"database": "The database does not answer."}
-        time.sleep(5)  # it lasts a while, and every part finds none
+        time.sleep(5)  # long enough for every part to find no connection
     launched = [*(each.result() for each in first), late.result()]
     alice.sees_ready(launched)
     hold(berth, 60)
@@ -103,7 +103,7 @@ def test_no_connection_is_left(berth: Stack, alice: Person, found: Found) -> Non
 
 
 def test_the_database_is_slow(berth: Stack, alice: Person, found: Found) -> None:
-    """Somebody holds a lock that every page and every look waits for."""
+    """Hold a lock that every page and every reconcile waits for."""
     before = alice.launch_many("slow", 2)
     with berth.database(read_only=False) as other, ThreadPoolExecutor(30) as pool:
         with other.transaction():
@@ -118,7 +118,7 @@ def test_the_database_is_slow(berth: Stack, alice: Person, found: Found) -> None
 
 
 def test_live_events_are_cut_off_in_the_midst(berth: Stack, alice: Person, found: Found) -> None:
-    """Whatever is told while nobody listens to PostgreSQL is made good: every page ends with the whole story."""
+    """Pages catch up on events sent while nobody listened to PostgreSQL: all end with the whole story."""
     launched = [each.result() for each in alice.launch_many("heard", 2)]
     cuts = 0
     with listening(berth, alice, launched, each=10) as listeners:
@@ -158,7 +158,7 @@ def test_the_workers_listening_is_cut_off(berth: Stack, alice: Person, found: Fo
 def test_the_clock_is_set_in_the_midst_of_launches(
     berth: Stack, alice: Person, found: Found, words: str, shift: str
 ) -> None:
-    """What was written before stands as far in the future, or in the past, as the clock was set."""
+    """Shift timestamps written before into the future or the past, as a clock that was set would."""
     with stopped(berth, "worker"):
         launched = [each.result() for each in alice.launch_many("timed", 3)]
         with berth.database(read_only=False) as database:
@@ -186,7 +186,7 @@ def test_a_part_that_hangs_is_named_within_half_a_minute(berth: Stack, found: Fo
 
 @pytest.mark.long
 def test_after_everything_was_killed_nothing_of_before_counts_as_alive(tmp_path: Path, found: Found) -> None:
-    """The last signs of life are seconds old; the next start must not take them for its own."""
+    """Signs of life from before are only seconds old; the next start must not count them as its own."""
     with world_in(tmp_path, TENANT) as world:
         stack = world.stack
         old = {row["pid"] for row in stack.rows("SELECT pid FROM vitals_process")}

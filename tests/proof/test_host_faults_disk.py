@@ -1,4 +1,4 @@
-"""The disk of the state directory is full: `make up` says so, nothing breaks, and it goes on when there is room."""
+"""Full disk of the state directory: `make up` reports it, nothing breaks, and Berth goes on once there is room."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_disk_fills_up_and_has_room_again(tmp_path: Path, found: Found) -> N
         with filled(disk):
             until("somebody hears why", lambda: told_why(alice), 60)
             stack.kill("worker")
-            time.sleep(10)  # long enough for the database to fall over it
+            time.sleep(10)  # long enough for the database to crash
         late = [each.result() for each in alice.launch_many("late", 2)]
         alice.sees_ready([*before, *late])
         alice.delete([each["id"] for each in alice.ask("GET", f"workspaces/?tenant={TENANT}")["results"]])
@@ -70,7 +70,7 @@ def test_the_disk_fills_up_and_has_room_again(tmp_path: Path, found: Found) -> N
 
 
 def told_why(alice: Person) -> bool:
-    """Launches until the disk is too full for one more."""
+    """Launch a workspace; return True if the full disk refused it."""
     body = {"tenant": TENANT, "name": secrets.token_hex(8), "image": "jupyter", "flavor": "a100-1"}
     status, answer = alice.api("POST", "workspaces/", body)
     assert status in (201, 503), answer

@@ -1,4 +1,4 @@
-"""What `invariants` says of a world that is whole, and of one in which a single thing is not."""
+"""Tests of `invariants`: no complaint about a healthy world, and one about any single fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def body(kind: str, name: str, **more: Any) -> Facts:
 
 
 def whole() -> Facts:
-    """One that is ready, with one GPU."""
+    """Facts of a ready workspace with one GPU."""
     pod = body("Pod", "ws-w-0", spec={"containers": [{"resources": {"requests": {"gpu": "1"}}}]})
     pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     objects = {kind: [body(kind, "ws-w")] for kind in KINDS}
@@ -62,7 +62,7 @@ def test_nothing_is_said_of_what_is_whole() -> None:
 
 
 def at_rest(facts: Facts) -> Facts:
-    """Stopped, with what is kept."""
+    """Change the facts to a stopped workspace that keeps its files."""
     facts["workspace"] |= {"phase": "stopped", "desired": "stopped"}
     facts["claims"][0] |= {"state": "released", "released_at": AT + HOUR}
     facts["objects"] |= {kind: [] for kind in KINDS if kind != "PersistentVolumeClaim"}

@@ -1,4 +1,4 @@
-"""Kill parts of Berth at every moment of every operation: `moments` is the table, `killing` does it.
+"""Kill parts of Berth at every moment of every operation: `moments` is the table, `killing` the method.
 
 `make test-slow` runs a sample of the table, `make test-long` the rest of it.
 """

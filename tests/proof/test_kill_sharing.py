@@ -1,6 +1,6 @@
-"""Where GPUs are lent, asked back, booked and paid for, whoever decides or tells it is killed: just before, just after.
+"""Kills just before and after decisions on borrowing, preemption, bookings and budgets are committed.
 
-One node of two GPUs, of which each of two tenants owns one and may borrow the other's.
+One node with two GPUs; two tenants own one each and may borrow the other's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EVENT = "SELECT 1 FROM workspaces_event e JOIN workspaces_workspace w ON w.id = 
 
 @dataclass(frozen=True)
 class Moment:
-    """What is written of whom, and the part whose transaction it is."""
+    """A write about a workspace or a booking (`name`), and the part whose transaction it is."""
 
     name: str
     code: str
@@ -59,7 +59,7 @@ def told(name: str, code: str, part: str = "worker") -> Moment:
 
 @dataclass
 class Lent:
-    """Berth with two GPUs, and who asks for them."""
+    """A Berth with two GPUs, and the API clients that ask for them."""
 
     ground: Ground
     clients: dict[str, Client]
@@ -103,7 +103,7 @@ class Lent:
         return int(row["found"])
 
     def kill_at(self, when: str, moments: list[Moment], begin: Callable[[], object]) -> None:
-        """One after the other, each part at its moment."""
+        """Run `begin` and kill the part of each moment there, one after the other."""
         until("all parts run", lambda: all(self.ground.stack.runs(part) for part in PARTS))
         last, keys = self.last_event(), [next(self.keys) for _ in moments]
         if when == BEFORE:
@@ -141,7 +141,7 @@ class Lent:
 
 @pytest.fixture(scope="module")
 def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lent]:
-    """Of the tenant demo two run, of which one is borrowed."""
+    """Berth in which the tenant demo runs two workspaces, one of them on a borrowed GPU."""
     folder = tmp_path_factory.mktemp("kill-sharing")
     with ground(folder, nodes=NODES, rows=ROWS, BERTH_RECLAIM_GRACE_MINUTES=GRACE_MINUTES) as berth:
         carol = berth.stack.client(berth.stack.token("carol", "read", "workspaces"))
@@ -180,7 +180,7 @@ def test_gpus_are_asked_back_once_and_the_borrower_goes_on_afterwards(when: str,
 @pytest.mark.parametrize("when", [BEFORE, rare(AFTER)])
 def test_runs_of_a_spent_budget_stop_and_their_time_stands_in_the_ledger_once(when: str, lent: Lent) -> None:
     before = lent.last_event()
-    # The ledger has the time of a run in the transaction that tells of its stop.
+    # The transaction that reports a run's stop also writes its time to the ledger.
     stages = ("ends_by_budget", "stopped_by_budget_spent", "stopped")
     moments = [told("own", code) for code in stages]
     lent.kill_at(when, moments, partial(set_hours, lent, "0"))

@@ -1,6 +1,6 @@
-"""A university with an OpenID Connect provider: a certified one, on loopback, for tests.
+"""A university with a certified OpenID Connect provider, on loopback, for tests.
 
-For a whole Berth whose people sign in there:
+Use with a whole Berth whose people sign in there:
 
     stack = Stack(folder / "berth")
     with university(folder, stack.address + "/sign-in/oidc/callback/") as uni:
@@ -34,8 +34,7 @@ class University:
         self.issuer = f"http://127.0.0.1:{port}"
 
     def person(self, name: str, **claims: Any) -> None:
-        """Add somebody, or say something else of them: their user name is `name`, and so is their subject unless
-        `sub` is given."""
+        """Add a person, or replace their claims. The user name is `name`; so is the subject, unless `sub` is given."""
         subject = claims.pop("sub", name)
         self._put(
             f"/people/{subject}",
@@ -71,7 +70,7 @@ class University:
 
 @contextmanager
 def university(folder: Path, *callbacks: str) -> Iterator[University]:
-    """Started for these addresses of Berth's callback; `folder` gets its log."""
+    """Run the provider for these callback addresses of Berth; write its log to `folder`."""
     port = free_port()
     log = folder / "university.log"
     with log.open("wb") as output:

@@ -1,7 +1,7 @@
-"""One day: a Berth of its own, people and faults at once, then quiet, then the end of all that ran.
+"""Day of life: a Berth of its own, people and faults at once, then quiet, then the end of all that ran.
 
-Everything is drawn from the seed. How threads and processes are timed is not, so the same seed gives the same wishes
-and faults, and not always in the same order.
+Everything is drawn from the seed except the timing of threads and processes. So the same seed gives the same requests
+and faults, but not always in the same order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tests.proof.life.records import Records, Workspace
 from tests.proof.life.rows import Rows
 from tests.proof.life.sockets import Sockets
 
-# Few enough that those who own GPUs wait for those who borrow them.
+# So few that owners of GPUs wait for borrowers.
 NODE_UNITS = {"gpu-1": 2, "gpu-2": 2, "shared": 4}
 POOL_UNITS = {"a100": 4, "t4-shared": 4, "cpu": 0}
-# Nodes are lost and found, pulls and pods tried again, within a day that lasts a minute. The cluster says in whole
-# seconds when a pod ended; it takes longer than one to end, so that units that were given back too early show.
+# Short times: nodes are lost and found, and pulls and pods retried, within a day of one minute. The cluster records
+# the end of a pod in whole seconds. A stop takes longer than one, so that units returned too early are noticed.
 NODES = """
 nodes:
 - {name: gpu, count: 2, cpu: 64, memory: 512Gi,
@@ -47,7 +47,7 @@ images:
 back_off: {first_seconds: 1, most_seconds: 4}
 lifecycle: {grace_seconds: 2, startup_seconds: 5, orphan_seconds: 2, detach_seconds: 4}
 """
-# Who there is beside the people of a first start: name, tenant, role.
+# People in addition to those of a first start: name, tenant, role.
 MORE_PEOPLE = (("erin", "demo", "member"), ("dave", "demo", "viewer"), ("frank", "second", "owner"))
 LAUNCHING = (("alice", "demo", True), ("bob", "demo", False), ("erin", "demo", False), ("carol", "second", False),
              ("frank", "second", True))  # fmt: skip
@@ -66,7 +66,7 @@ Quota.objects.update(nominal_gpus=1, borrowing_limit_gpus=3)
 scopes = ["read", "workspaces"]
 print(json.dumps({{user.username: tokens.issue(user, "a day", scopes)[1] for user in User.objects.all()}}))
 """
-# Who waits and could start at this moment: by the rules of the queue, and by brute force.
+# Prints waiting claims that could start now, by the rules of the queue and by brute force.
 COULD_START = """
 import json
 from quotas import pool_state
@@ -83,13 +83,13 @@ print(json.dumps(found))
 """
 GRACE_SECONDS = 6
 PERSON_PAUSES_SECONDS, FAULT_PAUSES_SECONDS, ADMIN_PAUSES_SECONDS = 0.5, 3.0, 4.0
-CALM_SECONDS = 300  # for each thing that is waited for: seconds on a quick machine
+CALM_SECONDS = 300  # limit of each wait; on a quick machine it takes seconds
 MOVING = ("starting", "stopping", "deleting")
 
 
 @dataclass
 class World:
-    """A Berth that runs, and who watches it."""
+    """A running Berth and its observers."""
 
     stack: Stack
     rows: Rows
@@ -142,7 +142,7 @@ class Day:
         for name, tenant, manages in LAUNCHING:
             self.people.append(self._person(name, tenant, manages))
         self.people.append(self._person("dave", "demo", False, may_launch=False))
-        # Two at once: one fault meets what another has left.
+        # Two at once, so that a fault also meets the effects of another.
         self.faults = [
             Faults(
                 self.world.stack,
@@ -168,7 +168,7 @@ class Day:
         return Person(name, tenant, api, dice, self.sockets, may_launch=may_launch, manages_others=manages)
 
     def live(self) -> None:
-        """Everybody at once, for so long."""
+        """Run people, faults and the admin at once for the day's seconds."""
         self.sockets.start()
         ends_at = time.monotonic() + self.seconds
         with ThreadPoolExecutor(max_workers=32) as everybody:
@@ -181,7 +181,7 @@ class Day:
     # --- quiet
 
     def calm_down(self) -> None:
-        """Faults end; everything comes to where it was to come, or says what is in its way."""
+        """End the faults; wait until all workspaces are at rest or report a problem, and no waiting one could start."""
         patiently(self.world.stack.end_faults)
         until("Berth answers", self.world.stack.is_ready, CALM_SECONDS, 0.5)
         patiently(self.admin.open_all)
@@ -206,10 +206,10 @@ class Day:
         return found
 
     def end_everything(self) -> None:
-        """What is still there is stopped, every other one deleted."""
+        """Stop or delete, in turn, the workspaces that are left, and wait until nothing runs."""
         admin = self.world.client("admin")
         for number, row in enumerate(self.world.rows.workspaces().values()):
-            if row.desired != "deleted":  # one that a fault still delays goes by itself
+            if row.desired != "deleted":  # a deletion that a fault delayed needs no second request
                 path = f"workspaces/{row.id}/"
                 status, answer = admin("DELETE", path) if number % 2 else admin("POST", f"{path}stop/")
                 assert status in (200, 202), answer
@@ -225,7 +225,7 @@ class Day:
         ]
 
     def lasting_faults(self) -> list[str]:
-        """By the invariants, and not gone in a while: a watch that lists anew late marks many who are at rest."""
+        """Return violations of invariants that last: a late relist can enqueue workspaces at rest for a moment."""
         deadline = time.monotonic() + CALM_SECONDS
         while wrong := patiently(lambda: invariants.check(self.world.stack)):
             if time.monotonic() > deadline:
@@ -234,7 +234,7 @@ class Day:
         return []
 
     def behind(self) -> list[str]:
-        """Who stayed and has not heard the last line yet."""
+        """Describe sockets that stayed and have not received the last event yet."""
         last = {row.id: row.last_event for row in self.world.rows.workspaces().values()}
         return [
             f"{heard.who} at {heard.workspace}: {len(heard.events)} of {last[heard.workspace]}"
@@ -265,7 +265,7 @@ class Day:
         )
 
     def story(self) -> str:
-        """What was asked and what broke, to be read when something does not hold."""
+        """Log of requests and faults, to be read when a check fails."""
         lines = [f"seed {self.seed}", *self.told]
         asked = sorted((r for p in self.people for r in p.asked), key=lambda request: request.sent)
         lines += [
@@ -282,7 +282,7 @@ def described(row: Workspace) -> str:
 
 
 def patiently(ask: Callable[[], T]) -> T:
-    """Again when no answer came: a busy machine lets a connection wait for longer than any of them does."""
+    """Repeat a call that got no answer: on a busy machine a connection can wait longer than its timeout."""
     deadline = time.monotonic() + CALM_SECONDS
     while True:
         try:
@@ -294,7 +294,7 @@ def patiently(ask: Callable[[], T]) -> T:
 
 
 def until_none(what: str, look: Callable[[], list[str]]) -> None:
-    """Until nobody is left of whom `look` tells; says who still is when that takes too long."""
+    """Wait until `look` returns nothing; raise AssertionError with the rest after CALM_SECONDS."""
     deadline = time.monotonic() + CALM_SECONDS
     while left := look():
         if time.monotonic() > deadline:

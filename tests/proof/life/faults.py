@@ -1,4 +1,4 @@
-"""What breaks on such a day, drawn at random: processes, calls, watches, nodes, pods, images, objects, the database."""
+"""Faults of a day, drawn at random: processes, calls, watches, nodes, pods, images, objects, the database."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Faults:
     nodes: tuple[str, ...]
     dice: Random
     told: list[str] = field(default_factory=list)
-    # When the Secret of a workspace was last deleted.
+    # Time of the last deletion of each workspace's Secret.
     secrets_deleted: dict[str, datetime] = field(default_factory=dict)
 
     def happen(self, until: float, pause_seconds: float) -> None:
@@ -93,7 +93,7 @@ class Faults:
     # --- the cluster
 
     def strike(self, lasting: float, **spec: Any) -> None:
-        """On for so long."""
+        """Switch a fault on for `lasting` seconds."""
         self.told.append(f"{spec} for {lasting:.1f} s")
         number = self.stack.fault(**spec)
         time.sleep(lasting)
@@ -131,7 +131,7 @@ class Faults:
             self.kube.call("DELETE", path, {"gracePeriodSeconds": 0} if how == "force" else None)
 
     def meddle(self) -> None:
-        """Delete what Berth made, or scale it away."""
+        """Delete an object of a workspace, or scale its StatefulSet to 0."""
         if (found := self.one(PATHS["StatefulSet"])) is None:
             return
         path = self.dice.choice(BY_HAND).format(**found)
@@ -140,7 +140,7 @@ class Faults:
             self.kube.call("PATCH", path, {"spec": {"replicas": 0}}, "merge")
         else:
             self.told.append(f"delete {path}")
-            self._note_secret(path, found["name"])  # it may be done though no answer comes
+            self._note_secret(path, found["name"])  # the call may take effect even if no answer comes
             self.kube.call("DELETE", path)
             self._note_secret(path, found["name"])
 

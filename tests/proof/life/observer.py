@@ -1,6 +1,6 @@
-"""What the cluster itself says of Berth's pods, StatefulSets and volume claims, watched beside Berth and without it.
+"""Cluster's own record of Berth's pods, StatefulSets and PVCs, watched independently of Berth.
 
-Faults of a day strike Berth's calls and watches alone, so that this record has no holes; `broken` says where it has.
+Faults of a day hit only Berth's calls and watches, so this record should have no gaps; `broken` lists any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GPU_PREFIXES = ("nvidia.com/",)
 
 
 class Forgotten(Exception):
-    """What came after the last line is not known any more."""
+    """The cluster no longer has the history after the last event."""
 
 
 class Observer:
@@ -63,7 +63,7 @@ class Observer:
         return list(self._lived.values())
 
     def left(self) -> list[tuple[str, str, str]]:
-        """What there is now of workspaces: kind, workspace, name."""
+        """Objects of workspaces that exist now: (kind, workspace, name)."""
         return [
             (kind, labels[WORKSPACE], body["metadata"]["name"])
             for kind, path in LEFT.items()
@@ -72,7 +72,7 @@ class Observer:
         ]
 
     def let_in(self) -> dict[str, set[str]]:
-        """The SSH keys in each workspace's Secret."""
+        """SSH keys in each workspace's Secret."""
         return {
             labels[WORKSPACE]: set(base64.b64decode(keys).decode().splitlines())
             for body in self.kube.get(LEFT["Secret"], labelSelector=OURS)["items"]
@@ -83,7 +83,7 @@ class Observer:
     # --- one kind, followed
 
     def _follow(self, kind: str) -> None:
-        """A watch that is cut goes on from its last line, and misses nothing; a list after one that cannot may."""
+        """Follow a kind. A cut watch resumes at its last event and misses nothing; a list after lost history may."""
         version = ""
         while not self._stopped.is_set():
             try:

@@ -1,4 +1,4 @@
-"""What the admin does on the admin's own pages, as a browser sends them: shares, limits, budgets, pools out of use."""
+"""Actions of the admin on the admin pages, as a browser sends them: shares, limits, budgets, pools out of use."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Hidden(HTMLParser):
 
 @dataclass
 class Admin:
-    """Gives and takes while the others live, and writes down what it gave."""
+    """The admin, who changes shares while the others live, and records each change."""
 
     address: str
     password: str
@@ -79,11 +79,11 @@ class Admin:
                 [kind] = self.dice.choices(list(kinds), list(kinds.values()))
                 kind(office, self.dice.choice(self.quotas))
             except (OSError, http.client.HTTPException):
-                office = None  # signed in anew when Berth answers again
+                office = None  # sign in again once Berth answers
             time.sleep(self.dice.expovariate(1 / pause_seconds))
 
     def open_all(self) -> None:
-        """Pools into use, and hours for everybody: nothing stops any more for want of them."""
+        """Open all pools and give all budgets enough hours, so that nothing stops for lack of them."""
         office = Office(self.address, "admin", self.password)
         for pool in {quota.pool_id for quota in self.quotas}:
             office.set_open(pool, is_open=True)
@@ -114,7 +114,7 @@ class Admin:
             )
 
     def _set_limit(self, office: Office, quota: Quota) -> None:
-        """One of them; the others are none."""
+        """Set one limit of a tenant and clear the others."""
         name, most = self.dice.choice(LIMITS)
         self.told.append(f"{quota.tenant} may have {name} {most}")
         with self._noting(quota, limit_shares({name: most})) as done:
@@ -125,14 +125,14 @@ class Admin:
             )
 
     def _set_budget(self, office: Office, quota: Quota) -> None:
-        """So few GPU-hours that a day spends them, or enough for all."""
+        """Set so few GPU-hours that the day spends them, or enough for everything."""
         hours = self.dice.choice(["0.01", "0.02", "1000"])
         self.told.append(f"{quota.tenant} has {hours} GPU-hours")
         office.change(f"quotas/budget/{quota.budget_id}", gpu_hours=hours, grace_minutes="0")
 
     @contextmanager
     def _noting(self, quota: Quota, shares: Mapping[str, float]) -> Iterator[list[bool]]:
-        """Without an answer it may be so all the same."""
+        """Record a change of shares, even without an answer: it may have taken effect."""
         sent, done = datetime.now(UTC), list[bool]()
         try:
             yield done
@@ -153,7 +153,7 @@ def quota_shares(pool: str, own: int, borrowed: int) -> dict[str, float]:
 
 
 def limit_shares(limit: Mapping[str, int | None]) -> dict[str, float]:
-    """What all limits are where only these are set."""
+    """Return all limits by share; those not in `limit` are infinite."""
     return {of: limit.get(name) or inf for name, of in SHARE_OF.items()}
 
 
@@ -167,11 +167,11 @@ class Office:
         self._token: Fields = [pair for pair in hidden(self._get("/sign-in/")) if pair[0] == TOKEN][:1]
         page = self._post("/sign-in/", [("username", username), ("password", password)])
         assert "sign-out" in page, page[-2000:]
-        # Signing in gave it a new token.
+        # Signing in changes the CSRF token.
         self._token = [pair for pair in hidden(page) if pair[0] == TOKEN][:1]
 
     def change(self, what: str, **fields: str) -> bool:
-        """On a row's own page; what lowering it does is confirmed. False: meanwhile it would do something else."""
+        """Change a row on its page, and confirm a lowering. Return False if its effects changed meanwhile."""
         path = f"/admin/{what}/change/"
         kept = [pair for pair in hidden(self._get(path)) if pair[0] != TOKEN and pair[0] not in fields]
         page = self._post(path, [*kept, *fields.items()])

@@ -1,4 +1,4 @@
-"""What was held when: small functions that several checks share."""
+"""Helpers of several checks: claims and units over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 
 def peaks(moments: Iterable[tuple[datetime | None, datetime | None, int]]) -> Iterator[tuple[datetime, int]]:
-    """How much is taken at each moment at which somebody takes."""
+    """Yield the units in use at each moment at which they grow."""
     changes = list[tuple[datetime, int]]()
     for began, ended, units in moments:
         if began is not None:
@@ -35,7 +35,7 @@ def peaks(moments: Iterable[tuple[datetime | None, datetime | None, int]]) -> It
             if ended is not None:
                 changes.append((ended, -units))
     used = 0
-    for at, units in sorted(changes):  # at the same moment, what is given back first
+    for at, units in sorted(changes):  # at the same moment, returns come first
         used += units
         if units > 0:
             yield at, used

@@ -1,6 +1,6 @@
-"""What people do, drawn at random: each has a thread, a token and dice of their own, and writes down all that they ask.
+"""People's actions, drawn at random: each person has a thread, a token and dice, and records every request.
 
-Whose answer does not come asks again if the wish has a key, as a good script does, and else leaves it open.
+If no answer comes, a request with an idempotency key is repeated, as a good script would; any other is left open.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Person:
         key: str = "",
         **about: Any,
     ) -> Asked:
-        """Once, or with a key until an answer comes."""
+        """Send and record a request: once, or with a key up to TRIES times until an answer comes."""
         request = Asked(
             self.name, verb, datetime.now(UTC), workspace, body or about.pop("meant", {}), key=key, **about
         )
@@ -91,11 +91,11 @@ class Person:
         return request
 
     def key(self) -> str:
-        """Half of all wishes have one."""
+        """Return an idempotency key for half of the requests, else an empty string."""
         return f"{self.name}-{self.dice.getrandbits(64):x}" if self.dice.random() < 0.5 else ""
 
     def ticket(self) -> str | None:
-        """For a socket; None while nobody gives one."""
+        """Return a ticket for a socket; None if Berth gives none."""
         try:
             status, answer = self.api("POST", "ws-tickets/")
         except NO_ANSWER:
@@ -124,7 +124,7 @@ class Person:
             self.sockets.listen(self.name, made.answer["id"], self.ticket, None)
 
     def launch_twice(self) -> None:
-        """The same name twice at the same moment: one may win."""
+        """Launch with the same name twice at the same moment; only one may win."""
         name = f"twin {self.dice.getrandbits(40):x}"
         body = {"tenant": self.tenant, "name": name, "image": "jupyter", "flavor": "cpu-small"}
 
@@ -134,7 +134,7 @@ class Person:
         at_once(launch, launch)
 
     def wish_much_at_once(self) -> None:
-        """Of one workspace, from several windows: while it comes and goes, its row is changed again and again."""
+        """Act on one workspace from several windows: rename it repeatedly while it starts or stops."""
         if workspace := self._one_of_mine():
             verbs = self.dice.sample(["start", "stop", "restart"], 2)
             names = [[f"named {self.dice.getrandbits(40):x}" for _ in range(4)] for _ in range(3)]
@@ -151,7 +151,7 @@ class Person:
             self.ask("change", "PATCH", f"workspaces/{workspace}/", {"name": name}, workspace=workspace)
 
     def repeat_with_key(self) -> None:
-        """The same wish with the same key, later once more: the first answer again."""
+        """Repeat a launch with its key; the first answer must come again."""
         key = f"{self.name}-again-{self.dice.getrandbits(64):x}"
         body = {"tenant": self.tenant, "name": key, "image": "jupyter", "flavor": "cpu-small"}
         self._keep(self.ask("launch", "POST", "workspaces/", body, key=key))
@@ -181,7 +181,7 @@ class Person:
             with_files = self.dice.random() < 0.5
             path = f"workspaces/{workspace}/?delete_disk={str(with_files).lower()}"
             self.ask("delete", "DELETE", path, workspace=workspace, meant={"delete_disk": with_files})
-            if self.dice.random() < 0.8:  # some are remembered, and asked for what cannot be any more
+            if self.dice.random() < 0.8:  # keep some, so that later requests go to deleted workspaces
                 self.mine.remove(workspace)
 
     def rename(self) -> None:
@@ -210,7 +210,7 @@ class Person:
             self.ask("remove key", "DELETE", f"ssh-keys/{self.ssh_keys.pop(0)}/")
 
     def book(self) -> None:
-        """From now, or in a moment: it begins within the day."""
+        """Book GPUs from a moment within the next 30 seconds, so that the booking begins within the day."""
         begin = datetime.now(UTC) + timedelta(seconds=self.dice.uniform(0, 30))
         body = {
             "tenant": self.tenant,
@@ -268,7 +268,7 @@ class Person:
                 self.ask("hostile", "POST", "workspaces/", [decent])  # type: ignore[arg-type]
 
     def _one_of_mine(self) -> str:
-        """A late one rather than an early one."""
+        """Choose from the eight newest workspaces; return an empty string if there is none."""
         return self.dice.choice(self.mine[-8:]) if self.mine else ""
 
     def _one_to_manage(self) -> str:
@@ -281,7 +281,7 @@ class Person:
     # --- a day
 
     def habits(self) -> dict[Callable[[], None], int]:
-        """What they do, and how often."""
+        """Actions of this person, with their weights."""
         if not self.may_launch:
             return {self.look: 6, self.add_key: 1, self.be_hostile: 2, self.launch_refused: 1}
         bookings = {self.book: 8, self.cancel_booking: 5} if self.manages_others else {}

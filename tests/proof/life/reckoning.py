@@ -1,4 +1,4 @@
-"""What must hold of the records of a day. Each check is pure and gives one line for each thing that does not hold."""
+"""Checks of a day's records. They are pure and yield one line per violation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.proof.life.over_time import begun, by_run, held, peaks
 from tests.proof.life.records import Asked, Audited, Booking, Claim, Event, Heard, Lived, PodLife, Records
 from tests.proof.life.sharing import hurried, not_borrowed, over_share
 
-# The cluster writes whole seconds.
+# Timestamps of the cluster are whole seconds.
 SECOND = timedelta(seconds=1)
-# From a claim's release to the line of the story that tells it: one transaction.
+# Longest time from a claim's release to the event that reports it: both are in one transaction.
 LONGEST_TRANSACTION = timedelta(seconds=30)
 KEPT = "PersistentVolumeClaim"
 
 
 def reckon(found: Records) -> list[str]:
-    """Everything that does not hold."""
+    """Return all violations."""
     return [
         *faulty_answers(found.asked),
         *lost(found),
@@ -44,11 +44,11 @@ def reckon(found: Records) -> list[str]:
     ]
 
 
-# --- 0 lost
+# --- nothing lost
 
 
 def faulty_answers(asked: Iterable[Asked]) -> Iterator[str]:
-    """A fault of ours is no answer; what is away for a moment says so. A hostile wish is refused."""
+    """Find server errors other than 503, and hostile requests that were accepted."""
     for request in asked:
         if request.status is not None and request.status >= 500 and request.status != 503:
             yield f"{told(request)} was answered {request.status}: {request.answer}"
@@ -57,7 +57,7 @@ def faulty_answers(asked: Iterable[Asked]) -> Iterator[str]:
 
 
 def lost(found: Records) -> Iterator[str]:
-    """What was accepted has its row, its line of the story or of the audit, and in the end its effect."""
+    """Find accepted requests without their row, event or audit entry, or without their final effect."""
     for request in found.asked:
         if request.is_accepted and (missing := missing_effect(request, found)):
             yield f"lost: {told(request)} was accepted, and {missing}"
@@ -108,7 +108,7 @@ def in_story(request: Asked, found: Records, code: str) -> bool:
 
 
 def was_named(request: Asked, found: Records) -> bool:
-    """At some moment between the question and its answer."""
+    """Return True if the workspace had the name at a moment between request and answer."""
     name = str(request.body["name"])
     renamings = [event for event in found.events[request.workspace] if event.code == "renamed"]
     first = renamings[0].data["old"] if renamings else found.workspaces[request.workspace].name
@@ -118,7 +118,7 @@ def was_named(request: Asked, found: Records) -> bool:
 
 
 def done_twice(found: Records) -> Iterator[str]:
-    """Of rivals one wins; a key that is repeated gives the first answer; one wish leaves one line."""
+    """Find rivals that both won, keys with two answers, and launches with two audit entries."""
     rivals, keys = defaultdict[str, list[Asked]](list), defaultdict[str, list[Asked]](list)
     for request in found.asked:
         if request.is_accepted and request.rivals:
@@ -143,12 +143,12 @@ WISHES = {
     "stop": "stopped",
     "delete": "deleted",
 }
-# Lines of the story that say why something is not as its person last wished.
+# Events that explain why a workspace is not as its person last requested.
 WHY_NOT = {"given_up", "stopped_by_budget_spent", "stopped_by_lifetime", "refused_again"}
 
 
 def unfulfilled(found: Records) -> Iterator[str]:
-    """At rest, before anything more is asked: what is wanted is what was wished last, or the story says why not."""
+    """Find workspaces at rest whose desired state is not the last request, unless the story says why."""
     for workspace in found.workspaces.values():
         wishes = [line for line in found.audit if line.target == workspace.id and verb_of(line) in WISHES]
         last = max(wishes, key=lambda line: line.at, default=None)
@@ -161,9 +161,9 @@ def unfulfilled(found: Records) -> Iterator[str]:
 
 
 def wrong_keys(found: Records) -> Iterator[str]:
-    """At rest each workspace that runs lets in the keys that its person has: none less, and none that was removed.
+    """Find ready workspaces at rest whose SSH keys are not those of their person.
 
-    A Secret that a hand deletes is made again for the next run.
+    A Secret deleted by hand is made again only for the next run.
     """
     for workspace in found.workspaces.values():
         begun = [c.admitted_at for c in found.claims if c.holder == workspace.id and c.admitted_at]
@@ -180,11 +180,11 @@ def verb_of(line: Audited) -> str:
     return verb if room == "workspace" else ""
 
 
-# --- 0 double
+# --- nothing double
 
 
 def doubles(lived: Iterable[Lived], pods: Iterable[PodLife]) -> Iterator[str]:
-    """No two StatefulSets, volume claims of one part, or pods of a workspace at any moment."""
+    """Find two StatefulSets, PVCs of one part, or pods of a workspace at the same moment."""
     kinds = defaultdict[tuple[str, str, str], list[Lived]](list)
     for one in lived:
         kinds[one.kind, one.workspace, one.part].append(one)
@@ -211,7 +211,7 @@ def overlapping(claims: Iterable[Claim]) -> Iterator[str]:
 
 
 def given_twice(claims: Iterable[Claim], pool_units: Mapping[str, int]) -> Iterator[str]:
-    """Of a pool, no more units at any moment than its nodes have."""
+    """Find pools that had given out more units at a moment than their nodes have."""
     for pool, most in pool_units.items():
         of_pool = [claim for claim in held(claims) if claim.pool == pool]
         moments = [(begun(c), c.released_at, c.units) for c in of_pool]
@@ -222,7 +222,7 @@ def given_twice(claims: Iterable[Claim], pool_units: Mapping[str, int]) -> Itera
 
 
 def placed_twice(pods: Iterable[PodLife], node_units: Mapping[str, int]) -> Iterator[str]:
-    """The same of each node, by the pods that were on it."""
+    """Find nodes whose pods had more units at a moment than the node has."""
     for node, most in node_units.items():
         moments = [(pod.seen_placed, pod.seen_last, pod.units) for pod in pods if pod.node == node]
         for at, used in peaks(moments):
@@ -235,7 +235,7 @@ def placed_twice(pods: Iterable[PodLife], node_units: Mapping[str, int]) -> Iter
 
 
 def overbooked(bookings: Sequence[Booking], pool_units: Mapping[str, int]) -> Iterator[str]:
-    """Whoever books gets what is free beside the bookings that there are."""
+    """Find bookings that did not fit beside the bookings that existed then."""
     for booking in bookings:
         beside = [b for b in bookings if b.pool == booking.pool and was_there(b, booking.created_at)]
         amounts = [(b.starts_at, b.ends_at, b.places * b.units_each) for b in [booking, *beside]]
@@ -249,7 +249,7 @@ def was_there(booking: Booking, at: datetime) -> bool:
 
 
 def beside_bookings(claims: Iterable[Claim], bookings: Iterable[Booking]) -> Iterator[str]:
-    """Only runs of its tenant in its pool have places of a booking, and no more of them than it has places."""
+    """Find booked places with a run of another tenant or pool, or too large, and bookings with too many runs."""
     for booking in bookings:
         runs = [claim for claim in held(claims) if claim.booking == booking.id]
         for run in runs:
@@ -261,7 +261,7 @@ def beside_bookings(claims: Iterable[Claim], bookings: Iterable[Booking]) -> Ite
             yield f"double: {used} runs had the {booking.places} places of booking {booking.id} at once"
 
 
-# --- 0 gaps
+# --- no gaps
 
 
 def gaps(found: Records) -> Iterator[str]:
@@ -276,7 +276,7 @@ def gaps(found: Records) -> Iterator[str]:
 
 
 def misheard(heard: Iterable[Heard], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
-    """Who stayed has every line once and in order, as the rows have them; who left, the first of them."""
+    """Find sockets whose events are not those of the rows, in order: all if they stayed, else the first ones."""
     for ear in heard:
         rows = [(event.number, event.code) for event in events[ear.workspace]]
         got = [(event["id"], event["code"]) for event in ear.events]
@@ -288,12 +288,12 @@ def misheard(heard: Iterable[Heard], events: Mapping[str, Sequence[Event]]) -> I
             )
 
 
-# Constraints that answer two wishes at once. All else is kept apart by locks, and no constraint has to.
+# Constraints that may decide between two requests at once. Locks must prevent all other collisions.
 MAY_BE_MET = ("one_workspace_of_a_name_per_person_and_tenant", "one_idempotency_key_per_person")
 
 
 def collided(errors: Iterable[str]) -> Iterator[str]:
-    """Two wrote at once what is written by one at a time: the constraint held, and one of them had to do it again."""
+    """Find deadlocks and violated constraints: concurrent writes that locks should have kept apart."""
     for error in errors:
         line, _, _ = error.partition("\n")
         if "deadlock detected" in line:
@@ -314,7 +314,7 @@ def unaccounted(claims: Iterable[Claim]) -> Iterator[str]:
 
 
 def untold(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
-    """Story and claims agree: each claim is a run, whose steps lie within it, and whose end is told with it."""
+    """Find claims and stories that disagree: each claim is a run with its steps inside and its end reported."""
     known = {claim.id: claim for claim in claims}
     for claim in known.values():
         story = by_run(events.get(claim.holder, [])).get(claim.id, [])
@@ -330,7 +330,7 @@ def disagreements(claim: Claim, story: Sequence[Event]) -> Iterator[str]:
     codes = {event.code for event in story}
     if not codes & {"requested", "restart_requested", "waits_again"}:
         yield "it is not told as a run"
-    # One that was ended before it was let in is not told as let in.
+    # A run that ended before its admission has no event of the admission.
     if (claim.admitted_at is not None) != ("admitted" in codes) and not codes & ENDED_EARLY:
         yield "its row and its story disagree whether it was let in"
     for event in story:
@@ -357,7 +357,7 @@ def lies_within(at: datetime, claim: Claim) -> bool:
 
 
 def outside(pods: Iterable[PodLife], claims: Iterable[Claim]) -> Iterator[str]:
-    """A pod lives within the claim of its run, and has what the claim has."""
+    """Find pods outside of their run's claim in time, or with other units."""
     known = {claim.id: claim for claim in claims}
     for pod in pods:
         claim = known.get(pod.run)
@@ -373,7 +373,7 @@ def outside(pods: Iterable[PodLife], claims: Iterable[Claim]) -> Iterator[str]:
 
 
 def unequal_seconds(pods: Sequence[PodLife], claims: Iterable[Claim]) -> Iterator[str]:
-    """The seconds of units that the cluster's pods took are those that their claims were held for meanwhile."""
+    """Compare the unit-seconds of the cluster's pods with those of their claims in the same time."""
     known = {claim.id: claim for claim in held(claims)}
     by_cluster = by_claims = 0.0
     for pod in pods:
@@ -388,11 +388,11 @@ def unequal_seconds(pods: Sequence[PodLife], claims: Iterable[Claim]) -> Iterato
         yield f"the cluster's pods took {by_cluster} seconds of units, claims were held for {by_claims} of them"
 
 
-# --- 0 orphans
+# --- no orphans
 
 
 def orphans(found: Records) -> Iterator[str]:
-    """Nothing of a run is left once all is stopped, and of data just what nobody asked to have deleted."""
+    """Find objects left once all is stopped, except data that nobody asked to delete."""
     for kind, workspace, name in found.left:
         row = found.workspaces.get(workspace)
         if row is None:

@@ -1,4 +1,4 @@
-"""What a day left behind: who asked for what, what the rows say, what the cluster showed, what sockets heard."""
+"""Records of a day: requests, rows, objects that the cluster showed, and events that sockets received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Asked:
-    """One request of a person. `status` is None when no answer came: then it may be done or not."""
+    """A person's request. `status` is None if no answer came: it may or may not have taken effect."""
 
     who: str
     verb: str  # launch, start, stop, restart, delete, extend, change, clone, look, hostile …
@@ -22,7 +22,7 @@ class Asked:
     status: int | None = None
     answered: datetime | None = None
     answer: Any = None
-    # Requests of which at most one may be accepted (a name twice), or all have one answer (a key repeated).
+    # `rivals`: of these requests (same name) at most one may be accepted. `key`: these all have one answer.
     rivals: str = ""
     key: str = ""
 
@@ -92,7 +92,7 @@ class Audited:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """A tenant's quota of a pool as a row, where a day begins; with the rows of its limits and its budget."""
+    """Row of a tenant's quota of a pool at the start of a day, with the ids of its limit and its budget."""
 
     id: str
     tenant: str
@@ -108,20 +108,20 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What an admin let a tenant have: from some moment after `sent` on, at the latest from `answered`.
+    """A share that an admin gave a tenant, in force from a moment between `sent` and `answered`.
 
-    Where no answer came, perhaps never.
+    If no answer came, it may never be in force.
     """
 
     tenant: str
-    of: str  # as the functions below say it
+    of: str  # a name from the functions below
     most: float
     sent: datetime
     answered: datetime | None
 
 
 def units_of(pool: str) -> str:
-    """Its own and borrowed."""
+    """Name of the share of own and borrowed units."""
     return f"units of {pool}"
 
 
@@ -149,7 +149,7 @@ class Booking:
 
 @dataclass
 class PodLife:
-    """One pod, by the cluster's own words."""
+    """A pod as the cluster showed it."""
 
     uid: str
     workspace: str
@@ -165,19 +165,19 @@ class PodLife:
 
 @dataclass(frozen=True, kw_only=True)
 class Lived:
-    """A StatefulSet or a volume claim of a workspace, from its first sight to its last."""
+    """A StatefulSet or a PVC of a workspace, from its first sight to its last."""
 
     kind: str
     workspace: str
-    part: str  # of volume claims: which of the workspace's
+    part: str  # name of a PVC, else empty
     uid: str
-    began: int  # numbers of the observer's looks: a moment that all kinds share
+    began: int  # a counter of the observer that all kinds share, in place of a time
     ended: int | None
 
 
 @dataclass
 class Heard:
-    """What one browser's socket said about one workspace, over all of its connections."""
+    """Events of a workspace that one browser received, over all of its connections."""
 
     who: str
     workspace: str
@@ -189,7 +189,7 @@ class Heard:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """Everything, at one moment of quiet."""
+    """Complete records at a moment of quiet."""
 
     asked: Sequence[Asked]
     workspaces: Mapping[str, Workspace]
@@ -205,6 +205,6 @@ class Records:
     node_units: Mapping[str, int]
     left: Sequence[tuple[str, str, str]]  # what the cluster has now: (kind, workspace, name)
     ssh_keys: Mapping[str, set[str]]  # of each person
-    let_in: Mapping[str, set[str]]  # whose keys each workspace's Secret holds
-    secrets_deleted: Mapping[str, datetime]  # by hand, the last time
-    database: Sequence[str]  # what the database's log calls an error, with its details
+    let_in: Mapping[str, set[str]]  # keys in each workspace's Secret
+    secrets_deleted: Mapping[str, datetime]  # last deletion by hand, per workspace
+    database: Sequence[str]  # errors in the database's log, with their details

@@ -1,4 +1,4 @@
-"""The rows of a running Berth's database, as records, and its log."""
+"""Database rows of a running Berth as records, and the errors in its log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ QUOTAS = """
         JOIN quotas_tenantlimit l ON l.tenant_id = t.id JOIN quotas_budget b ON b.tenant_id = t.id
     ORDER BY t.slug, p.slug
 """
-# An error as PostgreSQL logs it: its line, and those after it that tell what it was about.
+# An error in PostgreSQL's log, with the lines of detail that follow it.
 ERROR = re.compile(
     r"^[^\t\n]*\bERROR: .*(?:\n(?:\t|[^\t\n]*\] (?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT): ).*)*", re.MULTILINE
 )
@@ -87,5 +87,5 @@ class Rows:
 
 
 def errors_in(log: str) -> list[str]:
-    """Each with its details: of a deadlock, who waited for whom in which statements."""
+    """Return the errors with their details; for a deadlock, the processes and statements that waited."""
     return ERROR.findall(log)

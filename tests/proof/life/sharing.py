@@ -1,4 +1,4 @@
-"""Whether what tenants held of pools is what they may hold: quotas, borrowing, what is asked back, limits."""
+"""Checks that tenants held only what they may: quotas, borrowing, preemption, limits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.proof.life import records
 from tests.proof.life.over_time import begun, held
 from tests.proof.life.records import Claim, Event, Records, Share
 
-# A pass over the queue that began before a share became another decides by what it was.
+# A pass over the queue that began before a share changed decides by the old share.
 LONGEST_PASS = timedelta(seconds=10)
-# How long a run goes on at least once it was told that its GPUs are asked back: half of the day's grace, for the time
-# is counted from when it was decided, and told when the row was free.
+# Shortest time between the notice of a preemption and the end of the run: half of the day's grace, because the grace
+# counts from the decision, and the notice is written once the row is free.
 GRACE = timedelta(seconds=3)
 
 
 def over_share(claims: Sequence[Claim], shares: Sequence[Share]) -> Iterator[str]:
-    """Who was let in fitted into what their tenant might have at that moment. A restart goes on with what it has."""
+    """Find claims admitted beyond their tenant's share at that moment. A restart may keep what it has."""
     for tenant, of in sorted({(share.tenant, share.of) for share in shares}):
         given = given_of(shares, tenant, of)
         of_tenant = [claim for claim in held(claims) if claim.tenant == tenant and amount(claim, of)]
@@ -35,7 +35,7 @@ def over_share(claims: Sequence[Claim], shares: Sequence[Share]) -> Iterator[str
 
 
 def amount(claim: Claim, of: str) -> Fraction | int:
-    """What a claim takes of a share."""
+    """Amount of a share that a claim takes."""
     if of == records.units_of(claim.pool):
         return claim.units
     if of == records.GPUS_OF_ONE:
@@ -48,7 +48,7 @@ def is_held(claim: Claim, at: datetime) -> bool:
 
 
 def continued(claims: Iterable[Claim]) -> set[str]:
-    """Those that took the units of a restarted run over."""
+    """Ids of claims that took over the units of a restarted run."""
     in_order = sorted(claims, key=lambda claim: (claim.holder, begun(claim)))
     return {
         later.id
@@ -62,7 +62,7 @@ def given_of(shares: Iterable[Share], tenant: str, of: str) -> list[Share]:
 
 
 def maybe_in_force(at: datetime, given: Sequence[Share]) -> list[Share]:
-    """Of those in order: the last that certainly was, and all that were asked for since."""
+    """Return the last share that was certainly in force, and all sent since. `given` is sorted by time."""
     over = [i for i, share in enumerate(given) if share.answered and share.answered + LONGEST_PASS <= at]
     return [share for share in given[over[-1] if over else 0 :] if share.sent <= at]
 
@@ -72,11 +72,11 @@ def most_at(at: datetime, given: Sequence[Share]) -> float:
     return max((share.most for share in maybe_in_force(at, given)), default=0)
 
 
-# --- what is asked back
+# --- preemption
 
 
 def hurried(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> Iterator[str]:
-    """Whose GPUs are taken back was told so a grace before, and has that time."""
+    """Find preempted runs that ended before the announced time, or less than GRACE after the notice."""
     known = {claim.id: claim for claim in claims}
     for holder, story in events.items():
         for event in story:
@@ -91,7 +91,7 @@ def hurried(claims: Iterable[Claim], events: Mapping[str, Sequence[Event]]) -> I
 
 
 def not_borrowed(found: Records) -> Iterator[str]:
-    """Only what a tenant holds beyond its own is asked back."""
+    """Find preempted claims of tenants that held no more than their own units."""
     by_tenant = defaultdict[tuple[str, str], list[Claim]](list)
     for claim in held(found.claims):
         by_tenant[claim.tenant, claim.pool].append(claim)
@@ -111,7 +111,7 @@ def not_borrowed(found: Records) -> Iterator[str]:
 
 
 def pass_end(at: datetime, claims: Iterable[Claim]) -> datetime:
-    """Who is let in by the pass that asks for GPUs back counts as well; no claim is released during a pass."""
+    """Latest end of a preempting pass, whose admissions count as well. No claim is released during a pass."""
     released = (c.released_at for c in claims if c.released_at is not None and c.released_at > at)
     return min([*released, at + LONGEST_PASS])
 
@@ -120,7 +120,7 @@ def pass_end(at: datetime, claims: Iterable[Claim]) -> datetime:
 
 
 def too_long(found: Records) -> Iterator[str]:
-    """Whoever runs ends by the longest runtime of its tenant, as it was when its clock began or since."""
+    """Find ready workspaces that end later than any longest runtime of their tenant since their clock began."""
     for workspace in found.workspaces.values():
         if workspace.phase != "ready" or workspace.ready_at is None or workspace.deleted_at is not None:
             continue
@@ -133,12 +133,12 @@ def too_long(found: Records) -> Iterator[str]:
 
 
 NEVER = datetime.max.replace(tzinfo=UTC)
-# Lines of the story with which a clock ends. An interrupted run goes on under its clock.
+# Events that end a run's clock. An interrupted run keeps its clock.
 CLOCK_ENDS = {"requested", "restarting", "restart_by_admin", "given_back", "waits_again"}
 
 
 def clocks(ready_at: datetime, story: Sequence[Event]) -> list[datetime]:
-    """When the clock of what is ready may have begun: now, or when it was ready first."""
+    """Possible beginnings of a ready workspace's clock: `ready_at`, or its first readiness on this clock."""
     since = max((event.number for event in story if event.code in CLOCK_ENDS), default=0)
     return [ready_at, *[event.at for event in story if event.code == "ready" and event.number > since][:1]]
 
@@ -150,7 +150,7 @@ def last_end(began: datetime, given: Sequence[Share]) -> datetime:
 
 
 def lived_rules(found: Records) -> dict[str, int]:
-    """For the table: how often the new rules were lived."""
+    """Count the uses of each sharing rule, for the table."""
     codes = [event.code for story in found.events.values() for event in story]
     told = ("given_back", "spared", "stopped_by_budget_spent", "lifetime_capped")
     return {code: codes.count(code) for code in told} | {

@@ -1,4 +1,4 @@
-"""Browsers that listen to a workspace: cut off, they come back with the number of the last line that they have."""
+"""Browsers that listen to a workspace; when cut off, they reconnect with the number of their last event."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.proof.life.records import Heard
 
 GONE_FOR_GOOD = 4404
 BACK_AFTER_SECONDS = 0.3
-CLOSED_SECONDS = 120  # a server that does not answer a goodbye is waited for, by each for ten seconds
+CLOSED_SECONDS = 120  # each socket waits ten seconds for a server that does not answer its close
 
 
 class Sockets:
-    """All of them, on one loop in a thread of its own."""
+    """Sockets of all people, on one event loop in its own thread."""
 
     def __init__(self, address: str) -> None:
         self.address = address.replace("http", "ws")
@@ -43,7 +43,7 @@ class Sockets:
     def listen(
         self, who: str, workspace: str, ticket: Callable[[], str | None], leaves_after: float | None
     ) -> None:
-        """Until the end of the day, or for so many seconds."""
+        """Listen to a workspace until the end of the day, or for `leaves_after` seconds."""
         heard = Heard(who, workspace, stayed=leaves_after is None)
         self.heard.append(heard)
         asyncio.run_coroutine_threadsafe(self._listen(heard, ticket, leaves_after), self._loop)

@@ -14,7 +14,7 @@ from tests.proof.life.sharing import lived_rules, too_long
 
 SEEDS = [int(seed) for seed in os.environ.get("BERTH_LIFE_SEEDS", "1 2 3").split()]
 SECONDS = float(os.environ.get("BERTH_LIFE_SECONDS", "60"))
-QUIET_SECONDS = 1200  # start, four waits and end of the slowest machine
+QUIET_SECONDS = 1200  # start, four waits and end on the slowest machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(SECONDS + QUIET_SECONDS)]
 
@@ -36,7 +36,7 @@ def test_after_a_wild_day_every_wish_and_every_second_is_accounted_for(
             wrong += reckon(records) + world.observer.broken
         finally:
             day.sockets.stop()
-            print(day.story())  # seen when something does not hold
+            print(day.story())  # shown if the test fails
     found(
         f"a day of life, seed {seed}",
         f"{len(records.asked)} requests, {len(day.told)} faults and changes by admins, "

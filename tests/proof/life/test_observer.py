@@ -1,4 +1,4 @@
-"""The observer says where its record has holes, in which something double could hide."""
+"""Tests that the observer reports gaps in its record, where a double could hide."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ CUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", CUTS)
 def test_it_misses_nothing_by(what: str, cluster: DevCluster, observer: Observer) -> None:
-    """Not even what comes and goes meanwhile."""
-    cluster.call("DELETE", "/_faults")  # of the one before
+    """Create and delete a PVC during the fault; the observer must see both."""
+    cluster.call("DELETE", "/_faults")  # those of the previous test
     observer.broken.clear()
     cluster.call("POST", "/_faults", CUTS[what])
     namespace = cluster.fresh()
@@ -61,7 +61,7 @@ def test_it_tells_of_a_history_that_is_forgotten(cluster: DevCluster, observer: 
     cluster.call("DELETE", "/_faults")
 
     def is_told() -> bool:
-        cluster.fresh()  # something that a watch from before does not know
+        cluster.fresh()  # a change that the old watch does not know
         cluster.call("POST", "/_faults", {"expire_watches": True})
         return bool(observer.broken)
 

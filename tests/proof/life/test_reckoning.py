@@ -1,4 +1,4 @@
-"""Each check of the reckoning finds what it is there to find, and nothing on a day that went well."""
+"""Tests that each check of the reckoning finds its violation, and none on a good day."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def share(of: str, most: float, sent: float = -9) -> Share:
 
 
 def good_day() -> Records:
-    """One launch, asked for twice with one key, run for nine seconds, stopped."""
+    """Records of one launch: requested twice with one key, run for nine seconds, stopped."""
     launch = asked("launch", 0, 201, workspace="", answer={"id": "w"}, key="k")
     events = [
         Event(workspace="w", number=number, run="r", at=at(second), step=step, level="info", code=code)
@@ -127,7 +127,7 @@ def claim(**changes: Any) -> Callable[[Records], Records]:
 
 
 def more_claims(**changes: Any) -> Callable[[Records], Records]:
-    """Another workspace's, or another of the same."""
+    """Add a second claim, of the same workspace or of another."""
     return lambda day: replace(day, claims=[day.claims[0], replace(day.claims[0], id="r2", **changes)])
 
 
@@ -168,7 +168,7 @@ def ears(change: Callable[[list[Any]], list[Any]]) -> Callable[[Records], Record
 
 
 def asked_back_at(warned: float, given_back: float) -> Callable[[Records], Records]:
-    """Told in place of two steps."""
+    """Replace two steps with the notice of a preemption and its end."""
     codes = {3: ("asked_back_owner_waits", warned), 4: ("given_back", given_back)}
 
     def change(events: list[Event]) -> list[Event]:
@@ -338,7 +338,7 @@ def test_a_secret_that_a_hand_deletes_lets_nobody_in_until_the_next_run(
 
 
 def test_a_wish_that_the_story_says_why_not_is_not_forgotten() -> None:
-    """It was to run, and its lifetime was over."""
+    """The person wanted it to run, but its lifetime was over."""
     day = replace(good_day(), audit=good_day().audit[:1])
     assert list(unfulfilled(day))
     over = story(lambda e: [replace(e[4], code="stopped_by_lifetime") if x is e[4] else x for x in e])(day)
@@ -364,7 +364,7 @@ def test_borrowed_gpus_that_are_asked_back_in_time_are_no_fault() -> None:
 
 @pytest.mark.parametrize(("released", "is_wrong"), [(3, False), (1.6, True)])
 def test_who_is_let_in_by_the_pass_that_asks_back_counts_as_well(released: float, is_wrong: bool) -> None:
-    """Its tenant has one of its own, and another runs a moment later."""
+    """The tenant owns one unit, and another run is admitted a moment later."""
     first = good_day().claims[0]
     others = [
         replace(first, id="r2", holder="v", admitted_at=at(1.7)),
@@ -396,7 +396,7 @@ def test_it_finds_a_run_without_the_end_that_its_tenant_has(stops_at: datetime |
 def test_an_interrupted_run_goes_on_under_its_clock(
     between: str, stops_at: datetime | None, is_wrong: bool
 ) -> None:
-    """Two minutes were its tenant's longest when it was ready first, and one was before it was so again."""
+    """The longest runtime was two minutes at the first readiness, and one minute before the second."""
     told = story(lambda e: [*e[:4], replace(e[4], code=between), replace(e[5], code="ready", at=at(40))])
     day = told(row(phase="ready", ready_at=at(40), stops_at=stops_at)(good_day()))
     shares = [share(MINUTES, 2), share(MINUTES, 1, sent=10)]
