@@ -1,4 +1,4 @@
-"""The command line; the package's docstring says how it is used."""
+"""Command line of devcluster; the package's docstring describes its use."""
 
 import argparse
 import asyncio

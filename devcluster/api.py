@@ -1,6 +1,6 @@
-"""The API's verbs on objects, whoever asks: an HTTP client, a controller or a kubelet.
+"""Verbs of the API on objects, for every caller: an HTTP client, a controller or a kubelet.
 
-Every call is one step of the event loop, so nothing happens between its reading and its writing.
+A call is one step of the event loop, so nothing can change between its read and its write.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ CONTROLLER = "kube-controller-manager"
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes, and how: the part of a request that is the same for every verb."""
+    """Author and options of a write: the part of a request that is the same for every verb."""
 
     manager: str
     dry_run: bool = False
@@ -94,7 +94,7 @@ class Api:
         writer: Writer,
         tracked: bool = True,
     ) -> Obj:
-        """Store what `change` makes of a copy; a change that changes nothing leaves no trace."""
+        """Store the result of `change` on a copy of the object; store nothing if the copy stays equal."""
         old = self.get(kind, namespace, name)
         new = change(clone(old))
         new = metadata.settle(kind, old, new, writer.subresource)
@@ -116,7 +116,7 @@ class Api:
         return self.store.put(kind, new)
 
     def replace(self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer) -> Obj:
-        """PUT."""
+        """Replace an object (PUT)."""
         meta = body.setdefault("metadata", {})
         metadata.same_namespace(meta, namespace)
         old = self.get(kind, namespace, name)
@@ -128,7 +128,7 @@ class Api:
     def apply(
         self, kind: Kind, namespace: str, name: str, body: Obj, writer: Writer, force: bool
     ) -> tuple[Obj, bool]:
-        """Server-side apply: the object, and whether it is new."""
+        """Do a server-side apply. Return the object, and True if it is new."""
         applied = clone({k: v for k, v in body.items() if k not in ("kind", "apiVersion")})
         meta = applied.setdefault("metadata", {})
         if meta.get("managedFields"):
@@ -156,7 +156,7 @@ class Api:
         return self.update(kind, namespace, name, lambda _: merged, writer, tracked=False), False
 
     def _apply_new(self, kind: Kind, namespace: str, name: str, applied: Obj, writer: Writer) -> Obj:
-        if writer.user:  # who may patch need not be one who may create
+        if writer.user:  # the right to patch does not include the right to create
             rbac.check(self.store, writer.user, Ask("create", kind.group, kind.plural, "", namespace, name))
         if applied["metadata"].setdefault("name", name) != name:
             raise bad_request(
@@ -167,7 +167,7 @@ class Api:
         return self.create(kind, namespace, made, writer)
 
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[Obj, bool]:
-        """Delete or begin to: the object as it is left, and whether it is gone."""
+        """Delete an object, or begin to. Return the object as it stands now, and True if it is gone."""
         obj = self.get(kind, namespace, name)
         _check_preconditions(kind, obj, options)
         new = clone(obj)
@@ -199,7 +199,7 @@ class Api:
         return self.store.remove(kind, obj)
 
     def bind(self, pod: Obj, node: str) -> Obj:
-        """Give a pod its node: one change of spec and condition, owned by nobody."""
+        """Give a pod its node: one change of spec and condition that no field manager owns."""
         meta = pod["metadata"]
         scheduled: Obj = {"type": "PodScheduled", "status": "True"}
         scheduled |= {"lastProbeTime": None, "lastTransitionTime": now()}
@@ -227,7 +227,7 @@ class Api:
     def try_delete(
         self, kind: Kind, obj: Obj, grace_seconds: int | None = None, propagation: str = ""
     ) -> None:
-        """Delete exactly this object; that it is gone already is fine."""
+        """Delete the object of this uid; do nothing if it is gone or another has its name."""
         meta = obj["metadata"]
         options = DeleteOptions(uid=meta["uid"], grace_seconds=grace_seconds, propagation=propagation)
         try:
@@ -238,7 +238,7 @@ class Api:
 
 
 def _ownership(old: Obj, new: Obj) -> Obj:
-    """The old object as far as its owners go: a writer may name others, `[{}]` forgets all, nothing keeps them."""
+    """Return `old` with the managedFields that the writer sent: none keeps the old ones, `[{}]` clears them."""
     given = new["metadata"].pop("managedFields", None) or old["metadata"].get("managedFields")
     managers = {} if given in (None, [{}]) else {"managedFields": given}
     new["metadata"] |= managers
@@ -251,7 +251,7 @@ def _spec(obj: Obj) -> Obj:
 
 
 def _may_go(kind: Kind, obj: Obj) -> bool:
-    """Nothing holds this object any more."""
+    """Return True if a deletion began and neither a finalizer nor a grace period is left."""
     meta = obj["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False

@@ -1,4 +1,4 @@
-"""Faults of calls and watches: late, refused, cut off, held at an exact point, dropped, silent."""
+"""Faults of calls and watches: slow, refused, cut off, held at an exact point, dropped, silent."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Call:
-    """What a fault can match; a spec's `match` names some of these, each with a value or a pattern (`demo-*`)."""
+    """Facts of a call; a spec's `match` names some of them, each with a value or a pattern (`demo-*`)."""
 
     verb: str
     resource: str = ""
@@ -47,11 +47,11 @@ class OpenWatch:
 
 
 class Cut(Exception):
-    """The connection breaks here, without an answer."""
+    """Break of the connection at this point, without an answer."""
 
 
 class CallFaults:
-    """`compact` forgets the history that watches begin from."""
+    """Faults of calls and watches. `compact` drops the history from which watches begin."""
 
     def __init__(self, compact: Callable[[], None]):
         self._compact = compact
@@ -98,7 +98,7 @@ class CallFaults:
         self._compact()
 
     async def meet(self, call: Call) -> list[Fault]:
-        """Bear what is switched on for this call before it is done; what awaits its answer."""
+        """Apply the faults that act before the call. Return all matching faults, for `leave`; raise Cut on a reset."""
         met = [f for f in self._calls.values() if f.matches(vars(call)) and _strikes(f)]
         for fault in met:
             fault.hits += 1
@@ -114,7 +114,7 @@ class CallFaults:
     async def leave(
         self, met: list[Fault], request: web.Request, answer: web.StreamResponse
     ) -> web.StreamResponse:
-        """Bear what is switched on between the deed and its answer."""
+        """Apply the faults that act after the action and before its answer; raise Cut on a reset."""
         for fault in met:
             if fault.spec.get("hold") == "after":
                 await fault.released.wait()
@@ -126,7 +126,7 @@ class CallFaults:
         return answer
 
     def watching(self, call: Call) -> OpenWatch:
-        """Its event is set when this watch is to break; hand it back with `unwatch`."""
+        """Register a watch. Its event is set when the watch must break; end it with `unwatch`."""
         watch = OpenWatch(call)
         self._watches.append(watch)
         return watch
@@ -135,14 +135,14 @@ class CallFaults:
         self._watches.remove(watch)
 
     async def audible(self, watch: OpenWatch) -> None:
-        """Until nothing keeps this watch silent."""
+        """Wait until no fault keeps this watch silent."""
         while fault := next((f for f in self._silent.values() if f.matches(vars(watch.call))), None):
             fault.hits += 1
             await fault.released.wait()
 
 
 def break_off(request: web.Request) -> None:
-    """End the connection as a crashed server or a firewall does: a reset, not an end."""
+    """End the connection by a reset, as a crashed server or a firewall does, not by a proper close."""
     if (transport := request.transport) is None:
         return
     if (connection := transport.get_extra_info("socket")) is not None:

@@ -1,4 +1,4 @@
-"""The API's times: UTC, RFC 3339, to the second or (in newer kinds) to the microsecond."""
+"""Times of the API: UTC, RFC 3339, to the second or (in newer kinds) to the microsecond."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The whole cluster in one process: store, API, controllers, scheduler, kubelets, server; begun and ended in order."""
+"""Whole cluster in one process: store, API, controllers, scheduler, kubelets, server; started and stopped in order."""
 
 import asyncio
 import logging
@@ -90,7 +90,7 @@ class Cluster:
         self.faults, self._calls = Faults(), CallFaults(self.store.compact)
         fleet = Fleet(options.file)
         pulls, volumes = PullFaults(fleet), VolumeFaults()
-        # Its faults end with a reboot before anybody else hears of that.
+        # Made before other listeners of the fleet, so that a reboot ends GPU faults first.
         devices, gpu_faults, pod_faults = Devices(fleet), GpuFaults(fleet), PodFaults(fleet)
         runtime: Runtime = (
             ProcessRuntime(options.state, network)
@@ -215,7 +215,7 @@ class Cluster:
                 log.warning("node file: fault %s: %s", spec, error.message)
 
     def _furnish(self) -> None:
-        """What every cluster has from the first moment on."""
+        """Create the objects that every cluster has from its start."""
         self._complete()
         for name in NAMESPACES:
             if self.store.get(NAMESPACE, "", name) is None:
@@ -226,7 +226,7 @@ class Cluster:
         create_priority_classes(self.api)
 
     def _complete(self) -> None:
-        """What an older devcluster kept gets the defaults that came since: they are no change of anybody's."""
+        """Fill in defaults that are newer than the stored objects, without counting as a change by anybody."""
         for kind in KINDS:
             for kept in self.store.each(kind):
                 now = clone(kept)

@@ -1,11 +1,11 @@
-"""The condition by which a pod tells that the cluster ended it, and not itself."""
+"""Pod condition which shows that the cluster ended the pod, not the pod itself."""
 
 from devcluster.clock import now
 from devcluster.resources import Obj
 
 
 def disrupted(pod: Obj, reason: str, message: str) -> Obj:
-    """The pod's status with DisruptionTarget set."""
+    """Return the pod's status with DisruptionTarget set."""
     status: Obj = pod.get("status", {})
     conditions = [c for c in status.get("conditions", []) if c["type"] != "DisruptionTarget"]
     target = {

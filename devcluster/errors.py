@@ -1,4 +1,4 @@
-"""The API server's refusals: Status objects with the reasons, codes and words that clients look for."""
+"""Refusals of the API server: Status objects with the reasons, codes and words that clients look for."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from devcluster.resources import Kind, Obj
 
 
 class ApiError(Exception):
-    """Carries the Status that the client gets."""
+    """Refusal of a call; `status` is the Status that the client gets."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Cause:
-    """One field's fault, as field.Error of apimachinery renders it."""
+    """Error in one field, as field.Error of apimachinery renders it."""
 
     reason: str
     field: str
@@ -105,7 +105,7 @@ def modified(kind: Kind, name: str) -> ApiError:
 
 
 def precondition(kind: Kind, name: str, why: str) -> ApiError:
-    """A failed precondition names the Go type where other conflicts name the resource."""
+    """Return a failed precondition, which names the Go type where other conflicts name the resource."""
     details = {"name": name, "kind": kind.kind} | ({"group": kind.group} if kind.group else {})
     message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
     return ApiError(409, "Conflict", message, details)

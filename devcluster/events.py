@@ -1,6 +1,6 @@
-"""Kubernetes events, told as each component tells them: repeats are counted, not written again.
+"""Kubernetes events in the form of each component: a repeat raises a count instead of creating another event.
 
-They are worth no fault of who tells them: what cannot be written is lost, as it is with the real ones.
+Losing an event is no error for its sender, as in real components: what cannot be written is dropped.
 """
 
 import contextlib
@@ -50,11 +50,11 @@ class Recorder:
     def event(
         self, kind: Kind, obj: Obj, level: str, reason: str, message: str, field_path: str = ""
     ) -> None:
-        """One event, or one more of the same."""
+        """Record an event, or count one more of the same."""
         self.about(reference(kind, obj, field_path), level, reason, message)
 
     def about(self, ref: Obj, level: str, reason: str, message: str) -> None:
-        """The same of something that is known by a reference alone."""
+        """Record an event of an object that is known only by a reference, or count one more of the same."""
         namespace = ref.get("namespace", "default")
         key = (ref.get("uid") or f"{namespace}/{ref['name']}", ref.get("fieldPath", ""), reason, message)
         if (name := self._known.get(key)) and (old := self._api.store.get(EVENT, namespace, name)):
@@ -71,7 +71,7 @@ class Recorder:
         self._create(namespace, body)
 
     def scheduling(self, kind: Kind, obj: Obj, level: str, reason: str, message: str, action: str) -> None:
-        """The scheduler's kind of event: eventTime alone, no count."""
+        """Record an event in the scheduler's form: eventTime alone, no count."""
         ref = reference(kind, obj)
         entry: Obj = {
             "manager": self._writer.manager,
@@ -92,13 +92,13 @@ class Recorder:
             self._api.update(EVENT, namespace, old["metadata"]["name"], lambda o: o | more, self._writer)
 
     def _create(self, namespace: str, body: Obj) -> None:
-        # Its namespace went away, and nobody is left to read it; or the disk is full.
+        # Its namespace is gone and so are its readers, or the disk is full.
         with contextlib.suppress(ApiError, sqlite3.OperationalError):
             self._api.create(EVENT, namespace, body, self._writer)
 
 
 def expire(api: Api) -> None:
-    """Forget events after an hour, as the API server does."""
+    """Delete events after an hour, as the API server does."""
     for event in api.store.each(EVENT):
         if age_seconds(event["metadata"]["creationTimestamp"]) > LIFETIME_SECONDS:
             api.try_delete(EVENT, event)

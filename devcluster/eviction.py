@@ -28,7 +28,7 @@ def evict(api: Api, namespace: str, name: str, options: DeleteOptions, manager: 
 
 
 def _is_free(pod: Obj) -> bool:
-    """No budget is asked about pods that do not run yet, or no more."""
+    """Return True for a pod that does not run yet or no longer: no budget applies to it."""
     phase = pod.get("status", {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 

@@ -1,10 +1,10 @@
-"""Faults on demand, so that tests and trials can see how a client bears a cluster that is not well.
+"""Faults on demand, so that tests and trials can see how a client copes with a broken cluster.
 
-`POST /_faults` with one JSON object switches a fault on, `GET /_faults` lists what is on, `DELETE /_faults/ID` ends one
-and `DELETE /_faults` all of them. Only the admin may. The node file's `faults` are on from the start.
+`POST /_faults` with one JSON object switches a fault on, `GET /_faults` lists active faults, `DELETE /_faults/ID` ends
+one and `DELETE /_faults` ends all. Only the admin may call them. The node file's `faults` are active from the start.
 
-Every area offers switches of its own: `Switch` says by which word a spec names it, which members the spec may have
-besides, and what begins it. The table of all of them stands in docs/devcluster.md.
+A module that can fail offers switches: a `Switch` holds the word that selects it in a spec, the other members that
+the spec may have, and the function that begins the fault. docs/devcluster.md has a table of all switches.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from devcluster.resources import Obj
 
 @dataclass
 class Fault:
-    """One that is on. `hits`: how often it was met; `released`: set when it ends."""
+    """Active fault. `hits`: how often a call or step met it; `released`: set when the fault ends."""
 
     id: int
     spec: Obj
@@ -31,7 +31,7 @@ class Fault:
         return {"id": self.id, "hits": self.hits, **self.spec}
 
     def matches(self, facts: Mapping[str, str]) -> bool:
-        """Whether what its `match` names is so: a value, or a pattern with `*`. What it leaves out is all the same."""
+        """Return True if the facts that `match` names have its values or fit its patterns (`*`)."""
         wanted = self.spec.get("match") or {}
         return all(fnmatchcase(facts[name], str(pattern)) for name, pattern in wanted.items())
 
@@ -43,7 +43,7 @@ Begin = Callable[[Fault], End | None]
 
 @dataclass(frozen=True)
 class Switch:
-    """`begin` may raise ApiError (`bad_request`) where a member's value makes no sense."""
+    """Kind of fault. `begin` may raise ApiError (`bad_request`) if a member's value makes no sense."""
 
     words: tuple[str, ...]
     """A spec that has one of these members is for this switch."""
@@ -87,7 +87,7 @@ class Faults:
         return {"faults": [fault.shown for fault, _ in self._on.values() if not fault.released.is_set()]}
 
     def remove(self, fault_id: int | None = None) -> None:
-        """End one, or all of them."""
+        """End one fault, or all if no id is given."""
         for known in [fault_id] if fault_id is not None else list(self._on):
             fault, end = self._on.pop(known, (None, None))
             if fault and end:
@@ -96,7 +96,7 @@ class Faults:
 
 
 def one_of(spec: Obj, member: str, values: tuple[str, ...]) -> str:
-    """A member's value, refused in words where it is none of those."""
+    """Return a member's value; raise ApiError (`bad_request`) if it is none of `values`."""
     value = spec.get(member)
     if value not in values:
         raise bad_request(f'unknown {member} "{value}"; it is one of: {", ".join(values)}')

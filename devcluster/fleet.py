@@ -1,4 +1,4 @@
-"""The nodes that are played on this machine, and what ails each of them: the faults of nodes."""
+"""Nodes that are simulated on this machine, and the faults of each."""
 
 import uuid
 from collections import deque
@@ -70,37 +70,37 @@ class PlayedNode:
 
     @property
     def stopped(self) -> bool:
-        """Its processes are gone."""
+        """True while the node is off or deleted: its processes are gone."""
         return self.is_in(OFF, DELETED)
 
     def presses(self, pressure: str) -> bool:
         return any(f.spec.get("pressure") == pressure for f in self.faults)
 
     def forget(self, fault: Fault) -> None:
-        """What its device plugin did because of it is over."""
+        """End the effects of a fault on the node's device plugin."""
         self.withdrawn.pop(fault.id, None)
         self.poisoned.pop(fault.id, None)
 
     @property
     def agent(self) -> set[str]:
-        """What its agent finds missing, or that it does not run (`silent`)."""
+        """Codes of what its agent misses, or of its silence (`silent`)."""
         return {str(f.spec["agent"]) for f in self.faults if "agent" in f.spec}
 
     @property
     def unwell_gpus(self) -> set[int]:
-        """By index, those that the device plugin gives out no more."""
+        """Indexes of the GPUs that the device plugin no longer offers."""
         count = int(self.gpus["count"]) if self.gpus else 0
         dead = int(sum(f.spec.get("dead_gpus", 0) for f in self.faults))
         return set(self.withdrawn.values()) | set(range(max(count - dead, 0), count))
 
     @property
     def annotations(self) -> dict[str, str]:
-        """As its plugins write them."""
+        """Annotations of the node as its plugins write them."""
         return without_health(self.body["metadata"].get("annotations") or {}, self.unwell_gpus)
 
     @property
     def allocatable(self) -> dict[str, str]:
-        """Its capacity without the GPUs that are not well."""
+        """Capacity of the node without its failed GPUs."""
         unwell = len(self.unwell_gpus)
         found = dict(self.body["status"]["capacity"])
         for resource, amount in self.card.items():
@@ -126,7 +126,7 @@ class Fleet:
         return self._nodes.get(name)
 
     def speaks(self, name: str) -> bool:
-        """Whether a kubelet is there and heard."""
+        """Return True if the node has a kubelet whose reports arrive."""
         node = self._nodes.get(name)
         return node is not None and not node.silent
 
@@ -139,7 +139,7 @@ class Fleet:
         return node is not None and node.presses(pressure)
 
     def listen(self, listener: Callable[[PlayedNode], None]) -> None:
-        """Call it whenever what ails a node changes."""
+        """Call `listener` whenever a node's faults change."""
         self._listeners.append(listener)
 
     def _begin(self, fault: Fault) -> End | None:
@@ -166,7 +166,7 @@ class Fleet:
         return node
 
     def ail(self, node: PlayedNode, fault: Fault) -> End:
-        """The node has this fault until what is given back is called, or the node is told to be well."""
+        """Add a fault to the node. Return the function that ends it; a recovery of the node ends it too."""
         node.faults.append(fault)
         self.changed(node)
         return lambda: self._end(node, [fault])
@@ -186,6 +186,6 @@ class Fleet:
         self.changed(node)
 
     def changed(self, node: PlayedNode) -> None:
-        """What ails it is another now."""
+        """Notify the listeners that a node's faults changed."""
         for listener in self._listeners:
             listener(node)

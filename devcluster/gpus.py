@@ -1,7 +1,7 @@
-"""How a node announces its GPUs: the labels, resources and annotations of each way of sharing them. Pure.
+"""Labels, resources and annotations by which a node announces its GPUs, for each way of sharing them. Pure.
 
-GPU Feature Discovery (k8s-device-plugin v0.20) is taken to label every node with GPUs, whichever plugin shares them;
-`nvidia.com/gpu.present` comes from whoever installed it. Plugins differ in the resources that they register:
+GPU Feature Discovery (k8s-device-plugin v0.20) is assumed to label every node with GPUs, whichever plugin shares them;
+its installer sets `nvidia.com/gpu.present`. Plugins differ in the resources that they register:
 
 - `none`: `nvidia.com/gpu`, one per card
 - `time-slicing`, `mps`: `nvidia.com/gpu` times `replicas`, or with `rename` `nvidia.com/gpu.shared`
@@ -32,29 +32,29 @@ _PREFIX = "nvidia.com/"
 
 
 def way(gpus: Obj) -> str:
-    """How its cards are shared."""
+    """Return the way in which the node's cards are shared."""
     return str(gpus.get("sharing", "none"))
 
 
 def shares(gpus: Obj) -> int:
-    """How often each card is given out; once where that is whole, or by other units."""
+    """Return how many shares a card has; 1 if it is given out whole or in other units."""
     if way(gpus) in SHARED:
         return int(gpus.get("replicas", 4))
     return int(gpus.get("split", 10)) if way(gpus) == "hami" else 1
 
 
 def instances(gpus: Obj) -> int:
-    """Of MIG, on each card."""
+    """Return the number of MIG instances per card."""
     return int(gpus.get("instances", 7))
 
 
 def instance_mib(profile: str) -> int:
-    """The memory of one of `1g.10gb`, in MiB: less than its name says."""
+    """Return the memory of an instance such as `1g.10gb`, in MiB: less than its name says."""
     return int(profile.partition("g.")[2].removesuffix("gb")) * 1024 - 512
 
 
 def check(gpus: Obj) -> None:
-    """Refuse what the node file cannot mean; ValueError."""
+    """Raise ValueError for an entry of the node file that makes no sense."""
     if way(gpus) not in WAYS:
         raise ValueError(f"sharing: {way(gpus)}: not one of {', '.join(WAYS)}")
     if way(gpus) == "mig" and gpus.get("strategy", "mixed") not in ("mixed", "single"):
@@ -63,7 +63,7 @@ def check(gpus: Obj) -> None:
 
 
 def resources(gpus: Obj) -> dict[str, str]:
-    """What the device plugin registers, as the node's capacity."""
+    """Return the resources that the device plugin adds to the node's capacity."""
     count = gpus["count"]
     if way(gpus) == "mig":
         name = "gpu" if _single(gpus) else f"mig-{gpus['profile']}"
@@ -76,7 +76,7 @@ def resources(gpus: Obj) -> dict[str, str]:
 
 
 def annotations(node: str, gpus: Obj) -> dict[str, str]:
-    """HAMi's inventory: what its scheduler knows of the cards. Members that are zero are left out, as Go does."""
+    """Return HAMi's inventory, by which its scheduler knows the cards. Like Go, leave out members that are zero."""
     if way(gpus) != "hami":
         return {}
     cards = []
@@ -88,27 +88,27 @@ def annotations(node: str, gpus: Obj) -> dict[str, str]:
 
 
 def without_health(annotations: dict[str, str], unwell: Set[int]) -> dict[str, str]:
-    """HAMi's inventory where these cards, by index, are no longer well."""
+    """Return HAMi's inventory with the cards of these indexes marked as failed."""
     if not unwell or HAMI_REGISTER not in annotations:
         return annotations
     cards = json.loads(annotations[HAMI_REGISTER])
     for index in unwell:
-        del cards[index]["health"]  # a false one is left out
+        del cards[index]["health"]  # Go leaves out a false member
     return annotations | {HAMI_REGISTER: json.dumps(cards, separators=(",", ":"))}
 
 
 def card_id(node: str, n: int) -> str:
-    """The same at each start."""
+    """Return a card's UUID, the same at each start."""
     return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{n}.{node}.devcluster')}"
 
 
 def labels(gpus: Obj) -> dict[str, str]:
-    """Every value is a string."""
+    """Return the GPU labels of a node; all values are strings."""
     found = _discovered(gpus) | _driver()
     if way(gpus) == "mig":
         found |= _mig(gpus)
     if way(gpus) == "hami":
-        found["gpu"] = "on"  # by hand: HAMi works on nodes that have it
+        found["gpu"] = "on"  # set by hand: HAMi manages only nodes that have it
     if way(gpus) == "gpu-manager":
         found["nvidia-device-enable"] = "enable"
     return {key: str(value) for key, value in found.items()}
@@ -152,7 +152,7 @@ def _driver() -> dict[str, Any]:
 
 
 def _mig(gpus: Obj) -> dict[str, Any]:
-    """Under `single` the instances stand for the cards; under `mixed` they have labels beside them."""
+    """Return the MIG labels: instances replace the cards under `single`, and are beside them under `mixed`."""
     profile = gpus["profile"]
     slices = profile.partition("g.")[0]
     one: dict[str, Any] = {
@@ -173,7 +173,7 @@ def _mig(gpus: Obj) -> dict[str, Any]:
     if _single(gpus):
         return {f"nvidia.com/gpu.{key}": value for key, value in one.items()}
     mixed = {f"nvidia.com/mig-{profile}.{key}": value for key, value in one.items()}
-    return {"nvidia.com/gpu.replicas": 0} | mixed  # nothing is left of a card that is cut up
+    return {"nvidia.com/gpu.replicas": 0} | mixed  # a card that is cut up cannot be used whole
 
 
 def _single(gpus: Obj) -> bool:

@@ -1,4 +1,4 @@
-"""One devcluster per state directory: its lock, its token, its kubeconfig, and the end of what a killed one left."""
+"""Single instance per state directory: its lock, token and kubeconfig, and the cleanup after a killed one."""
 
 import base64
 import fcntl
@@ -13,11 +13,11 @@ import yaml
 
 
 class Busy(Exception):
-    """Another devcluster runs on this state directory."""
+    """State directory in use by a running devcluster."""
 
 
 def lock(state: Path) -> int:
-    """Held for as long as this process lives."""
+    """Lock the state directory for the life of this process. Return the open file; raise Busy if it is locked."""
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
     handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -30,7 +30,7 @@ def lock(state: Path) -> int:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file that only this user may read."""
+    """Replace a file so that only this user may read it."""
     unfinished = path.with_name(path.name + ".new")
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as out:
@@ -39,7 +39,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def token(state: Path) -> str:
-    """The admin's bearer token, made once."""
+    """Return the admin's bearer token, made on the first start."""
     path = state / "token"
     if not path.exists():
         write_private(path, secrets.token_urlsafe(32))
@@ -63,7 +63,7 @@ def write_kubeconfig(path: Path, url: str, certificate: str, bearer: str) -> Non
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot: with its pid it names one process for ever."""
+    """Return a process's start in clock ticks since boot, None if it ended. With the pid it is unique."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -73,12 +73,12 @@ def start_time(pid: int) -> int | None:
 
 
 def remember(state: Path, processes: dict[int, int]) -> None:
-    """Note which processes are ours (pid to start time)."""
+    """Store our processes (pid to start time) for `end_leftovers`."""
     write_private(state / "processes.json", json.dumps(processes))
 
 
 def end_leftovers(state: Path) -> None:
-    """Kill what an instance that was killed itself may have left running."""
+    """Kill the processes that a killed instance left running."""
     path = state / "processes.json"
     if not path.exists():
         return

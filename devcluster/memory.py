@@ -1,7 +1,7 @@
-"""Python's garbage collector, kept from holding the loop.
+"""Garbage collection in short steps, so that it does not block the event loop.
 
-A full collection walks through every object there is: with thousands of pods it would hold all answers for seconds.
-Stored objects are trees, which are freed without a collector; so what has lived for a moment is taken out of its sight.
+A full collection visits every object: with thousands of pods it would delay all answers for seconds. Stored objects
+are trees, which Python frees without the collector, so objects that survived one collection are frozen out of it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ FEW = 200_000
 
 
 async def spare() -> None:
-    """Collect what is new every second, which is short; everything at times, as long as there is little."""
+    """Collect new objects every second, which is short; all objects every ten minutes, while they are few."""
     loop = asyncio.get_running_loop()
     thorough_at = loop.time() + THOROUGH_SECONDS
     while True:

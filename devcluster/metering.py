@@ -1,7 +1,7 @@
-"""What pods and nodes use, measured every few seconds, as metrics-server measures it.
+"""CPU and memory use of pods and nodes, measured every few seconds, as metrics-server measures it.
 
-CPU is a rate, so that it takes two looks at a container, or one at a container that has run for a while. A pod has
-figures only when each of its containers has; of a node that is not heard there are none.
+CPU use is a rate: it needs two measurements of a container, or one of a container that has run for a while. A pod has
+figures only if each of its containers has; a node whose kubelet is silent has none.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ STATES = ("absent", "unavailable")
 
 class Running(Protocol):
     def containers(self, pod: Obj) -> Mapping[str, Container]:
-        """Those that run, by name."""
+        """Return the running containers of a pod by name."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """At a container. `at` is of this machine's steady clock."""
+    """Measurement of a container. `at` is a time of this machine's monotonic clock."""
 
     at: float
     usage: Usage
@@ -61,7 +61,7 @@ class Metering:
 
     @property
     def state(self) -> str:
-        """Empty where all is well; else one of STATES."""
+        """Fault of the metrics API, one of STATES; empty if there is none."""
         return next(iter(self._faults), "")
 
     def of_pod(self, pod: Obj) -> Measured | None:
@@ -106,7 +106,7 @@ class Metering:
         return Figures(wall, window, spent / window, now.usage.memory_bytes)
 
     def _of_nodes(self, pods: list[Obj], wall: datetime) -> dict[str, Figures]:
-        """Its pods together: beside them nothing runs on a node that is played."""
+        """Return each node's use as the sum of its pods: nothing else runs on a simulated node."""
         cpu: dict[str, float] = defaultdict(float)
         memory: dict[str, int] = defaultdict(int)
         for pod in pods:

@@ -1,4 +1,4 @@
-"""Which names, labels and keys are allowed, and in which words others are refused."""
+"""Names, labels and keys that are allowed, and the words in which others are refused."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Addresses of pods, and how they are reached: on a network of their own, or, where that cannot be, this machine's.
+"""Addresses of pods and connections to them: on a network of each pod's own, or else on this machine's.
 
-Their own is made by kubelet/podnetwork.py. On this machine's, every pod has a loopback address, taken at random, since
-nobody may tell which comes next and lie in wait there. Load balancers always have one of those.
+kubelet/podnetwork.py makes networks of their own. On this machine's network every pod has a loopback address, taken at
+random, so that nobody can guess the next one and listen there first. Load balancers always have loopback addresses.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ class Addresses:
 
     @property
     def size(self) -> int:
-        """Without .0 and .255."""
+        """Number of addresses, without .0 and .255."""
         return self._size // 256 * 254
 
     def take(self, used: Container[str]) -> str:
-        """One that is not used; .0 and .255 are left out."""
+        """Return an unused address that does not end in .0 or .255."""
         while True:
             place = self._random.randrange(self._size)
             address = str(ipaddress.ip_address(self._base + place))
@@ -49,10 +49,10 @@ class PodNetwork(Protocol):
     outside: Outside
 
     async def connect(self, address: str, port: int) -> Streams:
-        """A connection to a pod."""
+        """Connect to a port of a pod."""
 
     async def join(self, pod_uid: str, address: str) -> list[str]:
-        """What a command begins with that runs in this pod's network."""
+        """Return the words before a command that make it run in the pod's network."""
 
     def leave(self, pod_uid: str) -> None: ...
 
@@ -60,7 +60,7 @@ class PodNetwork(Protocol):
 
 
 class SharedNetwork:
-    """This machine's own."""
+    """Network of this machine, shared by all pods."""
 
     nameserver: str | None = None
 

@@ -1,4 +1,4 @@
-"""The node file: which nodes there are, what GPUs they carry and how those are shared, and which images can be pulled.
+"""Node file: the nodes, their GPUs and how those are shared, and the images that can be pulled.
 
 ```yaml
 nodes:
@@ -11,7 +11,7 @@ nodes:
     labels: {zone: a}
     taints: [{key: dedicated, value: gpu, effect: NoSchedule}]
     unschedulable: false
-    info: {kubeletVersion: v1.35.4}  # what its status says of itself otherwise than the other nodes (nodeInfo)
+    info: {kubeletVersion: v1.35.4}  # members of its nodeInfo that differ from the other nodes'
     gpus:
       product: NVIDIA-A100-SXM4-80GB
       count: 4            # physical cards
@@ -26,8 +26,8 @@ nodes:
       strategy: mixed     # mig: or single
       split: 10           # hami: pods per card
       ecc: true           # by default as the product has it
-      life: training      # what pods do there that do not say so themselves; see devcluster/gpuplay/lives.py
-images:                   # absent: every reference can be pulled (played pods only)
+      life: training      # GPU use of pods that name none themselves; see devcluster/gpuplay/lives.py
+images:                   # absent: every reference can be pulled (simulated pods only)
   docker.io/local/jupyter:1:
     root: /path           # a folder or venv; its bin is first on PATH
     uid: 1000
@@ -36,7 +36,7 @@ images:                   # absent: every reference can be pulled (played pods o
     home: /home/jovyan
     pull_seconds: 2
     size_mib: 900
-    command: [sleep, inf] # where the pod names none
+    command: [sleep, inf] # if the pod names none
     says: []              # or its program is simulated: it prints these lines, and exits
     exits: 0              # with this code
 played:
@@ -48,13 +48,13 @@ back_off:                 # before a container starts again, or an image is pull
   most_seconds: 300
   reset_seconds: 600      # a container that ran this long begins with no pause again
 lifecycle:                # how long the control plane waits, by default as Kubernetes does
-  grace_seconds: 50       # a kubelet that fell silent: its node is Unknown then
-  startup_seconds: 60     # a Node for which no kubelet ever spoke
-  orphan_seconds: 40      # pods of a Node that was deleted
-  detach_seconds: 360     # volumes of a node that does not answer, once their pods are gone
+  grace_seconds: 50       # until the node of a silent kubelet is Unknown
+  startup_seconds: 60     # the same for a Node whose kubelet never reported
+  orphan_seconds: 40      # until pods of a deleted Node are removed
+  detach_seconds: 360     # until volumes of a node that does not answer are detached
 metrics:
-  every_seconds: 10       # what pods use is measured for metrics.k8s.io
-faults: []                # on from the start; see docs/devcluster.md
+  every_seconds: 10       # interval of measuring pods for metrics.k8s.io
+faults: []                # active from the start; see docs/devcluster.md
 ```
 """
 
@@ -107,7 +107,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Pauses:
-    """How long the kubelets wait before they start a container again, or pull an image again."""
+    """Pauses of the kubelets before they start a container again, or pull an image again."""
 
     first_seconds: float = 10.0
     most_seconds: float = 300.0
@@ -173,7 +173,7 @@ def _names(entry: Obj) -> list[str]:
 
 
 def node_object(name: str, entry: Obj) -> Obj:
-    """What the file says of a node; its kubelet adds how it is."""
+    """Return the Node that the file describes; its kubelet adds the observed status."""
     resources = {
         "cpu": str(entry.get("cpu", 16)),
         "memory": str(entry.get("memory", "64Gi")),

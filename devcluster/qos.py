@@ -1,4 +1,4 @@
-"""A pod's quality of service class, its status before anybody has looked at it, and what it asks of a node."""
+"""Quality of service class of a pod, its first status, and its requests."""
 
 from devcluster.clock import now
 from devcluster.quantity import milli
@@ -30,7 +30,7 @@ def first_status(spec: Obj) -> Obj:
 
 
 def requests(spec: Obj) -> dict[str, int]:
-    """Thousandths by resource, one pod slot included."""
+    """Return the pod's requests by resource, in thousandths, with one pod slot."""
     total: dict[str, int] = {}
     for container in spec["containers"]:
         for name, value in container.get("resources", {}).get("requests", {}).items():

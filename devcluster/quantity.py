@@ -19,7 +19,7 @@ MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEin
 
 @lru_cache(maxsize=4096)
 def milli(text: str | int | float) -> int:
-    """The quantity in thousandths, rounded up as the scheduler does; ValueError if it is none."""
+    """Return the quantity in thousandths, rounded up as the scheduler does; raise ValueError if it is no quantity."""
     match = _FORM.match(str(text))
     if match is None:
         raise ValueError(MALFORMED)
@@ -34,12 +34,12 @@ def milli(text: str | int | float) -> int:
 
 
 def whole(text: str | int | float) -> int:
-    """The quantity in units (bytes, cards), rounded up."""
+    """Return the quantity in units (bytes, cards), rounded up."""
     return -(-milli(text) // 1000)
 
 
 def show(amount: int, like: str = "") -> str:
-    """Thousandths as a canonical quantity, in the notation of `like` (a sample): 1Ki, 1e3 or 1k."""
+    """Return thousandths as a canonical quantity, in the notation of `like` (a sample): 1Ki, 1e3 or 1k."""
     exponent = "e" if "e" in like else "E" if "E" in like and not like.endswith(("E", "Ei")) else ""
     if amount % 1000:
         return f"{amount}{exponent}-3" if exponent else f"{amount}m"
@@ -58,5 +58,5 @@ _POWERS = "kMGTPE"
 
 @lru_cache(maxsize=4096)
 def canonical(text: str | int | float) -> str:
-    """How the API server writes the same quantity (1000m is 1, 0.5 is 500m, 1024Mi is 1Gi)."""
+    """Return the same quantity as the API server writes it (1000m is 1, 0.5 is 500m, 1024Mi is 1Gi)."""
     return show(milli(text), str(text))

@@ -1,4 +1,4 @@
-"""What the API serves: kinds, their scopes, names and subresources. One table; discovery and paths come from it."""
+"""Kinds that the API serves: scopes, names and subresources. Discovery and paths are made from this one table."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ Obj = dict[str, Any]
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-@dataclass(frozen=True, eq=False)  # each is there once, and looked up a thousand times a second
+@dataclass(frozen=True, eq=False)  # compared by identity, for speed: one object per kind
 class Kind:
     group: str
     version: str
@@ -251,7 +251,7 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 
 
 def groups() -> list[str]:
-    """API groups in discovery's order, the core group left out."""
+    """Return the API groups in the order of discovery, without the core group."""
     seen = dict.fromkeys(k.group for k in KINDS if k.group)
     return [*seen, "events.k8s.io", _ACCESS, _IDENTITY]
 
@@ -273,7 +273,7 @@ def _resource(kind: Kind) -> Iterator[Obj]:
 
 
 def _storage_version(kind: Kind) -> str:
-    """By which clients can tell that objects are stored in another version than before."""
+    """Return the hash of the storage version, by which clients notice that it changed."""
     known = f"{kind.group}/{kind.version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(known.encode()).digest()[:8]).decode()
 
@@ -297,7 +297,7 @@ _SUBRESOURCES: dict[str, Obj] = {
 
 
 def resource_list(group: str) -> Obj:
-    """Discovery of one group version."""
+    """Return the discovery document of one group version."""
     found = [entry for k in KINDS if k.group == group for entry in _resource(k)]
     if group == "events.k8s.io":
         found = list(_resource(EVENT))
@@ -317,6 +317,6 @@ def group_list() -> Obj:
 
 
 def group_entry(group: str, version: str) -> Obj:
-    """Of a group that has this version alone, as the list of groups has it."""
+    """Return the entry of a single-version group in the list of groups."""
     about = {"groupVersion": f"{group}/{version}", "version": version}
     return {"name": group, "versions": [about], "preferredVersion": about}

@@ -1,4 +1,4 @@
-"""The scale subresource: a workload's replicas and nothing else."""
+"""Scale subresource: a workload's replicas and nothing else."""
 
 from devcluster.resources import Kind, Obj
 

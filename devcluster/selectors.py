@@ -17,7 +17,7 @@ _OPERATORS = "in, notin, =, ==, !=, gt, lt"
 
 
 class _Parser:
-    """Reads a selector as Kubernetes does, so that it refuses what that refuses, in its words."""
+    """Parser of selectors that refuses what Kubernetes refuses, in the same words."""
 
     def __init__(self, text: str):
         self._tokens = _TOKEN.findall(text)
@@ -115,13 +115,13 @@ _INTEGER = re.compile(r"[+-]?\d+")
 
 
 def label_selector(text: str) -> Match:
-    """`a=b,c in (d,e),!f` as a predicate."""
+    """Return `a=b,c in (d,e),!f` as a predicate."""
     tests = list(_Parser(text).requirements())
     return lambda o: all(test(o["metadata"].get("labels") or {}) for test in tests)
 
 
 def match_labels(selector: Obj | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector object (matchLabels and matchExpressions) against labels; none selects nothing."""
+    """Match labels against a LabelSelector object (matchLabels and matchExpressions); None selects nothing."""
     if selector is None:
         return False
     if any(labels.get(k) != v for k, v in (selector.get("matchLabels") or {}).items()):
@@ -184,7 +184,7 @@ def _field(obj: Obj, path: str) -> str:
 
 
 def field_selector(kind: Kind, text: str) -> Match:
-    """`metadata.name=a,status.phase!=Running` as a predicate; unknown fields are refused as the kind does."""
+    """Return `metadata.name=a,status.phase!=Running` as a predicate; refuse fields that the kind does not offer."""
     tests: list[tuple[str, bool, str]] = []
     for term in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"([^=!]+?)\s*(!=|==|=)\s*(.*)", term.strip())

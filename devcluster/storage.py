@@ -1,11 +1,11 @@
-"""The storage that the cluster offers: two drivers, a class of each, and what a volume or a pod says of them.
+"""Storage of the cluster: two drivers, a class of each, and helpers that read volumes, claims and pods.
 
 `local-fast` is a disk of one node, made when its first pod has a node: nothing to attach, no snapshots, no clones.
 `net-shared` is reached from every node, made at once, attached to the nodes that use it (to one at a time unless its
-mode allows many), with snapshots and clones. A class of one's own may name either driver, with these parameters:
+mode allows many), with snapshots and clones. Your own class may name either driver, with these parameters:
 
-- `expansion: offline`   growth waits until the volume's pod was stopped and started
-- `maxSize: 10Gi`        no volume is made or grown beyond it
+- `expansion: offline`   the volume grows once its pod was stopped and started
+- `maxSize: 10Gi`        no volume is made or grown beyond this size
 """
 
 from collections.abc import Iterable
@@ -45,21 +45,21 @@ DRIVERS = {driver.name: driver for driver in (LOCAL, NET)}
 
 
 class Data(Protocol):
-    """Where the bytes of volumes and snapshots are, by the handles that the drivers gave them."""
+    """Contents of volumes and snapshots, by the handles that the drivers gave them."""
 
     async def copy(self, source: str, target: str) -> None:
-        """As `source` is at one moment."""
+        """Copy `source` as it is at one moment."""
 
     async def grow(self, handle: str, size: str) -> bool:
-        """False where that has to wait until no pod has it mounted."""
+        """Grow the file system. Return False if that has to wait until no pod has it mounted."""
         ...
 
     async def discard(self, handle: str) -> None:
-        """For good."""
+        """Delete the contents for good."""
 
 
 class NoData:
-    """Played pods keep none."""
+    """Stand-in for Data: simulated pods store nothing."""
 
     async def copy(self, source: str, target: str) -> None:
         pass
@@ -72,7 +72,7 @@ class NoData:
 
 
 class DriverError(Exception):
-    """A driver's refusal, in the words of gRPC: code and description."""
+    """Refusal of a driver, in the words of gRPC: code and description."""
 
     def __init__(self, code: str, description: str):
         super().__init__(f"rpc error: code = {code} desc = {description}")
@@ -80,7 +80,7 @@ class DriverError(Exception):
 
 
 def furnish(api: Api) -> None:
-    """The drivers and classes of a fresh cluster."""
+    """Create the drivers and classes of a new cluster."""
     for driver in DRIVERS.values():
         spec: Obj = {"attachRequired": driver.attached, "podInfoOnMount": False, "storageCapacity": False}
         spec |= {"volumeLifecycleModes": ["Persistent"], "fsGroupPolicy": "File"}
@@ -107,12 +107,12 @@ def _make(api: Api, kind: Kind, body: Obj) -> None:
 
 
 def driver_of(volume: Obj) -> Driver | None:
-    """The driver that made a volume; None for what others made."""
+    """Return the driver that made a volume, or None if none of ours did."""
     return DRIVERS.get((volume["spec"].get("csi") or {}).get("driver", ""))
 
 
 def handle_of(volume: Obj) -> str:
-    """By which its data is found; what others made is known by its own name."""
+    """Return the key of a volume's contents: the driver's handle, or the name of a volume of no driver."""
     csi = volume["spec"].get("csi") or {}
     return str(csi.get("volumeHandle") or volume["metadata"]["name"]).replace("/", "_")
 
@@ -126,7 +126,7 @@ def requested(claim: Obj) -> str:
 
 
 def exclusive(volume: Obj) -> bool:
-    """May be attached to one node at a time only."""
+    """Return True if the volume may be attached to one node only at a time."""
     return not {"ReadWriteMany", "ReadOnlyMany"} & set(volume["spec"].get("accessModes") or [])
 
 

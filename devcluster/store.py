@@ -1,4 +1,4 @@
-"""All objects, in memory and in SQLite: every change is on disk before it is answered, and every change has a number.
+"""Store of all objects, in memory and in SQLite: every change gets a number and is on disk before it is answered.
 
 Objects that were handed out are shared: treat them as frozen and `clone` before changing one.
 """
@@ -20,7 +20,7 @@ HISTORY, HISTORY_BYTES = 20_000, 48 * 2**20
 
 
 def clone(value: Any) -> Any:
-    """A deep copy of JSON values; many times faster than copy.deepcopy."""
+    """Return a deep copy of JSON values; many times faster than copy.deepcopy."""
     if type(value) is dict:
         return {k: clone(v) if type(v) in _PARTED else v for k, v in value.items()}
     if type(value) is list:
@@ -36,7 +36,7 @@ def encode(obj: Obj) -> bytes:
 
 
 class Stored(NamedTuple):
-    """An object, and its JSON: made once, for the disk, for every watch and for every list."""
+    """Object with its JSON, which is made once for the disk, watches and lists."""
 
     obj: Obj
     encoded: bytes
@@ -44,7 +44,7 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of history: ADDED, MODIFIED or DELETED, with the object before and after."""
+    """Step of the history: ADDED, MODIFIED or DELETED, with the object before and after."""
 
     rv: int
     kind: Kind
@@ -89,7 +89,7 @@ class Store:
         self._db.close()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after every change; returns how to stop it."""
+        """Call `listener` after every change. Return the function that stops that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -98,18 +98,18 @@ class Store:
         return found.obj if found else None
 
     def stored(self, kind: Kind, namespace: str = "") -> Iterator[Stored]:
-        """Objects with their JSON in key order; of every namespace when none is named."""
+        """Yield objects with their JSON in key order, of every namespace if none is named."""
         spaces = self._objects[kind]
         for space in [namespace] if namespace else sorted(spaces, key=lambda s: f"{s}/"):
             found = spaces.get(space, {})
             yield from (found[name] for name in sorted(found))
 
     def all(self, kind: Kind, namespace: str = "") -> Iterator[Obj]:
-        """Objects in key order."""
+        """Yield objects in key order."""
         return (found.obj for found in self.stored(kind, namespace))
 
     def each(self, kind: Kind, namespace: str = "") -> list[Obj]:
-        """The same in no order, for scans."""
+        """Return the same objects in no order, for scans."""
         spaces = self._objects[kind]
         if namespace:
             return [found.obj for found in spaces.get(namespace, {}).values()]
@@ -146,7 +146,7 @@ class Store:
         return last
 
     def since(self, rv: int) -> list[Change]:
-        """History after `rv`; 410 when part of it is forgotten."""
+        """Return the history after `rv`; raise ApiError 410 if part of it was dropped."""
         if rv < self.oldest:
             raise expired(rv, self.oldest)
         newer = []
@@ -157,7 +157,7 @@ class Store:
         return newer[::-1]
 
     def compact(self) -> None:
-        """Forget history, so that watches from before now expire."""
+        """Drop the history, so that older watches expire."""
         self._history.clear()
         self._history_bytes = 0
         self.oldest = self.rv
@@ -178,7 +178,7 @@ class Store:
 
 
 class _Transaction:
-    """One change and its number, committed together."""
+    """Transaction of one change and its number."""
 
     def __init__(self, db: sqlite3.Connection, rv: int):
         self._db, self._rv = db, rv
@@ -194,7 +194,7 @@ class _Transaction:
         try:
             self._db.execute("UPDATE meta SET value=? WHERE key='rv'", (self._rv,))
             self._db.execute("COMMIT")
-        except sqlite3.Error:  # the disk is full: the next one must be able to begin
+        except sqlite3.Error:  # the disk is full: end the transaction, so that the next one can begin
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise

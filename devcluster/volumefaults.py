@@ -1,9 +1,9 @@
-"""Storage that is slow, stuck or refuses, step by step.
+"""Faults of storage: a step that is slow, stuck or refused.
 
-`{"volume": "attach", "match": {…}, "seconds": 5}` lets a step take so long; with an `error` it fails for as long as
-the fault is on, by a word for what drivers say (`WORDS`) or a text of one's own; with neither it is stuck, and says
-that its time ran out. Steps are `provision`, `attach`, `detach`, `mount`, `expand`, `snapshot`; and `full`: what the
-volume has left is taken (process pods). `match` names any of `namespace`, `claim`, `class`, `node`.
+`{"volume": "attach", "match": {…}, "seconds": 5}` delays a step by so long; with an `error` it fails while the fault
+is active, by a word for a driver's message (`WORDS`) or a text of your own; with neither it is stuck, and reports a
+timeout. Steps are `provision`, `attach`, `detach`, `mount`, `expand`, `snapshot`; and `full`: the volume has no space
+left (process pods). `match` names any of `namespace`, `claim`, `class`, `node`.
 """
 
 import time
@@ -60,7 +60,7 @@ WORDS = {
 
 
 class HeldBack(Exception):
-    """The step is not done yet; `error` is what it says, nothing while it only takes its time."""
+    """Step of storage that is not done yet; `error` is its message, empty while the step is only slow."""
 
     def __init__(self, error: str = ""):
         super().__init__(error)
@@ -90,7 +90,7 @@ class VolumeFaults:
         return end
 
     def matches(self, step: str, claim: Obj, node: str = "") -> Fault | None:
-        """The fault that is on for this step of the claim's volume."""
+        """Return the active fault of this step of the claim's volume."""
         facts = {
             "namespace": claim["metadata"]["namespace"],
             "claim": claim["metadata"]["name"],
@@ -101,7 +101,7 @@ class VolumeFaults:
         return next((f for f in on if f.spec["volume"] == step and f.matches(facts)), None)
 
     def bear(self, step: str, claim: Obj, node: str = "") -> None:
-        """HeldBack while a fault keeps this step from being done."""
+        """Raise HeldBack while a fault keeps this step from being done."""
         fault = self.matches(step, claim, node)
         if fault is None:
             return

@@ -1,4 +1,4 @@
-"""Who asks: the admin by the kubeconfig's token, a service account by its own, somebody impersonated, or nobody."""
+"""Authentication: the admin by the kubeconfig's token, service accounts by theirs, impersonation, anonymous."""
 
 import hmac
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ class Authentication:
         for needed in _needed(wanted):
             found = rbac.verdict(self._store, user, needed)
             if not found.allowed:
-                # 1.36 asks for a right to impersonate on just this request last, and tells of that one.
+                # 1.36 checks the right to impersonate for this one request last, and names it in the refusal.
                 raise rbac.refusal(user, replace(ask, verb=f"impersonate-on:{mode}:{ask.verb}"), found.reason)
         groups = wanted.groups
         if (account := _account(wanted.name)) and not groups:
@@ -59,7 +59,7 @@ class Authentication:
 
 
 def _wanted(headers: Headers) -> User | None:
-    """Whom the headers name."""
+    """Return the user that the headers impersonate, if any."""
     extra: dict[str, list[str]] = {}
     for name, value in headers.items():
         if name.lower().startswith(_EXTRA):
@@ -72,13 +72,13 @@ def _wanted(headers: Headers) -> User | None:
 
 
 def _account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of a service account."""
+    """Return namespace and name of a service account."""
     parts = name.split(":")
     return (parts[2], parts[3]) if parts[:2] == ["system", "serviceaccount"] and len(parts) == 4 else None
 
 
 def _needed(wanted: User) -> Iterator[Ask]:
-    """The rights that it takes to be somebody else."""
+    """Yield the rights that impersonating this user takes."""
     if account := _account(wanted.name):
         yield Ask("impersonate", "", SERVICE_ACCOUNT.plural, namespace=account[0], name=account[1])
     else:

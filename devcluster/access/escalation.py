@@ -1,4 +1,4 @@
-"""Nobody grants what they do not hold: roles and bindings are refused that would give more than their writer has."""
+"""Refusal of roles and bindings that would give more rights than their writer has."""
 
 import json
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def check(store: Store, kind: Kind, new: Obj, old: Obj | None, user: User | None) -> None:
-    """`user` is None for the cluster itself, which may grant everything."""
+    """Raise ApiError if `user` grants more rights than they have; None is the cluster, which may grant all."""
     if kind not in ROLES + BINDINGS or user is None or rbac.MASTERS in user.groups:
         return
     if old is not None and _without_metadata(old) == _without_metadata(new):
@@ -59,7 +59,7 @@ def _without_metadata(obj: Obj) -> Obj:
 
 
 def _missing(held: list[Obj], wanted: list[Obj]) -> list[str]:
-    """What is not held, told in one line per thing."""
+    """Return the rights that are not held, one line per thing."""
     by_thing: dict[str, Obj] = {}
     for rule in wanted:
         for ask, part in rbac.atoms(rule):

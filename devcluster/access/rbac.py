@@ -1,6 +1,6 @@
-"""Who may do what: roles and bindings against one request. Pure: the store is read, nothing is written.
+"""Roles and bindings checked against one request. Pure: the store is read, nothing is written.
 
-Rights only add up; what nothing grants is refused, in the words of Kubernetes 1.36.
+Rights only add up; a request that no rule grants is refused, in the words of Kubernetes 1.36.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class User:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request, as rules see it: a verb on a resource, or on a path that is none."""
+    """Request as rules see it: a verb on a resource, or on a path outside the resources."""
 
     verb: str
     group: str = ""
@@ -47,7 +47,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Grant:
-    """A rule that a user holds, and through what."""
+    """Rule that a user holds, and the binding that grants it."""
 
     rule: Obj
     through: str
@@ -55,7 +55,7 @@ class Grant:
 
 @dataclass
 class Holdings:
-    """All that a user holds in a namespace (or, for "", at the cluster scope), and the roles that are missing."""
+    """Rights of a user in a namespace ("" for the cluster scope), and the missing roles that bindings name."""
 
     grants: list[Grant] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -106,7 +106,7 @@ def holdings(store: Store, user: User, namespace: str) -> Holdings:
 
 
 def _add(store: Store, held: Holdings, user: User, binding: Obj, namespace: str) -> None:
-    """What one binding gives to the user."""
+    """Add to `held` the rules that one binding gives to the user."""
     subject = next((s for s in binding.get("subjects") or [] if _means(s, user, namespace)), None)
     if subject is None:
         return
@@ -174,7 +174,7 @@ def _path_fits(pattern: str, path: str) -> bool:
 
 
 def atoms(rule: Obj) -> Iterator[tuple[Ask, Obj]]:
-    """A rule taken apart, until every part is one verb on one thing: as a request, and as a rule."""
+    """Split a rule into parts of one verb on one thing; yield each as a request and as a rule."""
     names = rule.get("resourceNames") or [""]
     for group in rule.get("apiGroups") or []:
         for resource in rule.get("resources") or []:

@@ -1,4 +1,4 @@
-"""Questions about access that are answered and not kept: who am I, may I, may they, whose token is this."""
+"""Access reviews, answered and not stored: who am I, may I, may they, whose token is this."""
 
 from devcluster.access import rbac
 from devcluster.access.authentication import Authentication
@@ -49,7 +49,7 @@ class Reviews:
         return {"allowed": found.allowed} | ({"reason": found.reason} if found.reason else {})
 
     def _rules(self, spec: Obj, user: User) -> Obj:
-        """All that the user holds in a namespace."""
+        """Return the user's rights in a namespace."""
         if not spec.get("namespace"):
             raise bad_request("no namespace on request")
         held = rbac.holdings(self._store, user, spec["namespace"])
@@ -100,7 +100,7 @@ def _ask(kind: Kind, namespace: str, spec: Obj) -> Ask:
 
 
 def _invalid(kind: Kind, cause: Cause) -> ApiError:
-    """These kinds are not named in their refusals."""
+    """Return a refusal without the kind's name, as these kinds have it."""
     return invalid(Kind(kind.group, kind.version, "", kind.plural), "", [cause])
 
 

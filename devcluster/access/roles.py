@@ -1,4 +1,4 @@
-"""Roles and their bindings as objects: what is filled in, and what is refused."""
+"""Roles and their bindings as objects: defaults and validation."""
 
 from collections.abc import Iterator
 

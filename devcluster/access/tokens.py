@@ -1,6 +1,6 @@
-"""Service accounts' tokens: JSON Web Tokens, signed, expiring, and bound to the account and, where asked, to a pod.
+"""Tokens of service accounts: JSON Web Tokens, signed, expiring, and bound to the account and, on request, to a pod.
 
-A token is good only while what it is bound to is there: the account, the pod or the secret, each known by its uid.
+A token is valid only while its bound objects exist: the account, the pod or the secret, each identified by its uid.
 """
 
 import base64
@@ -36,7 +36,7 @@ _CURVE, _HASH = ec.SECP256R1(), ec.ECDSA(hashes.SHA256())
 
 
 class InvalidToken(Exception):
-    """The message says why, as a TokenReview tells it."""
+    """Refusal of a token; the message is the error of a TokenReview."""
 
 
 class Tokens:
@@ -50,7 +50,7 @@ class Tokens:
         self._head = {"alg": "ES256", "kid": _text(hashlib.sha256(der).digest())}
 
     def answer(self, namespace: str, name: str, body: Obj, manager: str) -> Obj:
-        """A TokenRequest."""
+        """Answer a TokenRequest."""
         given = body.get("spec") or {}
         seconds = given.get("expirationSeconds") or DEFAULT_SECONDS
         audiences, bound = given.get("audiences") or [ISSUER], given.get("boundObjectRef")
@@ -70,7 +70,7 @@ class Tokens:
         return typed(TOKEN_REQUEST, answered | {"status": {"token": token, "expirationTimestamp": when}})
 
     def for_pod(self, pod: Obj, audience: str, seconds: int) -> str:
-        """What the kubelet puts into a pod's token volume."""
+        """Return the token that the kubelet puts into a pod's token volume."""
         namespace = pod["metadata"]["namespace"]
         account = self._store.get(SERVICE_ACCOUNT, namespace, pod["spec"]["serviceAccountName"])
         if account is None:
@@ -98,7 +98,7 @@ class Tokens:
     def _issue(
         self, account: Obj, audiences: list[str], seconds: int, bound: tuple[Kind, Obj] | None
     ) -> tuple[str, int]:
-        """The token, and when it expires."""
+        """Return the token, and its expiry as a Unix time."""
         meta, at = account["metadata"], int(time.time())
         about: Obj = {"namespace": meta["namespace"], "serviceaccount": _reference(account)}
         if bound:
@@ -121,7 +121,7 @@ class Tokens:
         return f"{signed}.{_text(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}", at + seconds
 
     def user(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
-        """Whose token it is; InvalidToken where it is nobody's, or no longer good."""
+        """Return the user of a token; raise InvalidToken if the token is not ours or no longer valid."""
         claims = self._claims(token)
         if not set(audiences) & set(claims["aud"]):
             given, wanted = (json.dumps(list(a)).replace(",", "") for a in (claims["aud"], audiences))
@@ -166,7 +166,7 @@ def _reference(obj: Obj) -> Obj:
 
 
 def _key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The signing key: kept, so that tokens outlive a restart."""
+    """Return the signing key, stored so that tokens outlive a restart."""
     if not path.exists():
         made = ec.generate_private_key(_CURVE).private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

@@ -1,7 +1,7 @@
-"""Volumes on nodes: attached where a pod wants them, detached when the last one has left; one node at a time, mostly.
+"""Attachment of volumes to the nodes of their pods, and detachment after the last pod; mostly one node at a time.
 
-What a node that does not answer has mounted is not torn from it: only after a while, or when an admin says by the
-taint `node.kubernetes.io/out-of-service` that the node is off for certain.
+A volume stays attached to a node that does not answer: until a while has passed, or until an admin states by the taint
+`node.kubernetes.io/out-of-service` that the node is off.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Claim = tuple[str, str]
 
 
 class AttachmentController(Controller[str]):
-    """Its keys are names of volumes."""
+    """Controller of VolumeAttachments, with names of volumes as keys."""
 
     def __init__(self, api: Api, faults: VolumeFaults, lost_node_seconds: float):
         super().__init__(api)
@@ -98,7 +98,7 @@ class AttachmentController(Controller[str]):
         return claim if claim and claim["spec"].get("volumeName") == volume["metadata"]["name"] else None
 
     def _wanted(self, claim: Obj) -> dict[str, list[str]]:
-        """Node → names of the pods that want the claim there."""
+        """Return the names of the pods that want the claim, by node."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         meta = claim["metadata"]
         for pod, node in self._pods.get((meta["namespace"], meta["name"]), {}).items():
@@ -108,7 +108,7 @@ class AttachmentController(Controller[str]):
     def _attachments(self, volume: str) -> list[tuple[str, str]]:
         return list(self._attached.get(volume, {}).items())
 
-    # --- attaching
+    # --- Attaching
 
     def _attach(self, volume: Obj, claim: Obj, driver: Driver, node: str, pods: list[str]) -> float | None:
         name = volume["metadata"]["name"]
@@ -120,7 +120,7 @@ class AttachmentController(Controller[str]):
         self._refused.discard((name, node))
         if known is None:
             self.api.create(VOLUME_ATTACHMENT, "", _attachment(volume, driver, node), Writer(CONTROLLER))
-            return None  # comes back with the attachment
+            return None  # the change of the attachment enqueues the volume again
         attachment = self.api.get(VOLUME_ATTACHMENT, "", known)
         if is_attached(attachment) or _is_deleted(attachment):
             return None
@@ -131,7 +131,7 @@ class AttachmentController(Controller[str]):
         try:
             self._faults.bear("attach", claim, attachment["spec"]["nodeName"])
         except HeldBack as held:
-            if held.error.startswith(MULTI_ATTACH):  # the control plane's own words: no driver was asked
+            if held.error.startswith(MULTI_ATTACH):  # a message of the control plane itself, not of a driver
                 self._tell(claim, pods, "Warning", "FailedAttachVolume", held.error)
             elif held.error:
                 self._set_error(attachment, "attachError", held.error)
@@ -144,7 +144,7 @@ class AttachmentController(Controller[str]):
         return None
 
     def _refuse(self, volume: Obj, claim: Obj, node: str, pods: list[str]) -> None:
-        """Once per node: another node has it, and it may be on one only."""
+        """Report a Multi-Attach error once per node: the volume may be on one node only and is on another."""
         name = volume["metadata"]["name"]
         if (name, node) in self._refused:
             return
@@ -169,7 +169,7 @@ class AttachmentController(Controller[str]):
             if left := self._mounted_seconds(name, node):
                 return left
             self.api.try_delete(VOLUME_ATTACHMENT, attachment)
-            return None  # comes back with the deletion
+            return None  # the deletion enqueues the volume again
         try:
             if claim:
                 self._faults.bear("detach", claim, node)
@@ -186,7 +186,7 @@ class AttachmentController(Controller[str]):
         return None
 
     def _mounted_seconds(self, attachment: str, node: str) -> float:
-        """How much longer the node is to be believed to have it mounted."""
+        """Return for how many more seconds the node must be assumed to have the volume mounted."""
         found = self.api.store.get(NODE, "", node)
         taints = (found["spec"].get("taints") or []) if found else []
         if is_ready(self.api, node) or any(t["key"] == OUT_OF_SERVICE for t in taints):

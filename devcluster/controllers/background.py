@@ -1,4 +1,4 @@
-"""Steps that take long, beside a controller's loop: begun once, asked for until they are done."""
+"""Long steps that run beside a controller's loop: begun once, polled until they are done."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -12,7 +12,7 @@ class Background:
     def done(
         self, key: Hashable, begin: Callable[[], Coroutine[Any, Any, None]], wake: Callable[[], None]
     ) -> bool:
-        """Whether it is done, as one learns once; raises what it raised. `wake` is called when it is worth asking."""
+        """Begin the step if needed; return True once it is done, or raise its error. `wake` is called at its end."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.ensure_future(begin())

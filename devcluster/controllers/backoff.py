@@ -1,4 +1,4 @@
-"""Waiting longer after each failure in a row."""
+"""Pauses that grow with each failure in a row."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -10,7 +10,7 @@ class Backoff:
         self._failures: Counter[Hashable] = Counter()
 
     def failed(self, key: Hashable) -> float:
-        """One more failure: the seconds to wait now."""
+        """Count a failure. Return the seconds to wait before the next try."""
         self._failures[key] += 1
         return min(self._first * 2.0 ** min(self._failures[key] - 1, 30), self._longest)
 

@@ -1,4 +1,4 @@
-"""A controller: changes become keys, keys are reconciled one at a time until the world is as it should be."""
+"""Controller base: changes become keys, which are reconciled one at a time until observed and desired state agree."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ LONG_SECONDS, REST, LONGEST_REST_SECONDS = 0.003, 2.0, 0.5
 
 
 class Controller(Generic[Key]):
-    """Subclasses say which keys a change touches, and reconcile one key, reading everything anew."""
+    """Base of controllers. A subclass maps a change to keys, and reconciles one key from a fresh read of the store."""
 
     def __init__(self, api: Api):
         self.api = api
@@ -31,7 +31,7 @@ class Controller(Generic[Key]):
         raise NotImplementedError
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring one thing forward; the seconds after which to look again, if nothing else calls for it."""
+        """Reconcile one key. Return the seconds after which to try again if no change enqueues the key, or None."""
         raise NotImplementedError
 
     def add(self, key: Key) -> None:
@@ -42,7 +42,7 @@ class Controller(Generic[Key]):
         self._wake.set()
 
     def _rest(self, key: Key, seconds: float) -> None:
-        self._resting[key] = key in self._waiting  # it may have called for itself
+        self._resting[key] = key in self._waiting  # the key may have been enqueued during its own reconcile
         self._waiting.pop(key, None)
         asyncio.get_running_loop().call_later(seconds, self._rested, key)
 
@@ -64,7 +64,7 @@ class Controller(Generic[Key]):
             self.add(key)
 
     async def run(self) -> None:
-        """Work for ever; what is there already counts as just added."""
+        """Reconcile keys for ever; objects that exist already count as just added."""
         for kind in KINDS:
             for obj, encoded in self.api.store.stored(kind):
                 self._heard(Change(self.api.store.rv, kind, "ADDED", obj, None, encoded))
@@ -78,7 +78,7 @@ class Controller(Generic[Key]):
             began = time.monotonic()
             try:
                 again = await self.reconcile(key)
-            except Exception:  # one broken object must not stop the controller
+            except Exception:  # an error on one object must not stop the controller
                 log.exception("%s: %s", type(self).__name__, key)
                 again = 2.0
             if again is not None:

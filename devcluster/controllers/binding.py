@@ -1,4 +1,4 @@
-"""Which volume a claim gets, as Kubernetes' volume controller and scheduler choose it. Pure."""
+"""Choice of a volume for a claim, as Kubernetes' volume controller and scheduler choose it. Pure."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from devcluster.storage import requested, size_of
 
 
 def bound_to(volume: Obj, claim: Obj) -> bool:
-    """The volume is the claim's, or kept for it by name."""
+    """Return True if the volume is bound to the claim, or reserved for it by name."""
     ref, meta = volume["spec"].get("claimRef") or {}, claim["metadata"]
     named = (ref.get("namespace"), ref.get("name")) == (meta["namespace"], meta["name"])
     return named and ref.get("uid") in (None, "", meta["uid"])
@@ -18,10 +18,10 @@ def bound_to(volume: Obj, claim: Obj) -> bool:
 def best_match(
     claim: Obj, volumes: Iterable[Obj], on_node: Callable[[Obj], bool] | None = None, delayed: bool = False
 ) -> Obj | None:
-    """What is bound to the claim; else the smallest free volume that fits, of those with the fewest access modes.
+    """Return the volume bound to the claim; else the smallest free one that fits, with the fewest access modes.
 
-    `on_node` says whether a volume can be reached from the node that the scheduler thinks of; without one, a claim
-    that is `delayed` to its first use gets only what is kept for it.
+    `on_node` tests if the node that the scheduler considers reaches a volume. Without it, a claim that is `delayed`
+    until its first use gets only a volume that is reserved for it.
     """
     free: list[Obj] = []
     for volume in volumes:
@@ -59,7 +59,7 @@ def _is_free(volume: Obj, claim: Obj) -> bool:
 
 
 def mismatch(volume: Obj, claim: Obj) -> str:
-    """Why a claim cannot have the volume that it names; nothing if it can."""
+    """Return why a claim cannot have the volume that it names; empty if it can."""
     if "deletionTimestamp" in volume["metadata"]:
         return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
     if milli(size_of(volume)) < milli(requested(claim)):

@@ -1,4 +1,4 @@
-"""Cluster roles: the ones that every cluster has, and those that are put together of others by their labels."""
+"""Cluster roles: the default ones, and those that are aggregated from others by labels."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ _WRITER = Writer("clusterrole-aggregation-controller")
 
 
 def create_defaults(api: Api) -> None:
-    """Make what is not there; what somebody changed stays as it is."""
+    """Create missing default roles; leave those that somebody changed."""
     file = yaml.safe_load(DEFAULTS.read_text())
     for name, entry in file["roles"].items():
         if api.store.get(CLUSTER_ROLE, "", name) is None:
@@ -56,7 +56,7 @@ class ClusterRoleController(Controller[str]):
                     yield role["metadata"]["name"]
 
     async def reconcile(self, key: str) -> float | None:
-        """Give the role the rules of all that it selects."""
+        """Set the role's rules to those of all roles that it selects."""
         role = self.api.store.get(CLUSTER_ROLE, "", key)
         if role is None or not role.get("aggregationRule"):
             return None

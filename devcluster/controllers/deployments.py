@@ -1,4 +1,4 @@
-"""Deployments: a ReplicaSet for each version of the template, and the way from one to the next."""
+"""Deployments: a ReplicaSet for each version of the template, and the rollout from one to the next."""
 
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.controllers.ownership import Controlled, Key, control_by
@@ -93,13 +93,13 @@ class DeploymentController(WorkloadController):
         self._write_status(found, rolling_out=True)
 
     def _replica_sets(self, found: Obj) -> tuple[Obj | None, list[Obj]]:
-        """The one of the current template, if it is there, and all others."""
+        """Return the ReplicaSet of the current template, if it exists, and all others."""
         everything = self.parts.of(DEPLOYMENT, found)
         new = find_new(found, everything)
         return new, [r for r in everything if r is not new]
 
     def _recreated_sizes(self, found: Obj, new: Obj | None, old: list[Obj]) -> Sizes:
-        """Nothing of the new before everything old is gone."""
+        """Return the sizes for strategy Recreate: no new pods before all old ones are gone."""
         if any(map(size, old)):
             return {r["metadata"]["name"]: 0 for r in old if size(r)}
         running = (p for r in old for p in self._pods.of(REPLICA_SET, r))
@@ -109,7 +109,7 @@ class DeploymentController(WorkloadController):
         replicas = found["spec"]["replicas"]
         return {} if size(new) == replicas else {new["metadata"]["name"]: replicas}
 
-    # --- Its ReplicaSets
+    # --- ReplicaSets
 
     def _create(self, found: Obj, old: list[Obj]) -> Obj:
         meta = found["metadata"]
@@ -135,7 +135,7 @@ class DeploymentController(WorkloadController):
         return made
 
     def _renew(self, found: Obj, new: Obj, old: list[Obj]) -> Obj:
-        """Keep the current ReplicaSet's annotations up; one that was used before counts as the latest again."""
+        """Update the current ReplicaSet's annotations; give one that was used before the latest revision again."""
         wanted = clone(new)
         annotate(wanted, found, max(map(revision, old), default=0) + 1)
         if delay := found["spec"].get("minReadySeconds"):
@@ -171,14 +171,14 @@ class DeploymentController(WorkloadController):
         for replica_set in surplus(found, old):
             self.api.try_delete(REPLICA_SET, replica_set, propagation="Background")
 
-    # --- Its status
+    # --- Status
 
     def _fresh(self, found: Obj) -> Obj:
         meta = found["metadata"]
         return self.api.get(DEPLOYMENT, meta["namespace"], meta["name"])
 
     def _note_pause(self, found: Obj) -> Obj:
-        """While it is paused no deadline runs."""
+        """Record a pause or its end in the Progressing condition: no deadline runs during a pause."""
         old, paused = condition_of(found, "Progressing"), bool(found["spec"].get("paused"))
         reason = old["reason"] if old else ""
         if reason == "ProgressDeadlineExceeded" or paused == (reason == "DeploymentPaused"):
@@ -188,7 +188,7 @@ class DeploymentController(WorkloadController):
         return self._fresh(found)
 
     def _say(self, found: Obj, condition: Obj | None, revision: str = "") -> None:
-        """A condition, and the revision in an annotation: both are written with the status."""
+        """Set a condition and the revision's annotation: both are written with the status."""
 
         def change(obj: Obj) -> Obj:
             conditions = obj["status"].get("conditions", [])
@@ -221,12 +221,12 @@ class DeploymentController(WorkloadController):
 
 
 def _times_of(condition: Obj) -> Obj:
-    """A ReplicaSet's condition as the Deployment repeats it."""
+    """Return the times of a ReplicaSet's condition, which the Deployment repeats."""
     return condition | {"lastUpdateTime": condition["lastTransitionTime"]}
 
 
 def annotate(replica_set: Obj, deployment: Obj, newest: int) -> None:
-    """Give the current ReplicaSet its Deployment's annotations, and the newest revision."""
+    """Copy the Deployment's annotations and the newest revision to the current ReplicaSet."""
     annotations = replica_set["metadata"].setdefault("annotations", {})
     given = deployment["metadata"].get("annotations") or {}
     annotations |= {k: v for k, v in given.items() if k not in NOT_COPIED}
@@ -239,7 +239,7 @@ def annotate(replica_set: Obj, deployment: Obj, newest: int) -> None:
 
 
 def new_replica_set(deployment: Obj, replicas: int, revision: str) -> Obj:
-    """One for the Deployment's template, told apart by a hash of it."""
+    """Return a ReplicaSet of the Deployment's template, named by a hash of the template."""
     meta, spec = deployment["metadata"], deployment["spec"]
     template = clone(spec["template"])
     own = {HASH: template_hash(template, deployment["status"].get("collisionCount", 0))}

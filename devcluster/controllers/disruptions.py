@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many of the pods that each covers may be evicted now."""
+"""PodDisruptionBudgets: the number of covered pods that may be evicted now."""
 
 import math
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class DisruptionController(Controller[Key]):
         return DELETION_SECONDS if status.get("disruptedPods") else None
 
     def _scale(self, pods: list[Obj]) -> int:
-        """How many pods their controllers ask for together."""
+        """Return the total replicas that the pods' controllers ask for."""
         replicas: dict[str, int] = {}
         for pod in pods:
             if (owner := self._controller(pod)) and (ref := controller_of(owner)):
@@ -74,7 +74,7 @@ def next_status(budget: Obj, pods: list[Obj], scale: int) -> Obj:
 
 
 def needs(spec: Obj, pods: int, scale: int) -> tuple[int, int]:
-    """How many pods there should be, and how many of them have to be healthy."""
+    """Return the number of expected pods, and of those that must be healthy."""
     if (most := spec.get("maxUnavailable")) is not None:
         return scale, max(scale - _share(most, scale), 0)
     least = spec.get("minAvailable", 0)

@@ -1,4 +1,4 @@
-"""Taint eviction: pods go from a node with a NoExecute taint, at once or after as long as they tolerate it."""
+"""Taint eviction: pods leave a node with a NoExecute taint, at once or when their toleration ends."""
 
 import asyncio
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ def _key(pod: Obj) -> Key:
 
 
 def _moved(new: Obj, old: Obj | None) -> bool:
-    """It came to a node, or tolerates something else than before."""
+    """Return True if the pod got a node, or if its tolerations changed."""
     if not new["spec"].get("nodeName"):
         return False
     return old is None or any(
@@ -85,7 +85,7 @@ def _taints(node: Obj) -> list[Obj]:
 
 
 def tolerance(pod: Obj, taints: list[Obj]) -> float | None:
-    """For how many seconds the pod bears all of these taints; None for ever."""
+    """Return for how many seconds the pod tolerates all of these taints; None without a limit."""
     shortest: float | None = None
     for taint in taints:
         bearing = [t for t in pod["spec"].get("tolerations") or [] if tolerated(taint, {"tolerations": [t]})]

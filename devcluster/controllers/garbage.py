@@ -1,4 +1,4 @@
-"""Garbage collection: what an owner leaves behind goes before it (foreground), after it, or not at all (orphan)."""
+"""Garbage collection: an owner's dependents are deleted before it (foreground), after it, or not at all (orphan)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class GarbageCollector(Controller[Key]):
         if change.type == "DELETED":
             for ref in refs:
                 if owner := self._owner_key(ref, key[1]):
-                    yield owner  # it may wait for this one
+                    yield owner  # the owner may wait for this dependent
             yield from self._dependents.pop(key[3], {})
             return
         for ref in refs:
@@ -61,11 +61,11 @@ class GarbageCollector(Controller[Key]):
         return None
 
     def _collect(self, key: Key, obj: Obj) -> None:
-        """Delete an object whose owners are all gone (or are going and wait for it)."""
+        """Delete an object whose owners are all gone, or are being deleted and wait for it."""
         refs = obj["metadata"].get("ownerReferences", [])
         owners = [(r, self._owner_key(r, key[1])) for r in refs]
         if not refs or any(k is None for _, k in owners):
-            return  # an owner of a kind that is not known here may be there
+            return  # an owner of an unknown kind may exist
         alive = [(r, o) for r, k in owners if k and (o := self._find(k))]
         staying = [r for r, o in alive if _policy(o) != "foregroundDeletion"]
         if staying:
@@ -112,7 +112,7 @@ class GarbageCollector(Controller[Key]):
 
 
 def _policy(obj: Obj) -> str:
-    """The deletion finalizer that this controller is to settle, if the object is being deleted."""
+    """Return the deletion finalizer that this controller must handle, if the object is being deleted."""
     meta = obj["metadata"]
     if "deletionTimestamp" not in meta:
         return ""

@@ -1,4 +1,4 @@
-"""When a Job is done, has failed, or needs more pods. Decisions only; times are those of the pods' containers."""
+"""Decisions on Jobs: complete, failed, or in need of pods. Pure; times are those of the pods' containers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 10.0, 600.0
 
 
 def indexes_in(text: str, completions: int) -> set[int]:
-    """`0-2,5` as numbers, as far as they are below `completions`."""
+    """Return `0-2,5` as numbers, without those from `completions` on."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -28,7 +28,7 @@ def indexes_in(text: str, completions: int) -> set[int]:
 
 
 def spelled(indexes: Iterable[int]) -> str:
-    """Numbers as `0-2,5`; two in a row stay two."""
+    """Return numbers as `0-2,5`; a run of two is written `1,2`."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:
@@ -44,7 +44,7 @@ def is_indexed(job: Obj) -> bool:
 
 
 def index_of(job: Obj, pod: Obj) -> int | None:
-    """The index of a pod, if it is one of the Job's."""
+    """Return the index of a pod, or None if it has none of the Job's."""
     text = annotation(pod, INDEX)
     return int(text) if text.isdigit() and int(text) < job["spec"]["completions"] else None
 
@@ -59,7 +59,7 @@ def number(pod: Obj, name: str) -> int:
 
 
 def index_failures(pod: Obj) -> int:
-    """How often this pod's index had failed before, counted or not."""
+    """Return how often this pod's index had failed before, counted or ignored."""
     return number(pod, INDEX_FAILURES) + number(pod, INDEX_IGNORED)
 
 
@@ -67,12 +67,12 @@ def index_failures(pod: Obj) -> int:
 
 
 def tracked(pod: Obj) -> bool:
-    """Not counted yet."""
+    """Return True if the pod's end is not counted yet."""
     return FINALIZER in pod["metadata"].get("finalizers", [])
 
 
 def waits_for_failed(job: Obj) -> bool:
-    """A pod that is going is replaced only once it is gone."""
+    """Return True if a pod that is being deleted is replaced only once it is gone."""
     return bool(job["spec"]["podReplacementPolicy"] == "Failed")
 
 
@@ -98,7 +98,7 @@ def finished_at(pod: Obj) -> datetime:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the pod failure policy makes of a failed pod."""
+    """Result of the pod failure policy for a failed pod."""
 
     counts: bool = True
     fails_index: bool = False
@@ -149,7 +149,7 @@ def is_true(job: Obj, name: str) -> Obj | None:
 
 
 def end_of(job: Obj) -> Obj | None:
-    """The condition that says that it is over, and how."""
+    """Return the condition that shows how the Job ended, if it did."""
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
@@ -159,7 +159,7 @@ def is_suspended(job: Obj) -> bool:
 
 @dataclass
 class Look:
-    """A Job and its pods as one reconciliation found them."""
+    """Job and pods as one reconcile found them."""
 
     job: Obj
     pods: list[Obj]
@@ -193,7 +193,7 @@ class Look:
 
     @property
     def per_index(self) -> int | None:
-        """How often each index may fail, where that is limited."""
+        """Limit of failures per index, if there is one."""
         limit: int | None = self.job["spec"].get("backoffLimitPerIndex")
         return limit
 
@@ -208,7 +208,7 @@ class Look:
         return found
 
     def _held(self) -> dict[int, Obj]:
-        """The last failed pod of each index that is to be tried again: it tells the next one the count."""
+        """Return the last failed pod of each index to retry; it holds the failure count for the next pod."""
         settled = self.done | self.failed_indexes | {index_of(self.job, p) for p in self.active}
         held: dict[int, Obj] = {}
         for pod in sorted(self.pods, key=lambda p: (index_failures(p), finished_at(p))):
@@ -219,7 +219,7 @@ class Look:
 
 
 def verdict(look: Look) -> Obj | None:
-    """How the Job is to end, if that is decided: FailureTarget or SuccessCriteriaMet."""
+    """Return the condition that decides the Job's end (FailureTarget or SuccessCriteriaMet), if any."""
     job = look.job
     if met := is_true(job, "SuccessCriteriaMet") or is_true(job, "FailureTarget"):
         return met
@@ -250,7 +250,7 @@ def _target(reason: str, message: str) -> Obj:
 
 
 def _restarted_too_often(look: Look) -> bool:
-    """Where containers are restarted in place, their restarts count."""
+    """Return True if restarts in place reached the backoff limit."""
     spec = look.job["spec"]
     if spec["template"]["spec"]["restartPolicy"] != "OnFailure":
         return False
@@ -299,7 +299,7 @@ def failures_in_a_row(before: Failures, look: Look) -> Failures:
 
 
 def seconds_of_backoff(failures: int, last: datetime | None) -> float:
-    """How long a new pod still has to wait after so many failures in a row."""
+    """Return the seconds that a new pod must still wait after so many failures in a row."""
     if not failures or last is None:
         return 0.0
     delay = min(FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
@@ -317,7 +317,7 @@ def wanted_active(look: Look) -> int:
 
 
 def superfluous(look: Look) -> list[Obj]:
-    """Pods of an index that another pod has, or of none."""
+    """Return active pods whose index another pod has, or that have none."""
     if not is_indexed(look.job):
         return []
     taken: set[int] = set()

@@ -1,7 +1,7 @@
-"""Jobs: pods that are to end well so many times; each end is counted exactly once.
+"""Jobs: pods that must succeed a number of times; each end is counted exactly once.
 
-A pod keeps a finalizer until its end is counted: first its uid is noted in the Job's status, then the finalizer goes,
-then the count grows. Whenever this is interrupted, it goes on where it was.
+A pod keeps a finalizer until its end is counted: first its uid is written to the Job's status, then the finalizer is
+removed, then the count grows. An interrupted count continues from where it stopped.
 """
 
 from devcluster.api import CONTROLLER, Api, Writer
@@ -70,7 +70,7 @@ class JobController(WorkloadController):
     def keys(self, change: Change) -> list[Key]:
         found = list(super().keys(change))
         if change.kind is POD and tracked(change.obj) and not controller_of(change.obj):
-            found.append((change.obj["metadata"]["namespace"], ""))  # let go by its Job
+            found.append((change.obj["metadata"]["namespace"], ""))  # its Job released it
         return found
 
     async def reconcile(self, key: Key) -> float | None:
@@ -85,7 +85,7 @@ class JobController(WorkloadController):
         return self._advance(key, job)
 
     def _release_strays(self, key: Key, job: Obj | None) -> None:
-        """Pods of a Job that is over or gone are not counted any more."""
+        """Stop counting pods of a Job that is over or gone."""
         pods = self.parts.named(JOB, key) if key[1] else self.parts.orphans(key[0])
         counted_still = job["metadata"]["uid"] if job and not end_of(job) else ""
         for pod in pods:
@@ -130,16 +130,16 @@ class JobController(WorkloadController):
         deadline = seconds_to_deadline(job | {"status": status})
         return min((s for s in (again, deadline) if s), default=None)
 
-    # --- Its pods
+    # --- Pods
 
     def _manage(self, key: Key, look: Look) -> float | None:
-        """Remove what is too much, or else make what is missing; the seconds to wait where it has to."""
+        """Remove superfluous pods, or else create missing ones. Return the seconds to wait before a retry, or None."""
         wanted, extra = wanted_active(look), superfluous(look)
         rest = in_order_of_removal([p for p in look.active if p not in extra], [])
         extra += rest[: max(len(look.active) - wanted - len(extra), 0)]
         if extra:
             for pod in extra[:AT_ONCE]:
-                self._release(pod)  # nobody is to count it as a failure
+                self._release(pod)  # so that its deletion does not count as a failure
                 self.remove_pod(look.job, pod)
             return None
         held_back = sum(map(terminating, look.pods)) if waits_for_failed(look.job) else 0
@@ -173,7 +173,7 @@ class JobController(WorkloadController):
         self.backoff.forget(key)
         return None
 
-    # --- Its status
+    # --- Status
 
     def _note_suspension(self, job: Obj, status: Obj) -> None:
         suspended, old = is_suspended(job), condition_of(job, "Suspended")
@@ -189,7 +189,7 @@ class JobController(WorkloadController):
         self.events.event(JOB, job, "Normal", word, message)
 
     def _track(self, look: Look, status: Obj, target: Obj | None) -> None:
-        """Count the pods that ended, let them go, and say how the Job ended once nothing of it is left."""
+        """Count ended pods, remove their finalizers, and set the Job's final condition once no pod is left."""
         job = look.job
         uncounted = status.setdefault("uncountedTerminatedPods", {})
         waiting = {p["metadata"]["uid"] for p in look.pods if tracked(p)}
@@ -242,7 +242,7 @@ class JobController(WorkloadController):
 
 
 def settle(status: Obj, waiting: set[str]) -> None:
-    """Count those noted pods whose finalizer is gone."""
+    """Count the listed pods whose finalizer is gone."""
     uncounted = status["uncountedTerminatedPods"]
     for name in ("succeeded", "failed"):
         uids = uncounted.pop(name, [])
@@ -253,7 +253,7 @@ def settle(status: Obj, waiting: set[str]) -> None:
 
 
 def _is_over(look: Look, pod: Obj, target: Obj | None) -> bool:
-    """Its end can be counted: nothing waits for it."""
+    """Return True if the pod's end can be counted: no retry needs it."""
     if target or going(look.job) or phase(pod) == "Succeeded":
         return True
     held = {p["metadata"]["uid"] for p in look.held.values()}
@@ -261,7 +261,7 @@ def _is_over(look: Look, pod: Obj, target: Obj | None) -> bool:
 
 
 def _counted_as(look: Look, pod: Obj, target: Obj | None) -> str:
-    """The list of uids that its end is noted in; nowhere where it does not count, or its index tells it."""
+    """Return the status list for the pod's uid; empty if its end does not count, or only its index does."""
     job = look.job
     if phase(pod) == "Succeeded":
         return "" if is_indexed(job) else "succeeded"
@@ -286,7 +286,7 @@ def _tracked_pod(job: Obj) -> Obj:
 
 
 def indexed_pod(look: Look, index: int) -> Obj:
-    """The pod of this index; it knows its index by an annotation, a label, an environment variable and its hostname."""
+    """Return the pod of an index, which stands in an annotation, a label, an environment variable and the hostname."""
     job = look.job
     name = f"{job['metadata']['name']}-{index}"
     pod = _tracked_pod(job)

@@ -1,4 +1,4 @@
-"""Namespaces: what each is furnished with, and the emptying of those that are being deleted: pods first."""
+"""Namespaces: the objects that each gets, and the deletion of their contents, pods first."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ class NamespaceController(Controller[str]):
         self._certificate = certificate
         self._left: Counter[tuple[str, Kind]] = Counter()
         """How many objects of a kind are in a namespace."""
-        # At once rather than from the queue: a client may create a pod right after its namespace.
+        # A listener, not the queue: a client may create a pod right after its namespace.
         api.store.listen(self._furnish)
 
     def keys(self, change: Change) -> Iterable[str]:
@@ -57,7 +57,7 @@ class NamespaceController(Controller[str]):
                 yield name
 
     def _furnish(self, change: Change) -> None:
-        """What every namespace has: an account, and the certificate by which the API is known."""
+        """Create every namespace's default account, and the config map with the API's certificate."""
         if change.kind is NAMESPACE and change.type == "ADDED":
             name = change.obj["metadata"]["name"]
             self.api.create(SERVICE_ACCOUNT, name, {"metadata": {"name": "default"}}, Writer(""))
@@ -81,7 +81,7 @@ class NamespaceController(Controller[str]):
         return AGAIN_SECONDS if all(going(o) for found in left.values() for o in found) else 0.0
 
     def _empty(self, namespace: str, kinds: Iterable[Kind]) -> bool:
-        """Delete some of what is there; whether there was anything."""
+        """Delete some of the namespace's objects. Return True if there were any."""
         found = [(k, o) for k in kinds for o in self.api.store.each(k, namespace)]
         for kind, obj in [(k, o) for k, o in found if not going(o)][:AT_ONCE]:
             self.api.try_delete(kind, obj, propagation="Background")
@@ -103,7 +103,7 @@ class NamespaceController(Controller[str]):
 
 
 def conditions(left: dict[Kind, list[Obj]]) -> list[Obj]:
-    """Why a namespace is not gone yet."""
+    """Return the conditions that show why a namespace still exists."""
     finalizers = Counter(
         f for found in left.values() for obj in found for f in obj["metadata"].get("finalizers", [])
     )

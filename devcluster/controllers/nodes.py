@@ -1,4 +1,4 @@
-"""Node lifecycle: which kubelets are still heard, and what their silence does to conditions, taints and pods."""
+"""Node lifecycle: kubelets that still report, and the effect of their silence on conditions, taints and pods."""
 
 import asyncio
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ class NodeController(Controller[str]):
             yield name
 
     def _count(self, name: str, is_ready: bool) -> Iterable[str]:
-        """When the last node is lost or the first comes back, all nodes' taints change."""
+        """Yield all nodes when the last ready one is lost or the first is back: then the taints of all change."""
         before = bool(self._ready)
         (self._ready.add if is_ready else self._ready.discard)(name)
         if before != bool(self._ready):
@@ -92,7 +92,7 @@ class NodeController(Controller[str]):
         self._events.about(ref, "Normal", reason, f"Node {ref['name']} event: {what}")
 
     def _judge(self, node: Obj) -> float | None:
-        """Unknown, once its kubelet was not heard for long enough; else when to look again."""
+        """Set a node whose kubelet is silent too long to Unknown; else return the seconds until the next check."""
         name, loop = node["metadata"]["name"], asyncio.get_running_loop()
         seen, speaks = self._seen[name], self._fleet.speaks(name)
         beat = self._beat(node)
@@ -122,7 +122,7 @@ class NodeController(Controller[str]):
         return "".join(beats), (lease or {}).get("spec", {}).get("renewTime") or ""
 
     def _unready_pods(self, node: str) -> None:
-        """No Service is to send anything to them any more."""
+        """Mark the node's pods as not ready, so that no Service sends them traffic."""
         for pod in self.api.store.each(POD):
             conditions = pod.get("status", {}).get("conditions", [])
             if pod["spec"].get("nodeName") != node or not any(_holds(c) for c in conditions):
@@ -156,13 +156,13 @@ def _holds(condition: Obj) -> bool:
 
 
 def ready(node: Obj) -> str:
-    """True, False or Unknown; empty where nobody ever said."""
+    """Return True, False or Unknown; empty if the node never reported."""
     conditions = node.get("status", {}).get("conditions", [])
     return next((str(c["status"]) for c in conditions if c["type"] == "Ready"), "")
 
 
 def unknown(node: Obj) -> list[Obj]:
-    """The conditions of a node that nothing is heard of."""
+    """Return the conditions of a node whose kubelet is silent."""
     created, at, found = node["metadata"]["creationTimestamp"], now(), []
     for condition in node["status"].get("conditions", []):
         reason, message = _STOPPED
@@ -178,8 +178,9 @@ def unknown(node: Obj) -> list[Obj]:
 
 
 def settled(node: Obj, evicting: bool) -> list[Obj]:
-    """The taints as the node's state asks for them; others stay. With no node ready anywhere nothing is evicted:
-    then the fault is more likely ours than theirs."""
+    """Return the taints that fit the node's state, with those of others. If no node at all is ready, evict nothing:
+    the fault is then more likely in the control plane than in the nodes.
+    """
     state = {_TAINTS.get((c["type"], c["status"])) for c in node["status"].get("conditions", [])} - {None}
     wanted = {(key, "NoSchedule") for key in state}
     if node["spec"].get("unschedulable"):

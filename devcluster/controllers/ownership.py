@@ -1,4 +1,4 @@
-"""Who controls what: looked up in an index that is kept with every change, never by a scan."""
+"""Lookup of objects by their controller, in an index that is updated with every change instead of a scan."""
 
 from collections import defaultdict
 
@@ -14,12 +14,12 @@ def key_of(obj: Obj) -> Key:
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """The owner reference that says who controls this object."""
+    """Return the owner reference that names the object's controller."""
     return next((r for r in obj["metadata"].get("ownerReferences", []) if r.get("controller")), None)
 
 
 def reference_to(kind: Kind, owner: Obj) -> Obj:
-    """An owner reference that is not (yet) the controller's."""
+    """Return an owner reference that does not make the owner the controller."""
     meta = owner["metadata"]
     return {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
 
@@ -29,7 +29,7 @@ def control_by(kind: Kind, owner: Obj) -> Obj:
 
 
 class Controlled:
-    """Objects of one kind by their controller, and those that nobody controls by their labels."""
+    """Objects of one kind by their controller, and those without one by their labels."""
 
     def __init__(self, store: Store, kind: Kind):
         self._store, self._kind = store, kind
@@ -40,16 +40,16 @@ class Controlled:
         store.listen(self._heard)
 
     def of(self, kind: Kind, owner: Obj) -> list[Obj]:
-        """What this very object controls."""
+        """Return the objects that this owner (by its uid) controls."""
         uid = owner["metadata"]["uid"]
         return [o for o in self.named(kind, key_of(owner)) if (controller_of(o) or {}).get("uid") == uid]
 
     def named(self, kind: Kind, owner: Key) -> list[Obj]:
-        """What names an owner of this name as its controller, whether that is still there or not."""
+        """Return the objects whose controller has this name, even if it no longer exists."""
         return self._at((kind, owner), owner[0])
 
     def orphans(self, namespace: str, selector: Obj | None = None) -> list[Obj]:
-        """What nobody controls and this selector may select: found by the first label that it names."""
+        """Return the uncontrolled objects that this selector may select, found by its first label."""
         labels = (selector or {}).get("matchLabels") or {}
         first = next((f"{k}={v}" for k, v in labels.items()), "")
         return self._at((None, (namespace, first)), namespace)

@@ -1,4 +1,4 @@
-"""Pod garbage: pods whose node is gone for good, or that nobody but this will ever end."""
+"""Pod garbage collection: pods of a node that is gone, or that no kubelet will ever end."""
 
 import asyncio
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class PodGarbageCollector(Controller[Key]):
         return None
 
     def _end(self, pod: Obj, status: Obj) -> None:
-        """Failed before it goes: no kubelet will say how it ended."""
+        """Set the pod to Failed before its deletion: no kubelet will report how it ended."""
         if status.get("phase") not in ("Succeeded", "Failed"):
             self.api.set_status(POD, pod, status | {"phase": "Failed"})
         self.api.try_delete(POD, pod, grace_seconds=0)

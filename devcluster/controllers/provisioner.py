@@ -1,4 +1,4 @@
-"""The drivers' provisioner: makes the volumes that claims ask for, deletes those whose claims are gone."""
+"""Provisioner of the drivers: makes the volumes that claims ask for, deletes those whose claims are gone."""
 
 from collections.abc import Iterable, Mapping
 
@@ -56,7 +56,7 @@ class Provisioner(Controller[Key]):
             return await self._volume(obj)
         return self._claim(obj)
 
-    # --- making
+    # --- Making
 
     def _claim(self, claim: Obj) -> float | None:
         annotations = claim["metadata"].get("annotations") or {}
@@ -103,7 +103,7 @@ class Provisioner(Controller[Key]):
         async def copy() -> None:
             await self._data.copy(source, _name(claim))
             if (self.api.store.get(*key) or {}).get("metadata", {}).get("uid") != meta["uid"]:
-                await self._data.discard(_name(claim))  # nobody wants it any more
+                await self._data.discard(_name(claim))  # the claim was deleted in the meantime
 
         return self._copies.done(meta["uid"], copy, lambda: self.add(key))
 
@@ -113,7 +113,7 @@ class Provisioner(Controller[Key]):
             message = f'failed to provision volume with StorageClass "{name}": {why}'
             self._events[driver.name].event(PVC, claim, "Warning", "ProvisioningFailed", message)
 
-    # --- deleting
+    # --- Deleting
 
     async def _volume(self, volume: Obj) -> float | None:
         meta, deletes = volume["metadata"], volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
@@ -159,7 +159,7 @@ def _name(claim: Obj) -> str:
 
 
 def check_size(size: str, parameters: Mapping[str, str]) -> None:
-    """DriverError where the class's parameters do not allow a volume of this size."""
+    """Raise DriverError if the class's parameters do not allow a volume of this size."""
     if (most := parameters.get("maxSize")) and whole(size) > whole(most):
         raise DriverError(
             "OutOfRange", f"requested size {size} is more than the {most} that a volume can have"
@@ -183,7 +183,7 @@ def _volume(claim: Obj, storage_class: Obj, driver: Driver) -> Obj:
     if mount_options := storage_class.get("mountOptions"):
         spec["mountOptions"] = mount_options
     node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
-    if node and not driver.attached:  # a disk of that node
+    if node and not driver.attached:  # the disk is on that node
         here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
     finalizers = [FINALIZER] if storage_class["reclaimPolicy"] == "Delete" else []

@@ -1,4 +1,4 @@
-"""One listening port that carries TCP to whatever answers behind it, with back-pressure and half-close."""
+"""Listening port that forwards TCP to a chosen endpoint, with back-pressure and half-close."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ class Proxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def listen(self, at: socket.socket) -> None:
-        """On a socket that is bound; it is the proxy's from now on."""
+        """Listen on a bound socket, which belongs to the proxy from now on."""
         self._server = await asyncio.start_server(self._connected, sock=at)
 
     async def close(self) -> None:
@@ -35,7 +35,7 @@ class Proxy:
         try:
             await self._carry(reader, writer)
         except asyncio.CancelledError:
-            writer.transport.abort()  # the Service went away, and its connections with it
+            writer.transport.abort()  # the Service is gone: its connections break
         finally:
             self._open.discard(task)
             writer.close()

@@ -1,4 +1,4 @@
-"""ResourceQuota status: what each limited namespace uses now."""
+"""ResourceQuota status: the present use of each limited namespace."""
 
 from collections.abc import Iterable
 

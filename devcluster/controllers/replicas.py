@@ -1,4 +1,4 @@
-"""What workloads ask of pods: which count, which are ready, since when, and which go first."""
+"""Pods from the view of workloads: which count, which are ready and since when, and which to remove first."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ def ready(pod: Obj) -> bool:
 
 
 def ready_seconds(pod: Obj) -> float:
-    """How long it has been ready."""
+    """Return for how many seconds the pod has been ready; 0 if it is not."""
     found = condition_of(pod, "Ready")
     return age_seconds(found["lastTransitionTime"]) if found and found["status"] == "True" else 0.0
 
@@ -57,7 +57,7 @@ def available(pod: Obj, min_ready_seconds: int) -> bool:
 
 
 def seconds_to_available(pods: list[Obj], min_ready_seconds: int) -> float | None:
-    """When the next of these pods will have been ready long enough."""
+    """Return the seconds until the next of these pods was ready long enough; None if no pod is waiting for that."""
     if not min_ready_seconds:
         return None
     waiting = [p for p in pods if active(p) and ready(p) and not available(p, min_ready_seconds)]
@@ -65,7 +65,7 @@ def seconds_to_available(pods: list[Obj], min_ready_seconds: int) -> float | Non
 
 
 def in_order_of_removal(pods: list[Obj], beside: list[Obj]) -> list[Obj]:
-    """Those that are least of use first; `beside` are all pods of the same purpose, to spread over nodes."""
+    """Return the pods, the least useful first. `beside`: all pods of the same purpose, to spread over nodes."""
     on_node = Counter(p["spec"].get("nodeName") for p in beside if active(p))
 
     def worth(pod: Obj) -> tuple[float | str, ...]:
@@ -87,7 +87,7 @@ def in_order_of_removal(pods: list[Obj], beside: list[Obj]) -> list[Obj]:
 
 
 def _magnitude(seconds: float) -> int:
-    """Ages are compared by their order of size, so that not always the newest goes."""
+    """Return the order of magnitude of an age, so that the removal does not always hit the newest pod."""
     return int(math.log2(max(seconds, 1.0)))
 
 
@@ -98,7 +98,7 @@ def restarts(pod: Obj) -> int:
 
 
 def template_hash(*parts: object) -> str:
-    """A name for a template that is safe in names and spells no words."""
+    """Return a hash of a template that is safe in names and spells no words."""
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
     return "".join(_SAFE[b % len(_SAFE)] for b in digest[:10])
 
@@ -108,7 +108,7 @@ def condition(name: str, status: str, reason: str, message: str) -> Obj:
 
 
 def with_condition(conditions: list[Obj], new: Obj) -> list[Obj]:
-    """With this condition, unless it is there with the same status and reason."""
+    """Return the conditions with `new`, unchanged if it is there with the same status and reason."""
     old = next((c for c in conditions if c["type"] == new["type"]), None)
     if old and (old["status"], old["reason"]) == (new["status"], new["reason"]):
         return conditions

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods of one template as are asked for."""
+"""ReplicaSets: a requested number of pods of one template."""
 
 from devcluster.controllers.ownership import Key, controller_of
 from devcluster.controllers.replicas import (
@@ -44,7 +44,7 @@ class ReplicaSetController(WorkloadController):
         return again or seconds_to_available(pods, found["spec"].get("minReadySeconds", 0))
 
     def _manage(self, found: Obj, pods: list[Obj], missing: int) -> ApiError | None:
-        """Make what is missing, or remove what is too much; the refusal that stopped it."""
+        """Create missing pods, or remove superfluous ones. Return the refusal that stopped it, if any."""
         for _ in range(min(missing, AT_ONCE)):
             try:
                 self.make_pod(found, pod_from(REPLICA_SET, found, found["spec"]["template"]))
@@ -57,7 +57,7 @@ class ReplicaSetController(WorkloadController):
         return None
 
     def _related(self, found: Obj, pods: list[Obj]) -> list[Obj]:
-        """The pods of every ReplicaSet of the same owner."""
+        """Return the pods of all ReplicaSets of the same owner."""
         owner = controller_of(found)
         if owner is None:
             return pods

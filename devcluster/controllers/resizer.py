@@ -1,7 +1,7 @@
-"""Growth of bound claims: the driver enlarges the volume, a node its file system, told as the CSI resizer tells it.
+"""Growth of bound claims: the driver enlarges the volume, a node its file system, reported as by the CSI resizer.
 
-What went wrong stands in the claim's conditions and `allocatedResourceStatuses`; the request may then be lowered to
-anything above what there is.
+The claim's conditions and `allocatedResourceStatuses` show a failure; the request may then be lowered to anything
+above the present size.
 """
 
 from collections.abc import Iterable, Sequence
@@ -79,7 +79,7 @@ class Resizer(Controller[Key]):
         driver = driver_of(volume)
         return await self._enlarge(key, claim, volume, driver) if driver else None
 
-    # --- the driver's part
+    # --- Driver: the volume
 
     async def _enlarge(self, key: Key, claim: Obj, volume: Obj, driver: Driver) -> float | None:
         name, size, events = volume["metadata"]["name"], requested(claim), self._drivers[driver.name]
@@ -119,10 +119,10 @@ class Resizer(Controller[Key]):
         self._set(claim, state, [_condition(claim, "Resizing"), error])
         return INFEASIBLE_SECONDS if infeasible else RETRY_SECONDS
 
-    # --- the node's part
+    # --- Node: the file system
 
     async def _on_node(self, key: Key, claim: Obj, volume: Obj) -> None:
-        """Grow the file system where a pod has it; an offline one only if that pod came after the growth."""
+        """Grow the file system where a pod has it mounted; an offline one only if that pod came after the growth."""
         size, mounted = size_of(volume), self._mounted.get(key)
         users = self._users(claim) or ([mounted] if mounted else [])
         if users and _offline(volume) and not mounted:
@@ -139,7 +139,7 @@ class Resizer(Controller[Key]):
             kubelet.event(PVC, claim, "Normal", "FileSystemResizeSuccessful", message)
 
     def _mounts_anew(self, key: Key) -> bool:
-        """Whether the pod that comes to this claim is the only one, and the driver has done its part."""
+        """Return True if the driver is done and the claim has one user, whose mount grows the file system."""
         claim = self.api.store.get(PVC, *key)
         return claim is not None and _state(claim) == "NodeResizePending" and len(self._users(claim)) == 1
 
@@ -148,7 +148,7 @@ class Resizer(Controller[Key]):
         pods = self.api.store.all(POD, meta["namespace"])
         return [p for p in pods if _is_on_node(p) and meta["name"] in claims_of(p)]
 
-    # --- what the claim says
+    # --- Status of the claim
 
     def _set(self, claim: Obj, state: str, conditions: Sequence[Obj]) -> Obj:
         status = claim["status"] | {"conditions": list(conditions)}
@@ -163,7 +163,7 @@ class Resizer(Controller[Key]):
 
 
 def _comes(change: Change) -> bool:
-    """Whether the pod was given to its node just now."""
+    """Return True if this change assigned the pod to a node."""
     return _is_on_node(change.obj) and not (change.old and change.old["spec"].get("nodeName"))
 
 
@@ -196,7 +196,7 @@ def _offline(volume: Obj) -> bool:
 
 
 def _condition(claim: Obj, kind: str, message: str = "") -> Obj:
-    """With the time of the same condition, where it is there already."""
+    """Return the condition, with the time of the present one of this type."""
     known: Obj = next((c for c in claim["status"].get("conditions", []) if c["type"] == kind), {})
     since = known.get("lastTransitionTime", now())
     condition: Obj = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": since}

@@ -1,4 +1,4 @@
-"""ControllerRevisions: the versions of a workload's template, numbered, kept as objects so that one can go back."""
+"""ControllerRevisions: numbered versions of a workload's template, stored as objects to allow a rollback."""
 
 from devcluster.api import CONTROLLER, Api, Writer
 from devcluster.controllers.ownership import Controlled, control_by, key_of
@@ -15,11 +15,11 @@ class Revisions:
         self._kept = Controlled(api.store, CONTROLLER_REVISION)
 
     def of(self, workload: Obj) -> list[Obj]:
-        """The oldest first."""
+        """Return the workload's revisions, the oldest first."""
         return sorted(self._kept.of(self._kind, workload), key=lambda r: int(r["revision"]))
 
     def latest(self, workload: Obj) -> Obj:
-        """The revision of the template as it is now: made, or made the latest again, where it is not."""
+        """Return the revision of the present template; create it, or give it the highest number again, if needed."""
         kept = self.of(workload)
         newest = kept[-1]["revision"] if kept else 0
         wanted = self._revision(workload, newest + 1)
@@ -36,7 +36,7 @@ class Revisions:
         )
 
     def forget(self, workload: Obj, in_use: set[str]) -> None:
-        """Keep as many of those that are not in use as history is wanted."""
+        """Delete unused revisions beyond the history limit."""
         unused = [r for r in self.of(workload) if r["metadata"]["name"] not in in_use]
         for revision in unused[: max(len(unused) - workload["spec"]["revisionHistoryLimit"], 0)]:
             self._api.try_delete(CONTROLLER_REVISION, revision)

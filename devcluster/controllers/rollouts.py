@@ -1,4 +1,4 @@
-"""How a Deployment's replicas are parted among its ReplicaSets at each step of a rollout. Decisions only."""
+"""Sizes of a Deployment's ReplicaSets at each step of a rollout. Decisions only."""
 
 import math
 
@@ -46,7 +46,7 @@ def is_rolling(deployment: Obj) -> bool:
 
 
 def limits(deployment: Obj) -> tuple[int, int]:
-    """How many more than asked for there may be (surge), and how many may be unavailable."""
+    """Return how many pods beyond `replicas` may exist (surge), and how many may be unavailable."""
     replicas = deployment["spec"]["replicas"]
     if not is_rolling(deployment):
         return 0, 0
@@ -66,7 +66,7 @@ def _share(value: int | str, replicas: int, up: bool) -> int:
 
 
 def same_template(a: Obj, b: Obj) -> bool:
-    """Two pod templates that differ at most in the hash by which they are told apart."""
+    """Return True if two pod templates differ at most in their hash label."""
 
     def plain(template: Obj) -> Obj:
         meta = {k: v for k, v in template["metadata"].items() if v}
@@ -77,20 +77,20 @@ def same_template(a: Obj, b: Obj) -> bool:
 
 
 def find_new(deployment: Obj, replica_sets: list[Obj]) -> Obj | None:
-    """The oldest ReplicaSet of the Deployment's template."""
+    """Return the oldest ReplicaSet of the Deployment's template."""
     oldest_first = sorted(replica_sets, key=lambda r: str(r["metadata"]["creationTimestamp"]))
     template = deployment["spec"]["template"]
     return next((r for r in oldest_first if same_template(r["spec"]["template"], template)), None)
 
 
 def is_scaling(deployment: Obj, replica_sets: list[Obj]) -> bool:
-    """Somebody changed the number of replicas since the ReplicaSets were sized."""
+    """Return True if the number of replicas changed since the ReplicaSets were sized."""
     replicas = str(deployment["spec"]["replicas"])
     return any(size(r) and annotation(r, DESIRED) not in ("", replicas) for r in replica_sets)
 
 
 def first_size(deployment: Obj, old: list[Obj]) -> int:
-    """With how many replicas a new ReplicaSet begins."""
+    """Return the size at which a new ReplicaSet begins."""
     return grown_size(deployment, 0, sum(map(size, old)))
 
 
@@ -104,7 +104,7 @@ def grown_size(deployment: Obj, has: int, total: int) -> int:
 
 
 def next_sizes(deployment: Obj, new: Obj, old: list[Obj]) -> Sizes:
-    """One step of a rolling update: more of the new, or else fewer of the old."""
+    """Return the sizes after one step of a rolling update: more new pods, or else fewer old ones."""
     replicas = deployment["spec"]["replicas"]
     has, total = size(new), size(new) + sum(map(size, old))
     wanted = replicas if has > replicas else grown_size(deployment, has, total)
@@ -122,7 +122,7 @@ def _shrunk(deployment: Obj, new: Obj, old: list[Obj]) -> Sizes:
         return {}
     old = sorted(old, key=lambda r: str(r["metadata"]["creationTimestamp"]))
     sizes = {r["metadata"]["name"]: size(r) for r in old}
-    for replica_set in old:  # first those pods that do not serve anyway
+    for replica_set in old:  # pods that are not available first
         name = replica_set["metadata"]["name"]
         less = min(spare, max(sizes[name] - count([replica_set], "availableReplicas"), 0))
         sizes[name] -= less
@@ -136,7 +136,7 @@ def _shrunk(deployment: Obj, new: Obj, old: list[Obj]) -> Sizes:
 
 
 def scaled_sizes(deployment: Obj, new: Obj | None, old: list[Obj]) -> Sizes:
-    """After a change of the number of replicas: each ReplicaSet by its share."""
+    """Return each ReplicaSet's share after a change of the number of replicas."""
     everything = [*old, new] if new else old
     working = [r for r in everything if size(r)]
     replicas: int = deployment["spec"]["replicas"]
@@ -176,7 +176,7 @@ def _was_allowed(replica_set: Obj, replicas: int) -> int:
 
 
 def surplus(deployment: Obj, old: list[Obj]) -> list[Obj]:
-    """Old ReplicaSets beyond the history that is kept, the oldest revision first."""
+    """Return old ReplicaSets beyond the history limit, the oldest revision first."""
     kept = [r for r in old if not going(r)]
     limit = deployment["spec"]["revisionHistoryLimit"]
     return [r for r in sorted(kept, key=revision)[: max(len(kept) - limit, 0)] if _is_empty(r)]
@@ -227,7 +227,7 @@ def told(name: str, status: str, reason: str, message: str) -> Obj:
 
 
 def progress(deployment: Obj, status: Obj, new: Obj | None) -> Obj | None:
-    """What is newly to be said of the rollout's progress; None while nothing has changed."""
+    """Return the new Progressing condition; None while nothing changed."""
     old = condition_of(deployment, "Progressing")
     if (
         status.get("replicas", 0) == status.get("updatedReplicas", 0)
@@ -264,7 +264,7 @@ def _advanced(old: Obj, new: Obj) -> bool:
 
 
 def seconds_to_deadline(deployment: Obj) -> float | None:
-    """Until a rollout without progress is given up; None when nothing is under way."""
+    """Return the seconds until a rollout without progress is given up; None if none is under way."""
     found = condition_of(deployment, "Progressing")
     waiting = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "DeploymentResumed")
     if found is None or found["reason"] not in (
@@ -278,7 +278,7 @@ def seconds_to_deadline(deployment: Obj) -> float | None:
 
 
 def with_progress(conditions: list[Obj], found: Obj | None) -> list[Obj]:
-    """Progress is told anew each time; the same end of it is not."""
+    """Replace the Progressing condition, unless it repeats the same end of a rollout."""
     if found is None:
         return conditions
     old = next((c for c in conditions if c["type"] == "Progressing"), None)

@@ -1,7 +1,7 @@
-"""Services that are reached from outside, by a TCP proxy to the pods behind them.
+"""Services that can be reached from outside, by a TCP proxy to the pods behind them.
 
-One of type LoadBalancer has an address of 127.64.0.0/10 of its own, one of type NodePort its ports at 127.0.0.1, which
-is the address of every node here.
+A Service of type LoadBalancer has its own address of 127.64.0.0/10, one of type NodePort has ports at 127.0.0.1,
+which is the address of every node here.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class ServiceController(Controller[Key]):
 
     @property
     def pool_size(self) -> int:
-        """So many addresses there are; a fault may leave fewer."""
+        """Number of addresses; a fault may limit it."""
         return min([self._addresses.size, *(int(fault.spec["addresses"]) for fault in self._limits)])
 
     @property
@@ -86,7 +86,7 @@ class ServiceController(Controller[Key]):
         return None
 
     async def _open_node_ports(self, key: Key, service: Obj) -> float | None:
-        """A real kube-proxy takes the port whoever else listens there; here somebody of this machine may have it."""
+        """Open the node ports. A real kube-proxy takes a port in any case; here another process may already have it."""
         doors = {(NODE_ADDRESS, p["nodePort"]): p["port"] for p in tcp_ports(service) if "nodePort" in p}
         try:
             await self._serve(key, doors)
@@ -102,9 +102,9 @@ class ServiceController(Controller[Key]):
         self.api.set_status(SERVICE, service, (service.get("status") or {}) | {"loadBalancer": balancer})
 
     async def _serve(self, key: Key, doors: dict[Door, int]) -> None:
-        """Each door leads to a port of the Service."""
+        """Keep one proxy per door (address and port), which leads to a port of the Service."""
         if self._connect is None:
-            return  # the pods are only played
+            return  # simulated pods accept no connections
         open_ones = self._proxies.setdefault(key, {})
         for door in set(open_ones) - set(doors):
             await open_ones.pop(door).close()
@@ -115,7 +115,7 @@ class ServiceController(Controller[Key]):
                 open_ones[door] = proxy
 
     def _endpoint(self, key: Key, port: int) -> tuple[str, int] | None:
-        """Where a new connection goes: a pod that is ready, or any that runs where the Service says so."""
+        """Return the pod and port for a new connection: a ready pod, or any running one if the Service allows that."""
         service = self.api.store.get(SERVICE, *key)
         if service is None:
             return None

@@ -1,6 +1,6 @@
-"""Snapshots of volumes: a VolumeSnapshot is the wish, its VolumeSnapshotContent the copy that the driver keeps.
+"""Snapshots of volumes: a VolumeSnapshot is the request, its VolumeSnapshotContent the copy of the driver.
 
-One controller plays both of the real ones, snapshot-controller and the driver's csi-snapshotter, in their words.
+One controller simulates both of the real ones, snapshot-controller and the driver's csi-snapshotter, in their words.
 """
 
 import time
@@ -29,7 +29,7 @@ Key = tuple[Kind, str, str]
 
 
 class Refused(Exception):
-    """Why there is no snapshot (yet): reason of the event, and its message."""
+    """Refusal of a snapshot (for now), with reason and message of its event."""
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -72,7 +72,7 @@ class SnapshotController(Controller[Key]):
     # --- VolumeSnapshots
 
     def _take_up(self, snapshot: Obj) -> None:
-        """Have a content for it, and say of it what the content says."""
+        """Find or make the snapshot's content, and copy the content's state to the snapshot's status."""
         if (snapshot.get("status") or {}).get("readyToUse"):
             return
         given = snapshot["spec"]["source"].get("volumeSnapshotContentName")
@@ -97,7 +97,7 @@ class SnapshotController(Controller[Key]):
             )
 
     def _given(self, snapshot: Obj, name: str) -> Obj:
-        """A content that an admin made."""
+        """Return a content that an admin made."""
         content = self.api.store.get(SNAPSHOT_CONTENT, "", name)
         if content is None:
             raise Refused("SnapshotContentMissing", "VolumeSnapshotContent is missing")
@@ -137,7 +137,7 @@ class SnapshotController(Controller[Key]):
         return content
 
     def _class(self, snapshot: Obj) -> Obj:
-        """The class that it names, or else the default one of its volume's driver."""
+        """Return the class that the snapshot names, or the default class of its volume's driver."""
         if name := snapshot["spec"].get("volumeSnapshotClassName"):
             found = self.api.store.get(SNAPSHOT_CLASS, "", name)
             if found is None:
@@ -163,7 +163,7 @@ class SnapshotController(Controller[Key]):
         )
 
     def _source(self, snapshot: Obj) -> tuple[Obj, Obj]:
-        """Claim and volume to be copied."""
+        """Return the claim and the volume to be copied."""
         meta, head = snapshot["metadata"], "Failed to create snapshot content with error"
         name = snapshot["spec"]["source"].get("persistentVolumeClaimName", "")
         claim = self.api.store.get(PVC, meta["namespace"], name)
@@ -191,7 +191,7 @@ class SnapshotController(Controller[Key]):
         self._events.event(SNAPSHOT, snapshot, "Warning", refused.reason, str(refused))
 
     def _delete(self, snapshot: Obj) -> None:
-        """Its content goes with it, or stays, as the policy says."""
+        """Remove the finalizers of a deleted snapshot; delete its content if the policy is Delete."""
         name = (snapshot.get("status") or {}).get("boundVolumeSnapshotContentName", "")
         if content := self.api.store.get(SNAPSHOT_CONTENT, "", name):
             marked = {BEING_DELETED: "yes"}
@@ -220,9 +220,9 @@ class SnapshotController(Controller[Key]):
             return RETRY_SECONDS
 
     def _copy(self, content: Obj) -> float | None:
-        """HeldBack while a fault is on; otherwise the copy is made, and then told."""
+        """Make the copy, then report it as ready; raise HeldBack while a fault is active."""
         name, source = content["metadata"]["name"], content["spec"]["source"]
-        if handle := source.get("snapshotHandle"):  # it was there before its content
+        if handle := source.get("snapshotHandle"):  # the copy existed before its content
             self._tell_ready(content, handle, 0)
             return None
         volume = next((v for v in self.api.store.each(PV) if _is(v, source["volumeHandle"])), None)

@@ -1,6 +1,6 @@
-"""What a new volume is to be filled with: another claim's volume or a snapshot, by the claim's data source.
+"""Source of a new volume's contents: another claim's volume or a snapshot, by the claim's data source.
 
-A driver that cannot do it, and a source that is not there or does not fit, are refused in the words of the CSI
+A driver that cannot copy, and a source that is missing or does not fit, are refused in the words of the CSI
 provisioner.
 """
 
@@ -11,7 +11,7 @@ from devcluster.storage import Driver, driver_of, handle_of, requested, size_of
 
 
 class Unusable(Exception):
-    """The source cannot be had; the message says why."""
+    """Refusal of a source; the message gives the reason."""
 
 
 def source_of(claim: Obj) -> Obj:
@@ -20,7 +20,7 @@ def source_of(claim: Obj) -> Obj:
 
 
 def is_ours(source: Obj) -> bool:
-    """Claims and snapshots; any other kind is filled by a populator of its own."""
+    """Return True for claims and snapshots; a volume populator handles any other kind."""
     kind = source.get("apiGroup") or "", source["kind"]
     return kind in ((PVC.group, PVC.kind), (SNAPSHOT.group, SNAPSHOT.kind))
 

@@ -1,4 +1,4 @@
-"""The pods of a StatefulSet and their claims: who is who by its number, and which step comes next. Decisions only."""
+"""Pods of a StatefulSet and their claims, by number, and the next step of the set. Decisions only."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ INDEX = "apps.kubernetes.io/pod-index"
 
 @dataclass
 class Step:
-    """What is done now; the rest waits for what comes of it."""
+    """Actions of this step; the next step depends on their result."""
 
     create: list[int] = field(default_factory=list)
     delete: list[Obj] = field(default_factory=list)
@@ -41,7 +41,7 @@ def running_and_ready(pod: Obj) -> bool:
 
 
 def serving(workload: Obj, pod: Obj) -> bool:
-    """Ready for as long as is asked for."""
+    """Return True if the pod has been ready for `minReadySeconds`."""
     return running_and_ready(pod) and available(pod, workload["spec"].get("minReadySeconds", 0))
 
 
@@ -50,7 +50,7 @@ def revision_of(pod: Obj) -> str:
 
 
 def next_step(workload: Obj, pods: dict[int, Obj], update: str) -> Step:
-    """Make, replace, remove, update: in this order, and one pod at a time unless the policy is Parallel."""
+    """Return the next step: create, replace, remove, update, one pod at a time unless the policy is Parallel."""
     step = Step()
     for ordinal in wanted(workload):
         pod = pods.get(ordinal)
@@ -61,7 +61,7 @@ def next_step(workload: Obj, pods: dict[int, Obj], update: str) -> Step:
         elif not going(pod) and serving(workload, pod):
             continue
         if in_order(workload):
-            return step  # what becomes of this one calls again
+            return step  # the result of this step triggers the next reconcile
     condemned = [pods[o] for o in sorted(pods, reverse=True) if o not in wanted(workload)]
     if not in_order(workload):
         step.delete += [p for p in condemned if not going(p)]
@@ -73,14 +73,14 @@ def next_step(workload: Obj, pods: dict[int, Obj], update: str) -> Step:
 
 
 def _first_to_go(workload: Obj, condemned: list[Obj]) -> list[Obj]:
-    """The highest number, unless it is going already, or waits for one below it that is not well either."""
+    """Return the highest number, unless it is already being deleted or a lower one is unwell too and goes first."""
     first = condemned[0]
     unwell = [p for p in reversed(condemned) if going(p) or not serving(workload, p)]
     return [] if going(first) or (unwell and first in unwell and first is not unwell[0]) else [first]
 
 
 def _update(workload: Obj, pods: dict[int, Obj], update: str, step: Step) -> None:
-    """The highest number whose template is old goes, once everything above it serves."""
+    """Delete the highest pod of an old template, once all pods above it serve."""
     strategy = workload["spec"]["updateStrategy"]
     if strategy["type"] != "RollingUpdate":
         return
@@ -98,7 +98,7 @@ def _update(workload: Obj, pods: dict[int, Obj], update: str, step: Step) -> Non
 
 
 def keeps_current(workload: Obj, ordinal: int) -> bool:
-    """A new pod of this number still gets the template from before the update."""
+    """Return True if a new pod of this number still gets the template from before the update."""
     strategy = workload["spec"]["updateStrategy"]
     if strategy["type"] != "RollingUpdate":
         return False
@@ -143,7 +143,7 @@ def new_claim(workload: Obj, template: Obj, ordinal: int) -> Obj:
 
 
 def claim_owners(workload: Obj, pod: Obj, claim: Obj) -> list[Obj]:
-    """Whose end ends the claim, by the retention policy; others' references stay."""
+    """Return the claim's owner references by the retention policy; keep references of others."""
     policy = workload["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     uids = (workload["metadata"]["uid"], pod["metadata"]["uid"])
     refs = [r for r in claim["metadata"].get("ownerReferences", []) if r["uid"] not in uids]
@@ -162,7 +162,7 @@ def _controlling(reference: Obj) -> Obj:
 
 
 def is_stale(pod_name: str, claim: Obj) -> bool:
-    """It goes with an earlier pod of this name, so no new pod may take it."""
+    """Return True if the claim is deleted with an earlier pod of this name, so that no new pod may use it."""
     return any(
         r["kind"] == "Pod" and r["name"] == pod_name for r in claim["metadata"].get("ownerReferences", [])
     )

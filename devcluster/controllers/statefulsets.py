@@ -1,6 +1,6 @@
-"""StatefulSets: numbered pods, one after the other, and never two under one name.
+"""StatefulSets: numbered pods, one after the other, and never two of one name.
 
-A pod on a lost node keeps its name until somebody forces it away: its successor is made only once it is gone.
+A pod on a lost node keeps its name until somebody deletes it by force; its successor is made only after that.
 """
 
 from devcluster.api import CONTROLLER, Api, Writer
@@ -64,7 +64,7 @@ class StatefulSetController(WorkloadController):
         return {ordinal: pod for ordinal, pod in pods if ordinal is not None}
 
     def _advance(self, key: Key, found: Obj, current: Obj, update: Obj) -> float | None:
-        """One step; the seconds to wait where it was refused."""
+        """Take one step. Return the seconds to wait if it was refused."""
         pods = self._pods(found)
         self._keep_claims(found, pods)
         step = next_step(found, pods, update["metadata"]["name"])
@@ -103,10 +103,10 @@ class StatefulSetController(WorkloadController):
         else:
             self.events.event(STATEFUL_SET, found, "Normal", f"Successful{verb}", f"{about} successful")
 
-    # --- Its claims
+    # --- Claims
 
     def _keep_claims(self, found: Obj, pods: dict[int, Obj]) -> None:
-        """Claims of pods that wait for them are there, and every claim knows whose end is its own."""
+        """Create missing claims of waiting pods, and set the owners whose deletion deletes a claim."""
         if not templates(found):
             return
         for ordinal, pod in pods.items():

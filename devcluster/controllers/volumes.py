@@ -1,4 +1,4 @@
-"""Claims and volumes: who is bound to whom, what protects them, and what is left of a volume after its claim."""
+"""Claims and volumes: binding, protection, and the fate of a volume after its claim."""
 
 from collections.abc import Iterable
 
@@ -55,7 +55,7 @@ class VolumeController(Controller[Key]):
             self._unbound.add(key)
 
     def _note_volume(self, change: Change) -> Iterable[Key]:
-        """The claim that it names; every claim that waits, once a volume is free to take."""
+        """Yield the claim that the volume names; all waiting claims once the volume is free."""
         volume, name = change.obj, change.obj["metadata"]["name"]
         if change.type == "DELETED" or _phase(volume) == "Bound":
             self._open.discard(name)
@@ -76,7 +76,7 @@ class VolumeController(Controller[Key]):
             return None
         return self._claim(obj)
 
-    # --- claims
+    # --- Claims
 
     def _claim(self, claim: Obj) -> float | None:
         if "deletionTimestamp" in claim["metadata"]:
@@ -93,7 +93,7 @@ class VolumeController(Controller[Key]):
         return RESYNC_SECONDS
 
     def _in_use(self, claim: Obj) -> bool:
-        """By a pod that has a node; whether that pod still runs does not matter."""
+        """Return True if a pod with a node names the claim, even if that pod no longer runs."""
         meta = claim["metadata"]
         pods = self.api.store.each(POD, meta["namespace"])
         return any(p["spec"].get("nodeName") and meta["name"] in claims_of(p) for p in pods)
@@ -113,7 +113,7 @@ class VolumeController(Controller[Key]):
             self._events.event(PVC, claim, "Warning", reason, message)
 
     def _bind_named(self, claim: Obj) -> None:
-        """The claim asks for one certain volume."""
+        """Bind the claim to the one volume that it names."""
         volume = self.api.store.get(PV, "", claim["spec"]["volumeName"])
         if volume is None:
             return
@@ -130,7 +130,7 @@ class VolumeController(Controller[Key]):
             self._bind(claim, volume)
 
     def _find(self, claim: Obj) -> None:
-        """A volume that there is, or one that is to be made."""
+        """Bind the claim to a volume that exists, or have one made."""
         name = claim["spec"].get("storageClassName")
         found = self.api.store.get(STORAGE_CLASS, "", name or "")
         delayed = found is not None and found["volumeBindingMode"] == FIRST_USE
@@ -168,7 +168,7 @@ class VolumeController(Controller[Key]):
         self._events.event(PVC, claim, "Normal", reason, message)
 
     def _have_made(self, claim: Obj, storage_class: Obj | None) -> None:
-        """Name the provisioner that is to make the volume."""
+        """Name the provisioner that must make the volume."""
         if storage_class is None:
             why = f'storageclass.storage.k8s.io "{claim["spec"]["storageClassName"]}" not found'
         elif storage_class["provisioner"].startswith("kubernetes.io/"):
@@ -196,7 +196,7 @@ class VolumeController(Controller[Key]):
         return self.api.update(PVC, meta["namespace"], meta["name"], change, Writer(CONTROLLER))
 
     def _bind(self, claim: Obj, volume: Obj) -> None:
-        """Write the bond on both sides, the volume's first; what is there already is left alone."""
+        """Write the binding on both sides, the volume's first; skip a side that has it."""
         volume = self._claim_volume(claim, volume)
         self._set_phase(volume, "Bound")
         annotations = {BIND_COMPLETED: "yes"}
@@ -222,7 +222,7 @@ class VolumeController(Controller[Key]):
 
         return self.api.update(PV, "", volume["metadata"]["name"], change, Writer(CONTROLLER))
 
-    # --- volumes
+    # --- Volumes
 
     def _volume(self, volume: Obj) -> None:
         ref = volume["spec"].get("claimRef")
@@ -239,12 +239,12 @@ class VolumeController(Controller[Key]):
         self._unprotect_volume(volume["metadata"]["name"])
 
     def _let_go(self, volume: Obj) -> None:
-        """Its claim is gone. What its driver made and the policy says to delete, the driver deletes."""
+        """Set a volume without its claim to Released. If the policy is Delete, the driver deletes its own volume."""
         if _phase(volume) not in ("Released", "Failed"):
             self._set_phase(volume, "Released")
 
     def _take_back(self, volume: Obj) -> None:
-        """Its claim is bound to another volume."""
+        """Free a volume whose claim is bound to another volume."""
         meta, spec = volume["metadata"], volume["spec"]
         annotations = meta.get("annotations") or {}
         if PROVISIONED_BY in annotations and spec["persistentVolumeReclaimPolicy"] == "Delete":

@@ -1,4 +1,4 @@
-"""What every controller of workloads does: it claims its parts by its selector, and makes pods from a template."""
+"""Base of all workload controllers: claims parts by a selector, and makes pods from a template."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.005, 64.0
 
 
 class WorkloadController(Controller[Key]):
-    """Subclasses reconcile one workload; `claim` gives them what it controls."""
+    """Base of workload controllers. A subclass reconciles one workload; `claim` returns the parts that it controls."""
 
     kind: Kind
     part: Kind = POD
@@ -53,7 +53,7 @@ class WorkloadController(Controller[Key]):
         return match_labels(workload["spec"]["selector"], part["metadata"].get("labels") or {})
 
     def claim(self, workload: Obj) -> list[Obj]:
-        """What it controls, once orphans that it selects are adopted and what it no longer selects is let go."""
+        """Adopt orphans that it selects, release parts that it no longer selects. Return the parts that it controls."""
         parts = self.parts.of(self.kind, workload)
         if going(workload):
             return parts
@@ -78,7 +78,7 @@ class WorkloadController(Controller[Key]):
         return self.api.update(self.part, *key_of(part), change, Writer(CONTROLLER))
 
     def make_pod(self, workload: Obj, pod: Obj) -> None:
-        """Create it and tell of it; a refusal is told and raised."""
+        """Create a pod and record an event. Record a refusal too, and raise it."""
         try:
             made = self.api.create(POD, workload["metadata"]["namespace"], pod, Writer(CONTROLLER))
         except ApiError as error:
@@ -95,13 +95,13 @@ class WorkloadController(Controller[Key]):
         self.events.event(self.kind, workload, "Normal", "SuccessfulDelete", message)
 
     def emptying(self, workload: Obj) -> bool:
-        """Its namespace is going: whatever it makes is refused, and nobody needs to hear of it."""
+        """Return True if the namespace is being deleted: creations are refused, and nobody needs their events."""
         namespace = self.api.store.get(NAMESPACE, "", workload["metadata"]["namespace"])
         return namespace is None or going(namespace)
 
 
 def _claimable_anew(change: Change) -> bool:
-    """An orphan's status is no reason to look for who may adopt it."""
+    """Return True if an orphan can have a new owner: it is new, was released, or has other labels."""
     old = change.old
     return (
         old is None
@@ -111,7 +111,7 @@ def _claimable_anew(change: Change) -> bool:
 
 
 def pod_from(kind: Kind, workload: Obj, template: Obj) -> Obj:
-    """A pod of this template: its labels, annotations and finalizers are copied."""
+    """Return a pod of this template with its labels, annotations and finalizers."""
     template = clone(template)
     meta = {
         k: v for k, v in template["metadata"].items() if k in ("labels", "annotations", "finalizers") and v

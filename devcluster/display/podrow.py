@@ -1,4 +1,4 @@
-"""A pod's row: what the many states of its containers come to in one word."""
+"""Row of a pod in tables: the states of its containers in one word."""
 
 from devcluster.clock import age_seconds
 from devcluster.display.printing import Row, age, name_of, short_time
@@ -54,7 +54,7 @@ def _state(pod: Obj) -> str:
 
 
 def _initializing(pod: Obj) -> str:
-    """The first init container that is not done, and how far it is; nothing once they all are."""
+    """Return the first init container that is not done, and its progress; empty once all are done."""
     if _holds(pod, "Initialized"):
         return ""
     sidecars = _sidecars(pod)
@@ -76,7 +76,7 @@ def _code(ended: Obj) -> str:
 
 
 def _running(pod: Obj, word: str) -> str:
-    """What the containers say, the first of them last; "Completed" gives way to what still runs or failed."""
+    """Return the first container's reason, if any has one; "Completed" is replaced if others still run or failed."""
     failed, runs = "", False
     for container in reversed(pod.get("status", {}).get("containerStatuses", [])):
         state = container["state"]
@@ -95,7 +95,7 @@ def _running(pod: Obj, word: str) -> str:
 
 
 def _restarts(pod: Obj) -> str:
-    """How often, and how long ago the last time was."""
+    """Return the number of restarts, and the age of the last one."""
     sidecars, status = _sidecars(pod), pod.get("status", {})
     inits = status.get("initContainerStatuses", [])
     if not _initializing(pod):

@@ -1,4 +1,4 @@
-"""What cells of tables have in common: names and ages, in the words of kubectl."""
+"""Cells that many tables share: names and ages, in the words of kubectl."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def since(time: str | None) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """A duration in two units, and in one where it is long."""
+    """Return a duration in two units, or in one if it is long."""
     s = max(int(seconds), 0)
     if s < 2 * _MINUTE:
         return f"{s}s"

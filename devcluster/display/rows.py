@@ -1,4 +1,4 @@
-"""Rows of kubectl's tables: what is told of an object of each kind, in the words of Kubernetes 1.36."""
+"""Rows of kubectl's tables for an object of each kind, in the words of Kubernetes 1.36."""
 
 from collections.abc import Iterable, Mapping
 

@@ -20,7 +20,7 @@ def cells(kind: Kind, obj: Obj) -> Row:
 
 
 def _column(name: str) -> Obj:
-    """`Name*` is shown by -o wide alone; `Name#`, `Name?` and `Name@` are a number, a truth and a date."""
+    """Return a column. `Name*` is shown by -o wide only; `Name#`, `Name?`, `Name@` are a number, a truth and a date."""
     plain = name.rstrip("*#?@")
     kind = next((_TYPES[mark] for mark in name[len(plain) :] if mark in _TYPES), "string")
     format_ = "name" if plain in ("Name", "Attacher") else ""

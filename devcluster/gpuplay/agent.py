@@ -1,7 +1,7 @@
-"""The simulated agent: one stream of reports per node with GPUs, by the API of the real agent, marked as simulated.
+"""Simulated agent: one stream of reports per node with GPUs, by the API of the real agent, marked as simulated.
 
-Its batches have the shape that the real one's have (tests hold them against its schema), and say `"simulated": true`.
-A report stays in a bounded spool until the portal took it. What somebody switches is told at once.
+Its batches have the shape of the real agent's (tests check them against its schema) and contain `"simulated": true`.
+A report stays in a bounded spool until the portal accepts it. A change of a fault is reported at once.
 """
 
 import asyncio
@@ -57,14 +57,14 @@ _DETAILS = {
 
 @dataclass(frozen=True)
 class Portal:
-    """Where reports go, and the file with the token, which is read anew for each push."""
+    """Address for reports, and the file with the token, which is read again for each push."""
 
     address: str
     token_file: Path
 
 
 class Looker:
-    """What one node's agent sees, look by look."""
+    """Sampler for the agent of one node."""
 
     def __init__(self, api: Api, node: PlayedNode, devices: Devices, cores_of: CoresOf, life: str):
         self._api, self._node, self._devices, self._cores_of = api, node, devices, cores_of
@@ -104,7 +104,7 @@ def _holding(held: Holding) -> Obj:
 
 
 class Stream:
-    """One node's reports, on their way."""
+    """Spool and sender of one node's reports."""
 
     def __init__(self, node: PlayedNode, looker: Looker, portal: Portal, every_seconds: float):
         self._woken = asyncio.Event()
@@ -116,12 +116,12 @@ class Stream:
         self._begin()
 
     def wake(self) -> None:
-        """Look and tell at once."""
+        """Sample and send at once."""
         self._next_look = 0.0
         self._woken.set()
 
     def _begin(self) -> None:
-        """A process of its own, since this boot of the node."""
+        """Begin as a new agent process of the node's present boot."""
         self._agent, self._boot_id = os.urandom(8).hex(), self._node.boot_id
         self._sequence = self._dropped = 0
         self._spool.clear()
@@ -132,14 +132,14 @@ class Stream:
             self._woken.clear()
             try:
                 pause = await self.step(session)
-            except Exception:  # one node's must not end all others'
+            except Exception:  # an error of one node's stream must not stop the others
                 log.exception("simulated agent of %s", self._node.name)
                 pause = self._every_seconds
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), pause)
 
     async def step(self, session: ClientSession) -> float:
-        """Look if it is time, tell what can be told; how long until the next."""
+        """Sample if it is time, send what can be sent. Return the seconds until the next step."""
         if self._boot_id != self._node.boot_id:
             self._begin()
         if self._node.stopped or SILENT in self._node.agent:
@@ -162,7 +162,7 @@ class Stream:
             self._dropped += 1
 
     async def _push(self, session: ClientSession) -> bool:
-        """Whether the portal took it; the rest follows at once."""
+        """Send one batch. Return False if the portal did not accept it; wake the stream at once for the rest."""
         sent = list(self._spool)[:BATCH]
         if not sent:
             return True
@@ -202,7 +202,7 @@ class Stream:
 
 
 class SimulatedAgents:
-    """Of all nodes with GPUs."""
+    """Simulated agents of all nodes with GPUs."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class SimulatedAgents:
             stream.wake()
 
     async def run(self) -> None:
-        """Not all of them at one moment."""
+        """Run all streams, with their starts spread over one interval."""
         apart = self._every_seconds / max(len(self._streams), 1)
         async with (
             ClientSession(

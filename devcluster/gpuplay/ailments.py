@@ -1,10 +1,10 @@
-"""What breaks a card: `{"gpu": "a100-1/0", "xid": 79}`, by its node and index, or by its UUID.
+"""Faults of a card: `{"gpu": "a100-1/0", "xid": 79}`, by its node and index, or by its UUID.
 
-An Xid is told once. Other ailments last until the fault ends, and so does that NVIDIA's device plugin gives the card
-out no more: it does so at an Xid that it takes for critical (k8s-device-plugin 0.20), and knows no way back but its own
-restart, which the end of the fault stands for. It looks at nothing else: `"withdrawn": true` or `false` says otherwise.
-`"poisons": true` plays what it is known for besides: because of one card it gives out none of the node's. A node whose
-power comes back has lost what a reboot ends: everything but rows that cannot be remapped.
+An Xid is reported once. Other problems last until the fault ends. At an Xid that NVIDIA's device plugin considers
+critical (k8s-device-plugin 0.20), it also withdraws the card until the plugin restarts, which the end of the fault
+stands for. The plugin checks nothing else; `"withdrawn": true` or `false` overrides that. `"poisons": true` simulates
+another known fault of the plugin: because of one card it offers none of the node's. After a reboot a node has lost
+all these faults but rows that cannot be remapped.
 """
 
 import time
@@ -62,7 +62,7 @@ class GpuFaults:
 
 
 def of_card(node: PlayedNode, index: int) -> list[Obj]:
-    """The specs of what ails this card."""
+    """Return the specs of the card's faults."""
     return [f.spec for f in node.faults if f.spec.get("gpu") == f"{node.name}/{index}"]
 
 
@@ -77,7 +77,7 @@ def _check(spec: Obj) -> None:
 
 
 def _xids(spec: Obj) -> list[int]:
-    """A card that falls off the bus says so by an Xid of its own."""
+    """Return the Xids of a fault; a card that falls off the bus reports an Xid too."""
     if "xid" in spec:
         return [int(spec["xid"])]
     return [LOST_XID] if spec.get("state") == "lost" else []

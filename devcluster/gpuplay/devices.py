@@ -1,8 +1,8 @@
-"""Which devices each container gets, as a kubelet's device manager gives them out: for the pod's life, never twice.
+"""Devices of each container, as a kubelet's device manager gives them out: for the pod's life, never twice.
 
-What can be given is a device id of the plugin: a card, a share of one (`GPU-…::2`), an instance of MIG, or one of
-HAMi's places (`GPU-…-2`). As NVIDIA's plugin prefers, shares are taken from the card that has given the fewest. With
-HAMi the id says nothing of the card: its scheduler chose that, and wrote it into an annotation of the pod.
+Each device has an id of the plugin: a card, a share of a card (`GPU-…::2`), an instance of MIG, or one of HAMi's places
+(`GPU-…-2`). As NVIDIA's plugin prefers, shares are taken from the card that has given the fewest. With HAMi the id does
+not name the card: HAMi's scheduler chose the card, and wrote it into an annotation of the pod.
 """
 
 import re
@@ -22,7 +22,7 @@ _CARD = re.compile(r"([^,:;]+),[^,:;]+,(\d{1,9}),\d+")
 
 @dataclass(frozen=True)
 class Device:
-    """`uuid` is what a container sees: the card's, or the instance's. HAMi's places have none."""
+    """Device of a node. `uuid` is visible in the container: the card's, or the instance's; None for HAMi's places."""
 
     id: str
     card: int
@@ -47,7 +47,7 @@ class _Offer:
 
 
 class Devices:
-    """Of all nodes that are played."""
+    """Devices of all simulated nodes, and the pods that hold them."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -62,7 +62,7 @@ class Devices:
         self._nodes: dict[str, str] = {}
 
     def give(self, pod: Obj) -> None:
-        """To a pod that its node has taken: so many as it asks for are there."""
+        """Give devices to a pod that its node has admitted: enough are free then."""
         node, meta = str(pod["spec"]["nodeName"]), pod["metadata"]
         offer = self._offers.get(node)
         if offer is None or meta["uid"] in self._nodes:
@@ -99,9 +99,9 @@ class Devices:
 
 
 def hami_cards(pod: Obj) -> list[list[tuple[str, int]]]:
-    """The UUID and the memory in MiB of each card, container by container, as HAMi's scheduler has written it.
+    """Return the UUID and the memory in MiB of each card, by container, from the annotation of HAMi's scheduler.
 
-    Whoever may write the pod may have written it instead: what is no card is left out.
+    Any user who may write the pod can forge the annotation: entries that are no card are left out.
     """
     told = (pod["metadata"].get("annotations") or {}).get(ALLOCATED, "")
     return [[(uuid, int(memory)) for uuid, memory in _CARD.findall(part)] for part in told.split(";")]

@@ -1,4 +1,4 @@
-"""The cards of a node as an agent lists them: the same at each start. Pure."""
+"""Cards of a node as an agent lists them: the same at each start. Pure."""
 
 import uuid
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WITHOUT_ECC = ("GeForce", "RTX-30", "RTX-40", "RTX-50", "TITAN")
 
 @dataclass(frozen=True)
 class Instance:
-    """A part of a card that is cut by MIG."""
+    """Part of a card that MIG cut off."""
 
     uuid: str
     profile: str
@@ -40,7 +40,7 @@ class Card:
 
 
 def cards(node: str, gpus: Obj) -> tuple[Card, ...]:
-    """`gpus` is the node's entry in the node file."""
+    """Return the node's cards. `gpus` is its entry in the node file."""
     product = str(gpus["product"])
     return tuple(
         Card(
@@ -59,7 +59,7 @@ def cards(node: str, gpus: Obj) -> tuple[Card, ...]:
 
 
 def inventory(found: tuple[Card, ...], labels: dict[str, str]) -> Obj:
-    """The driver is the one that the node's labels tell of."""
+    """Return the inventory that an agent reports, with the driver's version from the node's labels."""
     return {
         "driver_version": labels["nvidia.com/cuda.driver-version.full"],
         "cuda_version": labels["nvidia.com/cuda.runtime-version.full"],

@@ -1,17 +1,18 @@
-"""How busy a pod keeps its GPUs, second by second, by a life that is described in words. Pure.
+"""GPU use of a pod, second by second, by a life that is described in words. Pure.
 
-| life | what it looks like |
+| life | use of the GPU |
 | --- | --- |
 | `none` | nothing runs on the GPU |
-| `idle` | a process that has opened it and computes nothing |
+| `idle` | a process has the GPU open and computes nothing |
 | `steady 70` | 70 % busy, all the time |
-| `training` | epochs of two minutes: busy, with a dip where they are weighed, and at first data that load |
-| `ramp 10` | from nothing to everything within 10 minutes, and there it stays |
+| `training` | data loads first, then epochs of two minutes: busy, with a dip for the evaluation |
+| `ramp 10` | from 0 to 100 % within 10 minutes, then 100 % |
 | `waves 5` | up and down, once in 5 minutes |
-| `leak 2` | busy, and 2 GiB of memory more each minute, until the GPU is full and the process ends and begins anew |
-| `by-cpu` | as busy as the pod's own processes keep a core; nothing where they are quiet |
+| `leak 2` | busy, and 2 GiB of memory more each minute, until the GPU is full and the process restarts |
+| `by-cpu` | as busy as the pod's own processes keep a core; nothing runs while they are quiet |
 
-A pod says so in its annotation `devcluster.local/gpu-life`, a node for all others in the node file (`gpus: {life: …}`).
+A pod names its life in the annotation `devcluster.local/gpu-life`, else its node's entry in the node file does
+(`gpus: {life: …}`).
 """
 
 import math
@@ -29,7 +30,7 @@ _DEFAULTS = {"none": 0, "idle": 0, "steady": 70, "training": 0, "ramp": 10, "wav
 
 @dataclass(frozen=True)
 class Use:
-    """Of one GPU, or of a share of it: how busy (0 to 1) and how much of its memory."""
+    """Use of one GPU, or of a share: how busy (0 to 1), and how much of its memory."""
 
     busy: float
     memory_mib: float
@@ -42,7 +43,7 @@ class Life:
 
     @classmethod
     def read(cls, text: str) -> "Life":
-        """ValueError where it describes nothing that is known."""
+        """Parse a description; raise ValueError if it is unknown."""
         kind, _, told = text.strip().partition(" ")
         if kind not in _DEFAULTS:
             raise ValueError(f"life: {text}: not one of {', '.join(_DEFAULTS)}")
@@ -52,7 +53,7 @@ class Life:
         return cls(kind, amount)
 
     def at(self, seconds: float, memory_mib: float, cores: float, seed: float) -> Use | None:
-        """After so long in a share of so much memory; None where nothing runs on it. `seed` sets pods apart."""
+        """Return the use of a share so many seconds after the start; None if nothing runs. `seed` makes pods differ."""
         trembling = 0.03 * math.sin(seconds / 3.1 + seed) + 0.02 * math.sin(seconds / 1.3 + 2 * seed)
         if self.kind == "none" or (self.kind == BY_CPU and cores < _QUIET_CORES):
             return None
@@ -61,7 +62,7 @@ class Life:
         return Use(busy, min(CONTEXT_MIB + share * max(memory_mib - CONTEXT_MIB, 0), memory_mib))
 
     def _level(self, seconds: float, memory_mib: float, cores: float) -> tuple[float, float]:
-        """How busy, and how much of the memory, in parts of one."""
+        """Return how busy the GPU is and how full its memory, both from 0 to 1."""
         if self.kind == "steady":
             return self.amount / 100, 0.6
         if self.kind == "training":

@@ -1,7 +1,7 @@
-"""What a look at a card finds: how busy, how warm, how much of its memory, and what is wrong with it.
+"""Values that a query of a card returns: utilization, temperature, memory, and its faults.
 
-A GPU that is ailing answers as a real one does: one that is lost answers every question with an error, one that must be
-reset answers some. A GPU cut by MIG tells no utilisation.
+A faulty GPU answers as a real one does: a lost GPU answers every query with an error, one that must be reset answers
+some. A GPU cut by MIG reports no utilization.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _TO_DO |= dict.fromkeys((62, 64, 74, 95, 119, 120, 140, 143), "gpu_reset")
 
 @dataclass
 class Gauge:
-    """A card over time: it warms up slowly, and what it has counted stays counted."""
+    """Card over time: it warms up slowly, and its counters are kept."""
 
     card: Card
     celsius: float = _COOL_CELSIUS
@@ -36,7 +36,7 @@ class Gauge:
     _counted: list[Obj] = field(default_factory=list)
 
     def read(self, processes: list[Process], ailments: list[Obj], at: float) -> Obj:
-        """`ailments` are the specs of the faults that are on for it."""
+        """Return the reading at a time. `ailments` are the specs of the card's active faults."""
         state = next((a["state"] for a in ailments if "state" in a), "ok")
         if state == "gone":
             return {"uuid": self.card.uuid, "state": "gone"}
@@ -100,7 +100,7 @@ class Gauge:
 
 
 def _recovery(ailments: list[Obj]) -> str:
-    """As NVML words it: what is to be done before the card can be trusted again."""
+    """Return the recovery action in NVML's words: what makes the card usable again."""
     for ailment in ailments:
         if ailment.get("state") == "reset_required":
             return "gpu_reset"

@@ -1,4 +1,4 @@
-"""Who computes on which card at a moment: the containers that run and hold one, by the life of their pod. Pure."""
+"""Processes on each card at a moment: of running containers that hold the card, by the life of their pod. Pure."""
 
 import zlib
 from collections import defaultdict
@@ -18,7 +18,7 @@ CoresOf = Callable[[str], float]
 
 @dataclass(frozen=True)
 class Process:
-    """`instance` is the UUID of the MIG instance it computes on."""
+    """Process on a GPU. `instance` is the UUID of its MIG instance."""
 
     pid: int
     pod_uid: str
@@ -30,7 +30,7 @@ class Process:
 def processes(
     held: Iterable[Holding], cards: tuple[Card, ...], pod_of: PodOf, cores_of: CoresOf, life: Life, at: float
 ) -> dict[str, list[Process]]:
-    """By the card's UUID; `life` is that of pods which do not say what theirs is."""
+    """Return the processes by their card's UUID. `life` is the default for pods that name none."""
     found: defaultdict[str, list[Process]] = defaultdict(list)
     places: defaultdict[tuple[str, str], int] = defaultdict(int)
     for holding in held:
@@ -63,7 +63,7 @@ def _running(pod: Obj, container: str) -> dict[str, str] | None:
 
 
 def _share(holding: Holding, cards: tuple[Card, ...], pod: Obj, place: int) -> tuple[Card, float] | None:
-    """The card, and how much memory there is for this container; `place` counts what the container has."""
+    """Return the card and the container's memory on it in MiB; `place` numbers the container's devices."""
     device = holding.device
     if device.uuid is None:
         return _by_hami(holding.container, cards, pod, place)
@@ -85,7 +85,7 @@ def _by_hami(container: str, cards: tuple[Card, ...], pod: Obj, place: int) -> t
 
 
 def _life(pod: Obj, otherwise: Life) -> Life:
-    """What makes no sense counts as not said: whoever may write a pod may write nonsense."""
+    """Return the life in the pod's annotation, or the default: a user may have written nonsense there."""
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
         return Life.read(text) if text else otherwise

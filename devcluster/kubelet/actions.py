@@ -1,4 +1,4 @@
-"""What probes and hooks do: run a command in the container, ask over HTTP, open a connection, or sleep."""
+"""Actions of probes and hooks: a command in the container, an HTTP request, a connection, or a pause."""
 
 import asyncio
 import os
@@ -15,16 +15,16 @@ Connect = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.Str
 
 
 class Failed(Exception):
-    """It says no; the text is the kubelet's."""
+    """Failure of an action; the text is the kubelet's."""
 
 
 class Errored(Exception):
-    """It could not be asked at all; the text is the kubelet's."""
+    """Action that could not be tried at all; the text is the kubelet's."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where actions happen: a container that runs, its spec, its pod's address and the way to reach that."""
+    """Target of an action: a running container, its spec, its pod's address and the way to reach that."""
 
     container: Container
     spec: Obj
@@ -33,7 +33,7 @@ class Place:
 
 
 async def act(place: Place, action: Obj, timeout_seconds: float | None) -> None:
-    """Returns where it succeeds."""
+    """Run an action; raise Failed or Errored if it does not succeed."""
     if command := action.get("exec"):
         await _exec(place, command.get("command") or [], timeout_seconds)
     elif http := action.get("httpGet"):
@@ -106,7 +106,7 @@ async def _status_code(place: Place, host: str, port: int, http: Obj) -> int:
 
 
 def _trusting() -> ssl.SSLContext:
-    """A kubelet does not look at a pod's certificate."""
+    """Return a context that accepts any certificate, as a kubelet does for pods."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Whether a kubelet takes a pod that was bound to its node, whoever bound it, or rejects it."""
+"""Admission of a pod by the kubelet of its node, whoever bound the pod there."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Rejected:
 
 
 class Ledger:
-    """What the pods hold that a node has taken, their GPUs one by one."""
+    """Requests of the pods that each node has admitted, and their GPUs one by one."""
 
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
@@ -45,7 +45,7 @@ class Ledger:
 
 
 def rejection(pod: Obj, node: PlayedNode, found: Obj, used: Counter[str]) -> Rejected | None:
-    """`found` is the Node object, `used` what other pods hold there, in thousandths."""
+    """Return why the node rejects the pod. `found` is the Node, `used` its other pods' requests in thousandths."""
     asked = requests(pod["spec"])
     return (
         _under_pressure(pod, node)

@@ -1,4 +1,4 @@
-"""The kubelets: a worker for every pod that is bound to a node of theirs."""
+"""Kubelets of all nodes: a worker for every pod that is bound to one of them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Kubelets:
         self._stop_listening: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Settle what an earlier run left, then take up every pod there is."""
+        """Settle the pods that an earlier run left, then start a worker for every pod."""
         for pod in self._api.store.each(POD):
             if self._fleet.speaks(_node(pod)):
                 self._resume(pod)
@@ -62,7 +62,7 @@ class Kubelets:
         if self._fleet.speaks(_node(pod)):
             self._follow(pod, there=not gone)
         elif gone and pod["metadata"]["uid"] not in self._workers:
-            self._host.clear(pod)  # a node without power holds nothing
+            self._host.clear(pod)  # a node that is off keeps nothing of a pod
 
     def _follow(self, pod: Obj, there: bool) -> None:
         uid, over = pod["metadata"]["uid"], pod.get("status", {}).get("phase") in OVER
@@ -109,7 +109,7 @@ class Kubelets:
         try:
             await worker.run()
         except ApiError:
-            pass  # the pod went away under the worker
+            pass  # the pod was deleted while its worker ran
         finally:
             if self._workers.get(worker.uid) is worker:
                 self._drop(pod)
@@ -120,7 +120,7 @@ class Kubelets:
         return self._host.logs
 
     def reach(self, pod: Obj, what: str) -> None:
-        """The API server's words where the pod's node does not answer it."""
+        """Refuse, in the API server's words, if the pod's node does not answer."""
         node = self._api.store.get(NODE, "", _node(pod))
         if not node or self._fleet.speaks(_node(pod)):
             return
@@ -133,7 +133,7 @@ class Kubelets:
         raise ApiError(500, "", f"{doing}: dial tcp {endpoint}: i/o timeout")
 
     def running(self, pod: Obj, name: str) -> Container | None:
-        """A pod's container of this name, if it runs."""
+        """Return a pod's running container of this name, if any."""
         worker = self._workers.get(pod["metadata"]["uid"])
         return worker.container(name) if worker else None
 
@@ -142,7 +142,7 @@ class Kubelets:
         return worker.containers if worker else {}
 
     def _ailing(self, node: PlayedNode) -> None:
-        """What ails a node has changed."""
+        """Apply a change of the node's faults."""
         self._reclaiming.ailing(node)
         was_silent = node.name in self._silent
         if node.stopped:
@@ -180,7 +180,7 @@ class Kubelets:
         self._cutting.pop(pod["metadata"]["uid"])
 
     def _catch_up(self, node: str) -> None:
-        """A node is back: end what was deleted meanwhile, go on with the rest."""
+        """End the pods that were deleted while the node was away, and report the others again."""
         there = {p["metadata"]["uid"]: p for p in self._api.store.each(POD) if _node(p) == node}
         for uid in set(self._on.get(node, {})) - set(there):
             self._workers[uid].vanished()
@@ -192,7 +192,7 @@ class Kubelets:
                 self._resume(pod)
 
     async def close(self) -> None:
-        """As a power loss: no status is written any more, processes end at once."""
+        """Stop as in a power loss: processes end at once, and no status is written."""
         if self._stop_listening:
             self._stop_listening()
         tasks = list(self._tasks.values())

@@ -1,4 +1,4 @@
-"""Memory limits by control groups, version 1 or 2; where neither can be written, the caller watches memory itself."""
+"""Memory limits by control groups, version 1 or 2; if neither can be written, the caller watches memory itself."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,7 @@ _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 
 
 class MemoryGroup:
-    """One container's group."""
+    """Control group of one container."""
 
     def __init__(self, path: Path, limit_bytes: int):
         self._path, self._v1 = path, path.is_relative_to(_V1)
@@ -23,7 +23,7 @@ class MemoryGroup:
         self.procs = path / "cgroup.procs"
 
     def kills(self) -> int:
-        """How often the kernel killed a process here for want of memory."""
+        """Return how many processes of the group the kernel killed for lack of memory."""
         name = "memory.oom_control" if self._v1 else "memory.events"
         with contextlib.suppress(OSError):
             for line in (self._path / name).read_text().splitlines():
@@ -37,7 +37,7 @@ class MemoryGroup:
 
 
 class MemoryGroups:
-    """The groups of one devcluster, below one of its own."""
+    """Control groups of one devcluster, below one of its own."""
 
     def __init__(self, state: Path):
         name = "devcluster-" + hashlib.sha256(str(state).encode()).hexdigest()[:12]
@@ -61,7 +61,7 @@ class MemoryGroups:
         return None
 
     def make(self, pod_uid: str, limit_bytes: int) -> MemoryGroup | None:
-        """One of its own for each start: what the kernel killed in the last one is no news of this one."""
+        """Make a new group for each start, so that kills in an earlier start are not counted."""
         if self._base is None or not limit_bytes:
             return None
         with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ class MemoryGroups:
         return None
 
     def sweep(self, pod_uid: str = "") -> None:
-        """Remove what is empty by now: of one pod, or of all."""
+        """Remove the empty groups of one pod, or of all."""
         if self._base is None or not self._base.exists():
             return
         for folder in self._base.glob(f"{pod_uid}*"):
@@ -78,7 +78,7 @@ class MemoryGroups:
                     folder.rmdir()
 
     def clear(self) -> None:
-        """At the end, and at the start what a killed instance left."""
+        """Remove all groups: at the end, and at the start those that a killed instance left."""
         self.sweep()
         if self._base is not None:
             with contextlib.suppress(OSError):

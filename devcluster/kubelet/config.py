@@ -1,4 +1,4 @@
-"""A container's environment, command and user from the pod's spec and what it refers to."""
+"""Environment, command and user of a container, from the pod's spec and the objects that it names."""
 
 import base64
 import re
@@ -18,7 +18,7 @@ CONFIG_ERROR = "CreateContainerConfigError"
 
 
 def expand(text: str, env: dict[str, str]) -> str:
-    """`$(NAME)` by its value, or as it is where that is unknown; `$$` is a dollar, wherever it stands."""
+    """Replace `$(NAME)` by its value if known, and `$$` by a dollar."""
 
     def value(match: re.Match[str]) -> str:
         return "$" if match[1] is None else env.get(match[1], match[0])
@@ -106,7 +106,7 @@ def field(pod: Obj, path: str, address: str) -> str:
 
 
 def user(pod: Obj, container: Obj, image: Image) -> tuple[int, int, list[int]]:
-    """uid, gid and further groups; a pod that must not be root and would be is refused."""
+    """Return uid, gid and further groups; refuse a pod that must not run as root but would."""
     pod_level, own = pod["spec"].get("securityContext") or {}, container.get("securityContext") or {}
     uid = own.get("runAsUser", pod_level.get("runAsUser", image.uid))
     gid = own.get("runAsGroup", pod_level.get("runAsGroup", image.gid))

@@ -1,4 +1,4 @@
-"""One container's life within a pod: image, start, hooks, probes, exit, restart with growing pauses."""
+"""Life of one container in a pod: image, start, hooks, probes, exit, restart with growing pauses."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ LEAST_GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the containers of one pod share."""
+    """Things that all containers of one pod share."""
 
     pod: Obj
     address: str
@@ -49,7 +49,7 @@ class ContainerLife:
         self._hurrying: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Until the container has ended for good."""
+        """Run the container until it has ended for good."""
         back_off = BackOff(self._around.pauses, at_once=True)
         while True:
             image = await self._puller().image()
@@ -65,7 +65,7 @@ class ContainerLife:
             self.state.restart()
 
     async def stop(self, grace_seconds: float) -> None:
-        """For good. Whoever calls has seen to it that `run` does not start it again."""
+        """Stop the container for good. The caller must make sure that `run` does not start it again."""
         if container := self.container:
             waiting = asyncio.ensure_future(container.wait())
             await self._stop(container, grace_seconds, self._stopping)
@@ -110,10 +110,10 @@ class ContainerLife:
         )
 
     async def _once(self, image: Image) -> tuple[Exit, float]:
-        """Start it and see it through to its exit; how long it ran."""
+        """Start the container and wait for its exit. Return the exit, and how many seconds it ran."""
         try:
             container = await self._start(image)
-        except CannotRun as error:  # it was made, and did not start
+        except CannotRun as error:  # it was created, but did not start
             return Exit(128, error.reason, error.message), 0.0
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -130,7 +130,7 @@ class ContainerLife:
         return exit_, loop.time() - began
 
     async def _start(self, image: Image) -> Container:
-        """Tries until the container is made; CannotRun where it is and does not start."""
+        """Try until the container is created; raise CannotRun if it then does not start."""
         while True:
             try:
                 container = await self._made(image)
@@ -163,7 +163,7 @@ class ContainerLife:
         self._tell("Normal", "Created", "Container created")
 
     async def _mind(self, container: Container) -> None:
-        """Its postStart hook, then its probes, for as long as it runs."""
+        """Run the postStart hook, then the probes, while the container runs."""
         if not self._around.runtime.real:
             await self._play()
         elif await self._hook(container, "postStart"):
@@ -190,7 +190,7 @@ class ContainerLife:
         await self._stop(container, grace, why if self._again(KILLED) else self._stopping)
 
     async def _stop(self, container: Container, grace_seconds: float, why: str) -> None:
-        """Its preStop hook, then SIGTERM, then SIGKILL: all within the grace."""
+        """Run the preStop hook, then send SIGTERM, then SIGKILL, all within the grace period."""
         self._tell("Normal", "Killing", why)
         began = asyncio.get_running_loop().time()
         if grace_seconds and self._around.runtime.real:
@@ -200,7 +200,7 @@ class ContainerLife:
         await container.stop(grace_seconds)
 
     async def _hook(self, container: Container, name: str, most_seconds: float | None = None) -> bool:
-        """Whether it went well; so it is where there is none."""
+        """Run a hook. Return False if it failed; True too if there is none."""
         hook = (self._spec.get("lifecycle") or {}).get(name)
         try:
             async with asyncio.timeout(most_seconds):

@@ -1,7 +1,7 @@
-"""The data of provisioned volumes: one file each that holds an ext4 file system of the asked size.
+"""Data of provisioned volumes: a file each, with an ext4 file system of the requested size.
 
-As root it is mounted by a loop device in devcluster's own mount namespace, so that the size is a real limit and
-nothing stays mounted once devcluster is gone. Otherwise a volume is a folder without a limit. Snapshots and clones
+Root mounts the file by a loop device in devcluster's own mount namespace, so that the size is a real limit and
+nothing stays mounted once devcluster is gone. Without root a volume is a folder without a limit. Snapshots and clones
 are copies of the file, taken while its file system is frozen; where the machine's file system can share blocks
 between files, a copy costs nothing.
 """
@@ -29,7 +29,7 @@ IMAGE_UID = 1000
 
 
 class Disks:
-    """What takes long runs in a thread, one step at a time for each volume."""
+    """Disks of all volumes. Slow steps run in a thread, one at a time for each volume."""
 
     def __init__(self, state: Path):
         self._files, self._mounts = state / "volumes", state / "mounts"
@@ -43,18 +43,18 @@ class Disks:
             _remove(unfinished)
 
     def _file(self, volume: str) -> Path:
-        """The file that holds it; without root, the folder that is it."""
+        """Return the file that holds the volume; without root, its folder."""
         return self._files / (f"{volume}.img" if self._root else volume)
 
     @contextlib.asynccontextmanager
     async def _alone(self, volume: str) -> AsyncIterator[None]:
-        """Nothing else is done to the volume meanwhile; what was not unmounted because of this is, after."""
+        """Keep other steps off the volume; then unmount it if its last user left in the meantime."""
         async with self._locks[volume]:
             yield
         self._leave(volume)
 
     async def mount(self, volume: str, size: str, user: str) -> Path:
-        """Where the volume's files are, for as long as `user` (a pod's uid) has it; made if it is not there yet."""
+        """Mount a volume for `user` (a pod's uid), creating it if needed. Return the folder of its files."""
         if not self._root:
             self._file(volume).mkdir(exist_ok=True, mode=0o700)
             return self._file(volume)
@@ -78,10 +78,10 @@ class Disks:
         target.mkdir(exist_ok=True, mode=0o700)
         run("mount", "-o", "loop,nosuid,nodev", str(file), str(target))
         with contextlib.suppress(OSError), _opened(target) as folder:
-            fcntl.ioctl(folder, _THAW, 0)  # a copy was being made when devcluster was killed
+            fcntl.ioctl(folder, _THAW, 0)  # devcluster was killed while it made a copy
 
     def release(self, user: str) -> None:
-        """Unmount what only this user had."""
+        """Unmount the volumes that no other user has."""
         for volume in [v for v, users in self._users.items() if user in users]:
             self._users[volume].discard(user)
             self._leave(volume)
@@ -95,14 +95,14 @@ class Disks:
             unmount(self._mounts / volume)
 
     async def grow(self, volume: str, size: str) -> bool:
-        """Make file and file system larger; False where the kernel allows that only while no pod has it."""
+        """Enlarge file and file system. Return False if the kernel allows that only while no pod has it mounted."""
         async with self._alone(volume):
             return await asyncio.to_thread(self._grow, volume, size)
 
     def _grow(self, volume: str, size: str) -> bool:
         file = self._file(volume)
         if not self._root or not file.exists() or _file_system_bytes(file) >= whole(size) - _ROUNDING_BYTES:
-            return True  # what is not there yet is made in its new size
+            return True  # a volume that does not exist yet is created in its new size
         if file.stat().st_size < whole(size):
             os.truncate(file, whole(size))
         if volume not in self.mounted:
@@ -114,12 +114,12 @@ class Disks:
         try:
             run("losetup", "-c", device)
             run("resize2fs", device)
-        except OSError:  # growing a mounted file system takes CAP_SYS_RESOURCE
+        except OSError:  # CAP_SYS_RESOURCE is needed to grow a mounted file system
             return False
         return True
 
     async def copy(self, source: str, target: str) -> None:
-        """As the source is at one moment; what is not there yet has nothing to copy."""
+        """Copy the source as it is at one moment; do nothing if it was never created."""
         async with self._alone(source):
             if self._file(source).exists():
                 await asyncio.to_thread(self._copy, source, target)
@@ -145,13 +145,13 @@ class Disks:
                 fcntl.ioctl(folder, _THAW, 0)
 
     async def fill(self, volume: str, full: bool) -> None:
-        """Take all that a mounted volume has left, where its pods do not see it; or give it back."""
+        """Fill the free space of a mounted volume by a file that its pods do not see, or free it again."""
         async with self._alone(volume):
             if volume in self.mounted:
                 await asyncio.to_thread(_fill, self._mounts / volume / "full", full)
 
     async def discard(self, volume: str) -> None:
-        """Delete the data for good: its claim and volume were deleted under the policy Delete."""
+        """Delete the data for good: the claim and the volume were deleted under the policy Delete."""
         self._users.pop(volume, None)
         self._leave(volume)
         async with self._alone(volume):
@@ -164,7 +164,7 @@ class Disks:
 
 
 def _file_system_bytes(file: Path) -> int:
-    """From the superblock: count and size of blocks."""
+    """Return the size in the superblock: count times size of blocks."""
     with file.open("rb") as source:
         source.seek(1024)
         head = source.read(32)
@@ -174,7 +174,7 @@ def _file_system_bytes(file: Path) -> int:
 
 
 def make_file_system(file: Path, size_bytes: int) -> None:
-    """Under another name until it is whole: a file of the right name is never formatted."""
+    """Make the file under another name until it is complete: a file of the final name is never formatted."""
     unfinished = file.with_suffix(".new")
     unfinished.unlink(missing_ok=True)
     with unfinished.open("wb") as out:
@@ -194,7 +194,7 @@ def _fill(file: Path, full: bool) -> None:
         while part >= 1024:
             try:
                 os.posix_fallocate(out.fileno(), out.seek(0, os.SEEK_END), part)
-            except OSError:  # its own bookkeeping takes some, too
+            except OSError:  # the file's metadata needs space too
                 part //= 2
 
 

@@ -1,8 +1,8 @@
-"""What a pod writes beside its volumes: emptyDirs, /tmp, its home, logs. Limited, and measured against its limits.
+"""Writes of a pod outside its volumes: emptyDirs, /tmp, its home, logs; their limits and their measurement.
 
-As root, all of it but the logs lies in a file system of the pod's own, a file that grows as it is written to, up to a
-quarter more than the pod may have: so that nothing fills this machine's disk between two looks, and a look costs next
-to nothing while the pod is well below its limits. Without root it is only measured.
+As root, all of these but the logs lie in a file system of the pod's own, a file that grows up to a quarter more than
+the pod's limit. So no pod fills this machine's disk between two checks, and a check costs next to nothing while the
+pod is well below its limits. Without root they are only measured.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _ROOM_BYTES = 64 * 2**20
 
 @dataclass
 class Use:
-    """Bytes in use: of each emptyDir on disk, and of each container with its logs."""
+    """Bytes in use by each emptyDir on disk, and by each container with its logs."""
 
     empty_dirs: dict[str, int] = field(default_factory=dict)
     containers: dict[str, int] = field(default_factory=dict)
@@ -34,19 +34,19 @@ class Use:
 
 
 def empty_dirs(pod: Obj) -> dict[str, str]:
-    """The limits of its emptyDirs on disk, by name; nothing where there is none."""
+    """Return the limits of the pod's emptyDirs on disk, by name; empty if it has none."""
     found = {v["name"]: v["emptyDir"] for v in pod["spec"].get("volumes") or [] if "emptyDir" in v}
     return {name: e.get("sizeLimit", "") for name, e in found.items() if e.get("medium") != "Memory"}
 
 
 def limits(pod: Obj) -> dict[str, str]:
-    """The containers' limits of ephemeral storage, by name."""
+    """Return the containers' limits of ephemeral storage, by name."""
     found = {c["name"]: c.get("resources", {}).get("limits", {}) for c in pod["spec"]["containers"]}
     return {name: limit["ephemeral-storage"] for name, limit in found.items() if "ephemeral-storage" in limit}
 
 
 def capacity_bytes(pod: Obj) -> int:
-    """How much it can write at most, whatever it does."""
+    """Return how many bytes the pod can write at most."""
     allowed = sum(whole(limit) for limit in limits(pod).values())
     if not allowed:
         allowed = UNLIMITED_BYTES + sum(whole(size) for size in empty_dirs(pod).values() if size)
@@ -54,7 +54,7 @@ def capacity_bytes(pod: Obj) -> int:
 
 
 def excess(pod: Obj, use: Use) -> str:
-    """Why the pod is to be evicted, in the kubelet's words and order; nothing while it keeps its limits."""
+    """Return why the pod must be evicted, in the kubelet's words and order; empty within its limits."""
     for name, size in empty_dirs(pod).items():
         if size and use.empty_dirs.get(name, 0) > whole(size):
             return f'Usage of EmptyDir volume "{name}" exceeds the limit "{canonical(size)}". '
@@ -70,7 +70,7 @@ def excess(pod: Obj, use: Use) -> str:
 
 
 class Scratch:
-    """The scratch space of all pods of this machine."""
+    """Scratch space of all pods of this machine."""
 
     def __init__(self, state: Path):
         self._folder, self._logs = state / "scratch", state / "logs"
@@ -96,7 +96,7 @@ class Scratch:
         return self._folder / f"{uid}.img"
 
     def remove(self, uid: str) -> None:
-        """With all that is in it."""
+        """Delete the pod's scratch space with its contents."""
         if uid in self._mounted:
             self._mounted.discard(uid)
             unmount(self.folder(uid))
@@ -108,14 +108,14 @@ class Scratch:
             self.remove(uid)
 
     async def excess(self, pod: Obj) -> str:
-        """Looked at closely only when all together comes near to what any single limit allows."""
+        """Return the reason for an eviction. Count the files only if the total is above the smallest limit."""
         named = [whole(size) for size in (*empty_dirs(pod).values(), *limits(pod).values()) if size]
         if not named or (self._root and self._roughly(pod["metadata"]["uid"]) <= min(named)):
             return ""
         return excess(pod, await asyncio.to_thread(self._use, pod))
 
     def _roughly(self, uid: str) -> int:
-        """No less than what it uses."""
+        """Return an upper bound of the bytes in use."""
         seen = os.statvfs(self.folder(uid))
         return (seen.f_blocks - seen.f_bfree) * seen.f_frsize + used_bytes(self._logs / uid)
 
@@ -130,7 +130,7 @@ class Scratch:
 
 
 def used_bytes(folder: Path) -> int:
-    """Of a tree that others write to meanwhile."""
+    """Return the bytes of a tree that others may write to meanwhile."""
     total, left = 0, [folder]
     while left:
         try:

@@ -1,4 +1,4 @@
-"""What the workers of one machine share: addresses, images, disks, logs and the runtime."""
+"""Resources that all pod workers of this machine share: addresses, images, disks, logs and the runtime."""
 
 import asyncio
 import os
@@ -74,12 +74,12 @@ class Host:
             await asyncio.sleep(0.2)
 
     def give_back(self, pod_uid: str) -> None:
-        """What a pod holds of this machine, once nothing of it runs."""
+        """Release the pod's disks and scratch space, once none of its containers runs."""
         self.mounting.forget(pod_uid)
         self.scratch.remove(pod_uid)
 
     def clear(self, pod: Obj) -> None:
-        """Remove what was written for a pod, once the pod is gone."""
+        """Remove the files that were written for a pod, once the pod is gone."""
         meta = pod["metadata"]
         uid = meta["uid"]
         found = self._api.store.get(POD, meta["namespace"], meta["name"])

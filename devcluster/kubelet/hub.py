@@ -1,13 +1,13 @@
-"""Runs where the pods' network meets: makes the namespace of each pod's own, and the sockets that reach into it.
+"""Process in the pods' central network namespace: makes each pod's namespace, and the sockets that reach pods.
 
 Started with nothing but the standard library (python -I -S). Stdin is a socket whose messages are one JSON object each;
-every answer is a word (`ok`, or what failed), with a descriptor where one was asked for. When the socket closes, it
-ends, and the network goes with it.
+every answer is a word (`ok`, or the error), with a descriptor if one was requested. When the socket closes, the
+process ends, and the network with it.
 
-    {"do": "uplink", "device": "tap0"}      the way out, made here by the user-mode network
+    {"do": "uplink", "device": "tap0"}      the device to the outside, made by the user-mode network
     {"do": "pod", "address": "10.244.3.7"}  a namespace with that address; its descriptor
     {"do": "dial"}                          a TCP socket of this network, not yet connected
-    {"do": "listen", "port": 3128}          one that listens at the gateway
+    {"do": "listen", "port": 3128}          a TCP socket that listens at the gateway
 """
 
 import ctypes
@@ -23,13 +23,13 @@ from typing import Any
 CLONE_NEWNET = 0x40000000
 MTU = 65520
 BRIDGE = "pods"
-METADATA = "169.254.0.0/16"  # where a cloud hands its machines their own credentials
+METADATA = "169.254.0.0/16"  # where a cloud serves its machines' credentials
 HOME = "/proc/self/ns/net"
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def ip(*lines: str) -> None:
-    # Its settings come from nowhere but here: PATH is the kubelet's.
+    # no environment but PATH, which is the kubelet's
     done = subprocess.run(
         ["ip", "-batch", "-"], input="\n".join(lines), capture_output=True, text=True, check=False
     )
@@ -38,7 +38,7 @@ def ip(*lines: str) -> None:
 
 
 def sysctl(name: str, value: str) -> None:
-    with suppress(OSError):  # /proc/sys may be read-only; then it stays as the kernel has it
+    with suppress(OSError):  # with a read-only /proc/sys the kernel's setting stays
         Path("/proc/sys/net", name).write_text(value)
 
 
@@ -58,7 +58,7 @@ class Hub:
         ip(f"link set {device} master {BRIDGE} mtu {MTU} up")
 
     def pod(self, address: str) -> int:
-        """A new namespace that nobody inside may change: its one address comes by a cable from here."""
+        """Make a namespace that its pod cannot change: its one address is on a cable to this namespace."""
         self._pods += 1
         cable = f"pod{self._pods}"
         if libc.unshare(CLONE_NEWNET):
@@ -76,7 +76,7 @@ class Hub:
         return made
 
     def _furnish(self, address: str, cable: str) -> None:
-        # As container runtimes do: ports below 1024 and ping are nobody's privilege in a network of one's own.
+        # As container runtimes do: in a network of its own, a pod may use ports below 1024 and ping.
         sysctl("ipv4/ip_unprivileged_port_start", "0")
         sysctl("ipv4/ping_group_range", "0 2147483647")
         ip(

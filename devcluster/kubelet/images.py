@@ -1,4 +1,4 @@
-"""Pulling: a reference is in the node file's table and takes its time, or fails as a registry would let it."""
+"""Image pulls: a reference in the node file's table takes its time, or fails as with a registry."""
 
 import asyncio
 import hashlib
@@ -47,11 +47,11 @@ class PullError(Exception):
 
 
 class CannotInspect(Exception):
-    """The runtime does not answer."""
+    """Failure of the runtime to answer."""
 
 
 class InvalidName(Exception):
-    """The text is what the parser says further, with its colon."""
+    """Invalid reference; the text is the rest of the parser's message, with its colon."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Pulled:
 
 
 class Images:
-    """A table of None knows every reference."""
+    """Images of all nodes. With a table of None every reference can be pulled."""
 
     def __init__(self, table: dict[str, Image] | None, faults: PullFaults):
         self._table, self._faults = table, faults
@@ -72,7 +72,7 @@ class Images:
         return reference in self._present.get(node, ())
 
     def on(self, node: str) -> list[Obj]:
-        """What the node holds, as its status lists it."""
+        """Return the node's images, as its status lists them."""
         found = []
         for reference in sorted(self._present.get(node, ())):
             image = self.find(reference) or Image()
@@ -109,12 +109,12 @@ class Images:
 
 
 def image_id(reference: str) -> str:
-    """As containerd names an image's configuration."""
+    """Return the id of an image's configuration in containerd's form."""
     return f"sha256:{hashlib.sha256(normalized(reference).encode()).hexdigest()}"
 
 
 def normalized(reference: str) -> str:
-    """As containerd spells it."""
+    """Return the reference as containerd spells it."""
     first, _, rest = reference.partition("/")
     name = reference
     if not rest:

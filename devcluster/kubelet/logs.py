@@ -23,11 +23,11 @@ class LogWriter:
         self._file = path.open("ab")
 
     def line(self, stream: str, text: bytes, *, part: bool = False) -> None:
-        """One line, or a part of one that goes on."""
+        """Write one line, or a part of a line that continues."""
         self.lines(stream, [text], part=part)
 
     def lines(self, stream: str, texts: Iterable[bytes], *, part: bool = False) -> None:
-        """Lines that came together."""
+        """Write lines that arrived together."""
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         tag = "P" if part else "F"
         head = f"{stamp} {stream} {tag} ".encode()
@@ -49,7 +49,7 @@ class LogWriter:
 
 
 class PodLogs:
-    """`latest` gives a pod as it is now, or None once it is gone."""
+    """Logs of pods. `latest` returns a pod as it is now, or None once it is gone."""
 
     def __init__(self, folder: Path, latest: Callable[[Obj], Obj | None]):
         self._folder, self._latest = folder, latest
@@ -59,7 +59,7 @@ class PodLogs:
         return self._folder / uid / container
 
     def check(self, pod: Obj, query: Mapping[str, str]) -> None:
-        """Refused in the words of the API server and the kubelet where there is nothing to show."""
+        """Refuse, in the words of the API server and the kubelet, if there is no log to show."""
         name = chosen(pod, query.get("container", ""))
         if pod["spec"].get("nodeName"):
             _attempt(pod, name, _flag(query, "previous"))
@@ -97,14 +97,14 @@ class PodLogs:
                 await asyncio.sleep(FOLLOW_SECONDS)
 
     def _runs(self, pod: Obj, name: str, attempt: int) -> bool:
-        """A log is followed until its container ends, even if that starts again."""
+        """Return True while this start of the container runs: a followed log ends there, even before a restart."""
         found = self._latest(pod)
         status = _status(found, name) if found else {}
         return "running" in status.get("state", {}) and status.get("restartCount", 0) == attempt
 
 
 class _Reader:
-    """What is added to a log from one call to the next, over its rotation too."""
+    """Reader of the lines added to a log since the last call, across its rotation."""
 
     def __init__(self, path: Path):
         self._path, self._rest = path, b""
@@ -124,7 +124,7 @@ class _Reader:
 
 
 def chosen(pod: Obj, name: str) -> str:
-    """The container that a request means."""
+    """Return the container that a request means."""
     spec, pod_name = pod["spec"], pod["metadata"]["name"]
     names = [c["name"] for c in [*(spec.get("initContainers") or []), *spec["containers"]]]
     if not name and len(spec["containers"]) > 1:
@@ -145,7 +145,7 @@ def _status(pod: Obj, name: str) -> Obj:
 
 
 def _attempt(pod: Obj, name: str, previous: bool) -> int:
-    """Which start of the container is meant; refused where it has none."""
+    """Return the number of the container's start that is meant; refuse if there was none."""
     status, where = _status(pod, name), f'container "{name}" in pod "{pod["metadata"]["name"]}"'
     state, ended = status.get("state", {}), bool(status.get("lastState", {}).get("terminated"))
     if not status:
@@ -156,7 +156,7 @@ def _attempt(pod: Obj, name: str, previous: bool) -> int:
         raise bad_request(f"previous terminated {where} not found")
     if waiting and not ended:
         raise bad_request(f"{where} is waiting to start: {_WAITING.get(reason, reason)}")
-    if reason == "CrashLoopBackOff":  # the count goes up after the pause
+    if reason == "CrashLoopBackOff":  # the count rises only after the pause
         return restarts
     return restarts - 1 if previous or waiting else restarts
 
@@ -185,14 +185,14 @@ def _shown(line: bytes, since: datetime | None, stamps: bool) -> bytes:
 
 
 def forget_before(folder: Path, attempt: int) -> None:
-    """Of the starts of a container, the last that ended is remembered, as on a real node."""
+    """Delete the logs of starts before `attempt`: a real node keeps only the last ended one too."""
     for path in folder.glob("*.log*"):
         if int(path.name.split(".", 1)[0]) < attempt:
             path.unlink(missing_ok=True)
 
 
 def last_words(path: Path, most_lines: int = 80, most_bytes: int = 2048) -> str:
-    """How a log ends: what a failed container leaves as its message."""
+    """Return the end of a log, which becomes the message of a failed container."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     text = b"".join(_shown(line, None, stamps=False) for line in lines[-most_lines:])
     return text[-most_bytes:].decode(errors="replace")

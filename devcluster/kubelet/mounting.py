@@ -1,4 +1,4 @@
-"""The claims of a pod on its node: bound, attached, mounted. What fails is said in the kubelet's words."""
+"""Claims of a pod on its node: bound, attached, mounted. Failures are reported in the kubelet's words."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.1
 
 
 class Mounting:
-    """`disks` is None where pods are played: there is nothing to mount."""
+    """Mounting of claims. `disks` is None with simulated pods, which mount nothing."""
 
     def __init__(self, api: Api, disks: Disks | None, faults: VolumeFaults):
         self._api, self._disks, self._faults = api, disks, faults
@@ -26,7 +26,7 @@ class Mounting:
         faults.changed = self._refill
 
     async def mount(self, pod: Obj) -> dict[str, Path]:
-        """Where the files of its claims are, by claim; NotReady where one of them cannot be used."""
+        """Return the folders of the pod's claims, by claim; raise NotReady if one cannot be used."""
         found = {name: await self._mount(pod, name) for name in claims_of(pod)}
         return {name: path for name, path in found.items() if path}
 
@@ -55,7 +55,7 @@ class Mounting:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _until_let(self, claim: Obj, node: str) -> None:
-        """A mount may be slow by a fault; one that fails raises HeldBack with its words."""
+        """Wait while a fault delays the mount; raise HeldBack with its words if the fault is an error."""
         while True:
             try:
                 return self._faults.bear("mount", claim, node)
@@ -89,7 +89,7 @@ class Mounting:
         task.add_done_callback(self._filling.discard)
 
     async def _fill(self) -> None:
-        """Make every mounted volume full, or no longer, as the faults that are on now say."""
+        """Fill every mounted volume, or free it again, according to the active faults."""
         for claim in self._api.store.each(PVC):
             volume = self._api.store.get(PV, "", claim["spec"].get("volumeName", ""))
             if volume and self._disks and handle_of(volume) in self._disks.mounted:

@@ -1,4 +1,4 @@
-"""The mount namespace of devcluster itself: what it mounts is seen by nobody else and goes with it."""
+"""Mount namespace of devcluster itself: its mounts are visible to nobody else and vanish with it."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ def prepare(state: Path) -> None:
     for part in ("run", "scratch", "roots"):
         shutil.rmtree(state / part, ignore_errors=True)
         (state / part).mkdir(mode=0o700)
-    # Pods reach their volumes through bind mounts only; the way there is closed to everybody else.
+    # Pods reach their volumes through bind mounts only; the folders above are closed to all other users.
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""What a kubelet says of its node: conditions, addresses, what it is and what it holds. Pure."""
+"""Status of a node as its kubelet writes it: conditions, addresses, node info and resources. Pure."""
 
 import platform
 import uuid
@@ -29,7 +29,7 @@ LONGEST_IMAGES = 50
 
 
 def conditions(node: PlayedNode, old: list[Obj], at: str) -> list[Obj]:
-    """Each with the time of this report; the transition's time is kept while nothing changed."""
+    """Return conditions with the time of this report; keep the transition's time while the status is the same."""
     known = {c["type"]: c for c in old}
     found = []
     for kind, (status, reason, message) in _wanted(node).items():
@@ -65,7 +65,7 @@ def _readiness(node: PlayedNode) -> tuple[str, str, str]:
 
 
 def transition_event(condition: Obj) -> str:
-    """The reason of the event by which a kubelet tells of a condition that changed."""
+    """Return the reason of the event that reports the condition's change."""
     if condition["type"] == "Ready":
         return "NodeReady" if condition["status"] == "True" else "NodeNotReady"
     return str(condition["reason"]).replace("Kubelet", "Node", 1)

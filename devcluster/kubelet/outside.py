@@ -1,6 +1,6 @@
-"""What pods need to know to reach the world as this machine does: its proxies, and where pip finds packages. Pure.
+"""Settings that pods need to reach the world as this machine does: its proxies and pip's index. Pure.
 
-What listens on this machine's loopback is named by the gateway of the pods' network, which has a door to it.
+Services on this machine's loopback are reached by the gateway of the pods' network, which forwards to them.
 """
 
 import re
@@ -17,7 +17,7 @@ _PIP = Path("/etc/pip.conf")
 
 @dataclass(frozen=True)
 class Outside:
-    """For a pod: variables, files of /etc, and the loopback ports of this machine that these name."""
+    """Environment variables and files of /etc for a pod, and the loopback ports of this machine that they name."""
 
     environment: Mapping[str, str]
     files: Mapping[str, str]
@@ -25,7 +25,7 @@ class Outside:
 
 
 def seen(environ: Mapping[str, str], pip: Path = _PIP) -> Outside:
-    """As this machine itself has it."""
+    """Return the settings of this machine itself."""
     found = {name: environ[name] for name in (*_NAMES, *_NOT_PROXIED, _TRUSTED) if environ.get(name)}
     try:
         return Outside(found, {str(_PIP): pip.read_text()})
@@ -34,7 +34,7 @@ def seen(environ: Mapping[str, str], pip: Path = _PIP) -> Outside:
 
 
 def through(gateway: str, network: str, own: Outside) -> Outside:
-    """The same from the pods' network: loopback by way of the gateway, and what is near without a proxy."""
+    """Return the settings for the pods' network: loopback by the gateway, and near addresses without a proxy."""
     ports: set[int] = set()
 
     def translated(text: str) -> str:
@@ -48,6 +48,6 @@ def through(gateway: str, network: str, own: Outside) -> Outside:
         found |= {name: ",".join(filter(None, [own.environment.get(name), near])) for name in _NOT_PROXIED}
     if trusted := own.environment.get(_TRUSTED, ""):
         found[_TRUSTED] = trusted
-    if ports:  # pip trusts loopback without a certificate, and so this
+    if ports:  # pip trusts loopback without a certificate, so it must trust the gateway too
         found[_TRUSTED] = f"{trusted} {gateway}".strip()
     return Outside(found, files, frozenset(ports))

@@ -1,4 +1,4 @@
-"""What one start of a container takes, from its pod's spec and all that it refers to."""
+"""Plan of one start of a container, from its pod's spec and the objects that it names."""
 
 import contextlib
 from dataclasses import replace
@@ -21,7 +21,7 @@ ENDS = "devcluster.local/ends"
 
 
 class Planner:
-    """Plans the starts of one container, and reads what it leaves as its last message."""
+    """Planner of the starts of one container; it also reads the container's termination message."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Planner:
         self._volumes, self._logs = volumes, logs
 
     def plan(self, image: Image, attempt: int) -> ContainerPlan:
-        """CannotRun where configuration or machine do not allow it."""
+        """Return the plan of a start; raise CannotRun if the configuration or this machine does not allow it."""
         forget_before(self._logs, attempt - 1)
         try:
             plan = make_plan(
@@ -56,7 +56,7 @@ class Planner:
             raise CannotRun(config.CONFIG_ERROR, str(error)) from error
 
     def explained(self, exit_: Exit, attempt: int) -> Exit:
-        """With the message that the container left."""
+        """Return the exit with the container's termination message."""
         text = ""
         if self._volumes:
             file = self._volumes.message_file(self._spec["name"], attempt)
@@ -104,7 +104,7 @@ def make_plan(
 
 
 def _ending(pod: Obj, spec: Obj, image: Image) -> Ending | None:
-    """An init container has done its work at once; the others run until they are told, or as the pod says."""
+    """Return how a container ends: init containers at once, others as pod or image say, or only when stopped."""
     inits = [c["name"] for c in pod["spec"].get("initContainers") or []]
     if spec["name"] in inits:
         return None if spec.get("restartPolicy") == "Always" else Ending(0.0, 0)

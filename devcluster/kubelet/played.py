@@ -1,4 +1,4 @@
-"""Played pods: nothing runs; they only go through the phases, so that thousands of them cost next to nothing."""
+"""Simulated pods: no processes, only the phases, so that thousands of pods cost next to nothing."""
 
 import asyncio
 import time

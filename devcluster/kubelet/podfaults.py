@@ -1,8 +1,8 @@
-"""Pods that do not start: their sandbox, or their containers, are refused in the words of the node's own parts.
+"""Faults of a pod's start: its sandbox or its containers are refused, in the words of the node's components.
 
-`{"pod": "sandbox", "error": "no-address", "match": {…}}`, `{"pod": "container", "error": "no-uvm"}`: by a word for the
-usual ones or by a text of one's own. What NVIDIA's toolkit refuses strikes only containers that ask for a GPU. `match`
-names any of `namespace`, `name` (a pattern with `*`) and `node`.
+`{"pod": "sandbox", "error": "no-address", "match": {…}}`, `{"pod": "container", "error": "no-uvm"}`: by a word for a
+common error or a text of your own. Errors of NVIDIA's toolkit affect only containers that request a GPU. `match` names
+any of `namespace`, `name` (a pattern with `*`) and `node`.
 """
 
 import secrets
@@ -72,7 +72,7 @@ class PodFaults:
         return lambda: self._on.remove(fault)
 
     def of_sandbox(self, pod: Obj) -> str:
-        """Why it cannot be made; nothing where it can."""
+        """Return why the pod's sandbox cannot be made; empty if it can."""
         down = self._fleet.is_in(pod["spec"]["nodeName"], RUNTIME_DOWN)
         if error := "runtime-down" if down else self._met(SANDBOX, pod):
             return "Failed to create pod sandbox: " + _SANDBOXES.get(error, error).replace("{id}", _an_id())

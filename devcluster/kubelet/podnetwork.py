@@ -1,8 +1,8 @@
-"""A network for the pods alone: a namespace for each, joined by the hub, with slirp4netns as the one way out.
+"""Network for the pods alone: a namespace for each, joined by the hub, with slirp4netns as the only way out.
 
-None of it needs a right that an ordinary user lacks, and nothing changes on this machine: what is not root has it in a
-user namespace. Nothing outside reaches a pod but by a socket that the hub made: probes and Services use those. Pods
-reach each other, and through slirp4netns what this machine reaches, its loopback excepted. It all goes with devcluster.
+An ordinary user may do all of it, and nothing changes on this machine: without root it runs in a user namespace. Only
+sockets that the hub made reach a pod from outside: probes and Services use those. Pods reach each other, and through
+slirp4netns all that this machine reaches except its loopback. The network ends with devcluster.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ log = logging.getLogger("devcluster")
 
 
 async def begin() -> PodNetwork:
-    """Their own where it can be had; where not, one line says why and what that means."""
+    """Return a network of the pods' own; if that is impossible, log why and share this machine's."""
     try:
         return await OwnNetwork.begin()
     except CannotHave as error:
@@ -46,11 +46,11 @@ async def begin() -> PodNetwork:
 
 
 class CannotHave(Exception):
-    """No network for the pods alone; the text says what is missing."""
+    """Failure to make a network of the pods' own; the text names the missing part."""
 
 
 class OwnNetwork:
-    """Begun with `begin`; everything here ends with this process, however that ends."""
+    """Network of the pods' own, made by `begin`; all of it ends with this process, even after a crash."""
 
     nameserver: str | None = NAMESERVER
 
@@ -81,7 +81,7 @@ class OwnNetwork:
         return network
 
     async def _open_door(self, port: int) -> None:
-        """From the gateway to a port of this machine's loopback."""
+        """Forward a port of the gateway to the same port of this machine's loopback."""
         door = Proxy(lambda: ("127.0.0.1", port), asyncio.open_connection)
         await door.listen(await self._hub.ask_for_socket(do="listen", port=port))
         self._doors.append(door)
@@ -96,7 +96,7 @@ class OwnNetwork:
         return await asyncio.open_connection(sock=link)
 
     async def join(self, pod_uid: str, address: str) -> list[str]:
-        async with self._joining:  # a pod's containers start together
+        async with self._joining:  # containers of one pod start at the same time
             if pod_uid not in self._namespaces:
                 self._namespaces[pod_uid] = await self._hub.ask_for(do="pod", address=address)
         entered = [f"--net=/proc/{os.getpid()}/fd/{self._namespaces[pod_uid]}"]
@@ -116,7 +116,7 @@ class OwnNetwork:
         await asyncio.to_thread(self._hub.close)
 
     async def _keep_uplink(self, up: "asyncio.Future[None]") -> None:
-        """The way out, begun anew should it ever end; `up` is told how the first start went."""
+        """Keep the way out running, and restart it if it ends. `up` gets the result of the first start."""
         while True:
             try:
                 await self._once_uplink(up)
@@ -164,7 +164,7 @@ class OwnNetwork:
 
 
 class _Hub:
-    """The process that lives where the pods' network meets; one question at a time."""
+    """Hub process in the pods' central namespace; it answers one question at a time."""
 
     def __init__(self) -> None:
         rootless = os.geteuid() != 0
@@ -196,7 +196,7 @@ class _Hub:
         await asyncio.to_thread(self._ask, question)
 
     async def ask_for(self, **question: Any) -> int:
-        """A descriptor."""
+        """Return a descriptor from the hub."""
         return (await asyncio.to_thread(self._ask, question))[0]
 
     async def ask_for_socket(self, **question: Any) -> socket.socket:

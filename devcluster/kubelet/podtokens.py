@@ -1,4 +1,4 @@
-"""The service account tokens of one pod: made when first asked for, and anew when most of their time is over."""
+"""Service account tokens of one pod, made when first needed and renewed when most of their time is over."""
 
 import time
 
@@ -17,7 +17,7 @@ class PodTokens:
         """By audience and lifetime: until when each is given out, and the token."""
 
     def current(self, source: Obj) -> str:
-        """For a `serviceAccountToken` of a projected volume."""
+        """Return the token for a `serviceAccountToken` of a projected volume."""
         key = source.get("audience", ""), source.get("expirationSeconds", DEFAULT_SECONDS)
         until, token = self._held.get(key, (0.0, ""))
         if time.time() >= until:

@@ -1,4 +1,4 @@
-"""A node that is short of disk or memory ends one pod after the other, until it is no longer: faults of pressure."""
+"""Faults of pressure: a node that is short of disk or memory ends one pod after the other until the fault ends."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _RESOURCES = {"disk": "ephemeral-storage", "memory": "memory"}
 
 
 class Reclaiming:
-    """`pods` gives those of a node, `evict` ends one."""
+    """Eviction of pods from nodes under pressure. `pods` returns the pods of a node, `evict` ends one."""
 
     def __init__(self, api: Api, pods: Callable[[str], Iterable[Obj]], evict: Callable[[Obj, Outcome], None]):
         self._api, self._pods, self._evict = api, pods, evict
@@ -56,12 +56,12 @@ def _resource(node: PlayedNode) -> str:
 
 
 def _rank(pod: Obj) -> tuple[int, str]:
-    """Who goes first."""
+    """Return the sort key of evictions: the first pod goes first."""
     return pod["spec"].get("priority", 0), pod["metadata"]["name"]
 
 
 def message(node: PlayedNode, resource: str) -> str:
-    """By the kubelet's default thresholds: a tenth of the disk, 100Mi of memory."""
+    """Return the eviction's message with the kubelet's default thresholds: a tenth of the disk, 100Mi of memory."""
     tenth = whole(node.body["status"]["capacity"].get("ephemeral-storage", "0")) // 10
     threshold = str(tenth) if resource == "ephemeral-storage" else "100Mi"
     return f"The node was low on resource: {resource}. Threshold quantity: {threshold}, available: 0. "

@@ -1,4 +1,4 @@
-"""Startup, readiness and liveness probes: when each is asked, and what its answers change."""
+"""Startup, readiness and liveness probes: their schedule, and the effect of their results."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,14 +13,14 @@ Tell = Callable[[str], None]
 
 @dataclass
 class Gate:
-    """What the probes of one container found so far."""
+    """Results of one container's probes so far."""
 
     started: bool
     ready: bool
 
 
 class Prober:
-    """Runs one container's probes for as long as it lives; `changed` is called when its gate changes."""
+    """Runner of one container's probes while it lives; `changed` is called when its gate changes."""
 
     def __init__(self, place: Place, changed: Callable[[], None], unhealthy: Tell):
         self._place, self._changed, self._unhealthy = place, changed, unhealthy
@@ -31,7 +31,7 @@ class Prober:
         )
 
     async def run(self) -> tuple[str, Obj]:
-        """Returns the probe that calls for a restart and its name; otherwise runs for ever."""
+        """Return kind and spec of the probe that calls for a restart; otherwise run for ever."""
         if probe := self._probes.get("startup"):
             if not await self._starts(probe):
                 return "startup", probe

@@ -1,4 +1,4 @@
-"""Process pods: each container is a local process in namespaces of its own, as a uid of its own, with no rights."""
+"""Process pods: each container is a local process in its own namespaces, with its own uid and no rights."""
 
 import asyncio
 import contextlib
@@ -70,7 +70,7 @@ class ProcessContainer:
         return await self.control.execute(wish)
 
     def kill(self) -> None:
-        """All its processes at once: the first of a pid namespace takes all others with it."""
+        """Kill all processes of the container: they end with the first of their pid namespace."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
@@ -98,7 +98,7 @@ class ProcessContainer:
             *lines, rest = (rest + chunk).split(b"\n")
             began = time.monotonic()
             self._log.lines(name, lines)
-            # However much it says, the API that runs in this process keeps most of its time.
+            # The API shares this process: leave it most of the time, however much is written.
             await asyncio.sleep((time.monotonic() - began) * LOG_PAUSES)
             if len(rest) > LONGEST_LINE_BYTES:
                 self._log.line(name, rest, part=True)
@@ -107,7 +107,7 @@ class ProcessContainer:
             self._log.line(name, rest, part=True)
 
     async def _watch(self) -> None:
-        """Too much memory ends the whole container, as on a node with memory.oom.group, not just one process."""
+        """Kill the whole container at its memory limit, not one process, as on a node with memory.oom.group."""
         while not self._over_limit():  # noqa: ASYNC110  (there is nothing to be told by)
             await asyncio.sleep(WATCH_SECONDS)
         self._killed_for_memory = True
@@ -123,10 +123,10 @@ class ProcessRuntime:
     real = True
 
     def __init__(self, state: Path, network: PodNetwork, *, control_groups: bool = True):
-        """Without control groups, memory is watched: so it is where this machine allows none."""
+        """Set up the runtime. Memory is watched without control groups, or if the machine allows none."""
         self._state, self._network = state, network
         self._rootless = os.geteuid() != 0
-        MemoryGroups(state).clear()  # what a killed instance left
+        MemoryGroups(state).clear()  # left by a killed instance
         self._memory = MemoryGroups(state) if control_groups else None
         self._running: dict[str, list[ProcessContainer]] = {}
 
@@ -154,7 +154,7 @@ class ProcessRuntime:
         self._remember()
         try:
             sent = json.dumps(self._instructions(plan, uid, memory)).encode()
-            with contextlib.suppress(ConnectionError):  # it has ended already, and said why
+            with contextlib.suppress(ConnectionError):  # it has already ended, and has sent why
                 await control.send_plan(sent)
             told = await _told(reading)
         except BaseException:
@@ -194,10 +194,10 @@ class ProcessRuntime:
         return self._state / "scratch" / plan.pod_uid / ".container" / plan.name
 
     def _prepare(self, plan: ContainerPlan) -> int:
-        """Folders of the pod's own, owned by its uid; disks owned by the image's user."""
+        """Make the pod's folders, owned by its uid; its disks are owned by the image's user."""
         uid = self._host_uid(plan)
         scratch = self._scratch(plan)
-        shutil.rmtree(scratch, ignore_errors=True)  # what a container wrote goes with it
+        shutil.rmtree(scratch, ignore_errors=True)  # a new start begins without the old one's files
         for name, mode in (("tmp", 0o1777), ("home", 0o755)):
             path = scratch / name
             path.mkdir(parents=True, exist_ok=True)
@@ -267,14 +267,14 @@ class ProcessRuntime:
 
 
 def _last_words(log: Path) -> str:
-    """What `unshare` said where the kernel let nothing of ours begin."""
+    """Return the error of `unshare`, if the kernel refused the namespaces."""
     lines = log.read_text(errors="replace").splitlines()
     said = lines[-1].split(" ", 3)[-1] if lines else "no reason given"
     return f"the kernel refuses the pod's namespaces: {said}"
 
 
 async def _told(status: int) -> bytes:
-    """What the sandbox says of its start; nothing if it ended without a word."""
+    """Return the sandbox's report of its start; empty if it ended without a report."""
     try:
         await asyncio.wait_for(readable(status), START_SECONDS)
     except TimeoutError:
@@ -289,10 +289,10 @@ def _refusal(told: str) -> CannotRun:
 
 
 def _own(folder: Path, uid: int, gid: int) -> None:
-    """As fsGroupChangePolicy OnRootMismatch: only when the top is another's."""
+    """Change the owner, but only if the top folder has another one, as fsGroupChangePolicy OnRootMismatch does."""
     if folder.stat().st_uid == uid:
         return
-    # By descriptors: a pod that has the disk may lay links while this goes on.
+    # By descriptors: a pod that has the disk may create links meanwhile.
     for _, folders, files, at in os.fwalk(folder):
         for name in (*folders, *files):
             os.chown(name, uid, gid, dir_fd=at, follow_symlinks=False)

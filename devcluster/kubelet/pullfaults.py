@@ -1,4 +1,4 @@
-"""Faults of pulls: refused in containerd's words, by a word for the usual ones or by a text of one's own, or slow."""
+"""Faults of pulls: a delay, or an error, by a word for a message of containerd or a text of your own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Trouble:
-    """What a pull meets: so much more time, and then an error unless it is empty."""
+    """Effect of faults on a pull: seconds of delay, and then an error unless it is empty."""
 
     seconds: float = 0
     error: str = ""
@@ -41,7 +41,7 @@ class PullFaults:
         self.switch = Switch(("image",), frozenset({"error", "seconds"}), self._begin)
 
     def of(self, node: str, reference: str, image: str) -> Trouble:
-        """`image` is the reference as containerd spells it."""
+        """Return the faults' effect on a pull. `image` is the reference as containerd spells it."""
         seconds, error = 0.0, ""
         for fault in self._on:
             if fnmatchcase(reference, fault.spec["image"]):
@@ -53,7 +53,7 @@ class PullFaults:
         return Trouble(seconds, words(error, image))
 
     def inspection(self, node: str, reference: str) -> str:
-        """Why the runtime cannot even say whether the node has the image; nothing where it can."""
+        """Return why the runtime cannot even check if the node has the image; empty if it can."""
         down = self._fleet.is_in(node, NODE_RUNTIME_DOWN)
         for fault in self._on:
             if fault.spec.get("error") == RUNTIME_DOWN and fnmatchcase(reference, fault.spec["image"]):
@@ -79,14 +79,14 @@ class PullFaults:
             self._on.remove(fault)
 
     def _end_all(self, reference: str) -> None:
-        """No error and no time: pulls of this image work again."""
+        """End all faults of this image, so that its pulls work again."""
         for fault in [f for f in self._on if f.spec["image"] == reference]:
             fault.released.set()
             self._on.remove(fault)
 
 
 def words(error: str, image: str) -> str:
-    """The message of an error by its word; other texts stand for themselves."""
+    """Return the message for an error's word, or the text itself."""
     repository, _, tag = image.rpartition(":")
     host, _, name = repository.partition("/")
     host = "registry-1.docker.io" if host == "docker.io" else host

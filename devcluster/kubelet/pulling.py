@@ -1,4 +1,4 @@
-"""Getting a container's image: from the node, or pulled with time, failures and growing pauses."""
+"""Pull of a container's image, or its copy on the node; pulls take time, fail, and are retried with growing pauses."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Puller:
         self._state, self._tell, self._changed = state, tell, changed
 
     async def image(self) -> Image:
-        """Returns only once the node has it."""
+        """Wait until the node has the image, and return it."""
         await self._named()
         await self._inspected()
         image = self._images.find(self._reference)

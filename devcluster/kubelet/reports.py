@@ -1,7 +1,7 @@
-"""How the played kubelets speak: they register their nodes, renew their leases and post their nodes' status.
+"""Reports of the simulated kubelets: node registration, lease renewals and node status.
 
 A real kubelet renews its lease every 10 seconds. 500 of them would keep a core busy, so many nodes share a fixed number
-of renewals a second; the controller that waits for them asks the fleet who is silent, not the leases.
+of renewals a second; the controller that waits for renewals asks the fleet which nodes are silent, not the leases.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Reports:
         self._recorders: dict[str, Recorder] = {}
 
     def start(self) -> None:
-        """Make the nodes be as the file says; nodes whose kubelet it no longer names go."""
+        """Create or change the nodes as the file says; delete nodes whose kubelet the file no longer names."""
         for node in self._fleet:
             self._register(node)
         for old in self._api.store.each(NODE):
@@ -75,14 +75,14 @@ class Reports:
             self._speak(node)
 
     def _heard(self, change: Change) -> None:
-        """A Node made anew by somebody else is reported on at once."""
+        """Report at once on a Node that somebody else created again."""
         if change.kind is NODE and change.type == "ADDED":
             node = self._fleet.get(change.obj["metadata"]["name"])
             if node and not change.obj["status"].get("conditions"):
                 asyncio.get_running_loop().call_soon(self._speak, node)
 
     async def run(self) -> None:
-        """Each node in its turn, for ever."""
+        """Report for each node in turn, for ever."""
         while True:
             nodes = list(self._fleet)
             for node in nodes:
@@ -98,7 +98,7 @@ class Reports:
                 self._renew(node)
 
     def _report(self, node: PlayedNode) -> None:
-        """Post the status, if it says something new or was not heard for long."""
+        """Post the status if it changed, or if the last report is old."""
         self._announce(node)
         found = self._api.get(NODE, "", node.name)
         old, at = found["status"], now()
@@ -116,7 +116,7 @@ class Reports:
                 self._tell(node, transition_event(condition))
 
     def _announce(self, node: PlayedNode) -> None:
-        """What plugins write on the Node, where it became another."""
+        """Update the Node's annotations that plugins write, if they changed."""
 
         def change(old: Obj) -> Obj:
             old["metadata"].setdefault("annotations", {}).update(node.annotations)

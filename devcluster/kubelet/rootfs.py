@@ -1,4 +1,4 @@
-"""What a process pod sees as its file system: this machine's programs read-only, its image, and little else. Pure."""
+"""File system of a process pod: this machine's programs read-only, its image, and little else. Pure."""
 
 import os
 from dataclasses import dataclass
@@ -61,14 +61,14 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Where a venv's python really lives: its own prefixes, and the links on the way there."""
+    """Real place of a venv's python: its own prefixes, and the links on the way to them."""
 
     prefixes: list[Path]
     links: dict[Path, Path]
 
     @classmethod
     def of(cls, root: Path) -> "Interpreter":
-        """A link may stand in somebody's home, as ~/.local/bin/python3: nothing beside it is shown to the pod."""
+        """Find a venv's python. A link may lie in a home (~/.local/bin/python3): the pod sees nothing beside it."""
         python, hops = root / "bin" / "python", dict[Path, Path]()
         while python.is_symlink():
             hops[python] = python.readlink()
@@ -114,7 +114,7 @@ def links() -> dict[str, str]:
 
 
 def files(plan: ContainerPlan, nameserver: str | None = None) -> dict[str, str]:
-    """Small files of /etc: copies of this machine's, and those that name the pod and its user."""
+    """Return small files of /etc: copies of this machine's, and those that name the pod and its user."""
     found = {}
     for name in _ETC_FILES:
         path = Path("/etc") / name
@@ -140,8 +140,8 @@ def files(plan: ContainerPlan, nameserver: str | None = None) -> dict[str, str]:
 
 
 def mounts(plan: ContainerPlan, scratch: Path, uid: int, gid: int) -> list[dict[str, Any]]:
-    """Everything to mount, parents before children; `uid` and `gid` as memory disks' owners on this machine."""
-    # First /tmp: an image may lie below it.
+    """Return all mounts, parents before children; `uid` and `gid` own the memory disks on this machine."""
+    # /tmp comes first: an image may lie below it.
     found = [
         _bind(scratch / "tmp", "/tmp", read_only=False),
         _bind(scratch / "tmp", "/var/tmp", read_only=False),
@@ -172,7 +172,7 @@ def _wanted(mount: Mount, uid: int, gid: int) -> dict[str, Any]:
 
 
 def _image(image: Image) -> list[dict[str, Any]]:
-    """An image with its interpreter, where they lie on this machine."""
+    """Return the mounts of an image and its interpreter, at the paths that they have on this machine."""
     if image.root is None:
         return []
     python = Interpreter.of(image.root)

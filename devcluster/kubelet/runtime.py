@@ -1,4 +1,4 @@
-"""What the kubelet needs of whatever runs containers; played pods and process pods both provide it."""
+"""Runtime protocol of the kubelet: simulated pods and process pods both implement it."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from devcluster.resources import Obj
 
 
 def container_id() -> str:
-    """A new one, in the form of the container runtimes."""
+    """Return a new id, in the form of the container runtimes."""
     return f"devcluster://{secrets.token_hex(32)}"
 
 
 class CannotRun(Exception):
-    """The container cannot be made; the kubelet reports it and tries again."""
+    """Failure to make a container; the kubelet reports it and tries again."""
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -27,7 +27,7 @@ class CannotRun(Exception):
 
 @dataclass(frozen=True)
 class Mount:
-    """`source` is a folder or file of this machine, or None for memory of `size_bytes`."""
+    """Mount of a container. `source` is a folder or file of this machine, or None for memory of `size_bytes`."""
 
     target: str
     source: Path | None
@@ -42,7 +42,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a played container ends by itself."""
+    """End of a simulated container by itself."""
 
     seconds: float
     code: int
@@ -50,7 +50,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class ContainerPlan:
-    """All that it takes to start one container once."""
+    """Full description of one start of a container."""
 
     pod_uid: str
     name: str
@@ -91,7 +91,7 @@ class Container(Protocol):
     async def stop(self, grace_seconds: float) -> None: ...
 
     async def execute(self, wish: Wish) -> Session:
-        """Run a further command in it; CannotExecute where that cannot be."""
+        """Run a further command in the container; raise CannotExecute if that is impossible."""
         ...
 
 
@@ -102,11 +102,11 @@ class Runtime(Protocol):
     async def start(self, plan: ContainerPlan) -> Container: ...
 
     async def measure(self, containers: Sequence[Container]) -> dict[str, Usage]:
-        """What each has used, by its id."""
+        """Return the use of each container, by its id."""
         ...
 
     async def forget(self, pod: Obj) -> None:
-        """Remove what is left of a pod that has ended."""
+        """Remove the leftovers of a pod that has ended."""
 
     async def close(self) -> None:
-        """End everything at once, as a power loss would."""
+        """End all containers at once, as a power loss would."""

@@ -1,13 +1,13 @@
-"""Runs inside a pod's new namespaces as their first process: builds the root, gives up every right, runs the command.
+"""First process inside a pod's new namespaces: builds the root, drops all rights, runs the command.
 
-Started by `unshare` with nothing but the standard library (python -I -S). Stdin is a socket, the tie to the kubelet:
-its first line is the plan, each further line an order, and when it closes everything here dies. The descriptor that
-the first argument names tells the kubelet how the start went: `ok`, or what failed.
+`unshare` starts it with nothing but the standard library (python -I -S). Stdin is a socket to the kubelet: its first
+line is the plan, each further line an order, and when the socket closes all processes here die. The first argument
+names a descriptor that reports the start to the kubelet: `ok`, or the error.
 
 Orders: `{"end": true}` asks the command to end. `{"exec": N, "command": […], "tty": false, "streams": 2}` comes with
-descriptors: a socket on which its fate is told, then what becomes its stdout, stderr and, if there is a third, stdin;
-with a tty only the socket, over which the terminal's other side goes back. `{"kill": N}` ends that command. It is a
-child of this process: it has the pod's namespaces, user, limits and rights, and nobody has to take more away from it.
+descriptors: a socket that reports the command's start and exit, then its stdout, stderr and, if there is a third,
+stdin; with a tty only the socket, over which the terminal's other side is sent back. `{"kill": N}` ends that command.
+The command is a child of this process, so it has the pod's namespaces, user, limits and rights by inheritance.
 """
 
 import array
@@ -38,9 +38,9 @@ MNT_DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 SECCOMP_MODE_FILTER = 2
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
-MOST_PROCESSES = 4096  # threads count too; a fork bomb ends here
-OUT_OF_MEMORY_SCORE = "500"  # where memory ends, pods go before what they run on
-NO_CORE = 1  # 0 would still feed a program that takes this machine's core dumps
+MOST_PROCESSES = 4096  # threads count too; this stops a fork bomb
+OUT_OF_MEMORY_SCORE = "500"  # when memory runs out, pods end before the machine's own processes
+NO_CORE = 1  # 0 would not stop a core dump into this machine's crash handler
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 Plan = dict[str, Any]
@@ -61,8 +61,7 @@ def mount(source: str, target: str, kind: str, flags: int, options: str) -> None
 
 
 def beneath(source: str, sub: str) -> int:
-    """What lies in a volume, made if it is not there. A pod that has the volume may change it meanwhile: no link is
-    followed."""
+    """Open a path in a volume, made if missing, without following links: the volume's pod may change it meanwhile."""
     at = os.open(source, os.O_PATH | os.O_CLOEXEC)
     for part in filter(None, sub.split("/")):
         if part == "..":
@@ -80,7 +79,7 @@ def beneath(source: str, sub: str) -> int:
 
 
 def opened(source: str, attributes: int, userns: int | None = None, sub: str = "") -> int:
-    """A tree to bind, with attributes; with a user namespace, its files' owners are translated by it."""
+    """Open a tree to bind, with attributes; a user namespace translates its files' owners."""
     recursive = 0 if userns else AT_RECURSIVE
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | recursive
     found = beneath(source, sub)
@@ -95,7 +94,7 @@ def opened(source: str, attributes: int, userns: int | None = None, sub: str = "
 
 
 def place(tree: int, target: str) -> None:
-    """Mount an opened tree at a path that is made if it is not there."""
+    """Mount an opened tree at a path, made if it is missing."""
     if stat.S_ISDIR(os.fstat(tree).st_mode):
         Path(target).mkdir(parents=True, exist_ok=True)
     else:
@@ -108,7 +107,7 @@ def place(tree: int, target: str) -> None:
 
 
 def make_userns(plan: Plan, proc: str) -> int:
-    """A user namespace that knows the image's user alone, as the pod's own uid on this machine."""
+    """Make a user namespace with the image's user only, mapped to the pod's own uid on this machine."""
     waiting, go = os.pipe()
     made, told = os.pipe()
     child = os.fork()
@@ -131,7 +130,7 @@ def make_userns(plan: Plan, proc: str) -> int:
 
 
 def build_root(plan: Plan) -> int | None:
-    """The pod's own files, below plan["root"]; returns the user namespace to enter (None without root)."""
+    """Make the pod's files below plan["root"]. Return the user namespace to enter (None without root)."""
     root = plan["root"]
     mount("none", root, "tmpfs", 2 | 4, "mode=755,size=16m")
     for path in plan["folders"]:
@@ -149,7 +148,7 @@ def build_root(plan: Plan) -> int | None:
 
 
 def open_mounts(plan: Plan, userns: int | None) -> list[tuple[Plan, int | None]]:
-    """Each mount of the plan with its tree; None for memory and links."""
+    """Open the tree of each mount in the plan; None for memory and links."""
     found: list[tuple[Plan, int | None]] = []
     for entry in plan["mounts"]:
         tree = None
@@ -161,7 +160,7 @@ def open_mounts(plan: Plan, userns: int | None) -> list[tuple[Plan, int | None]]
 
 
 def lay_mounts(mounts: list[tuple[Plan, int | None]]) -> None:
-    """Only once the machine's own root is left: a volume may hold links, and they must lead nowhere else."""
+    """Place the mounts, after this machine's root was left: links in a volume must not lead there."""
     for entry, tree in mounts:
         target = entry["target"]
         if tree is not None:
@@ -189,7 +188,7 @@ def give_up_rights(plan: Plan, userns: int | None) -> None:
         check(libc.setns(userns, CLONE_NEWUSER), "enter the user namespace")
         os.close(userns)
     with contextlib.suppress(OSError):
-        # Nobody here may make a user namespace of their own and play root in it.
+        # The pod must not make a user namespace in which it is root.
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
     if userns is not None:
         os.setgroups(plan["groups"])
@@ -200,7 +199,7 @@ def give_up_rights(plan: Plan, userns: int | None) -> None:
     header = struct.pack("Ii", 0x20080522, 0)
     check(libc.capset(header, bytes(24)), "drop capabilities")
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-    # What runs here may have the same uid: it must not trace this process, which holds the tie to the kubelet.
+    # The pod may have the same uid; it must not trace this process, which holds the kubelet's socket.
     check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable")
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (NO_CORE, NO_CORE))
@@ -215,7 +214,7 @@ def filter_calls(program: bytes) -> None:
 
 
 def become(plan: Plan, command: list[str], streams: list[int]) -> None:
-    """In a new child: the command, with these as stdin, stdout and stderr, and nothing else of this process."""
+    """Become the command, in a new child, with these streams as stdin, stdout and stderr and no other descriptor."""
     os.setsid()
     if os.isatty(streams[0]):
         fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
@@ -229,7 +228,7 @@ def become(plan: Plan, command: list[str], streams: list[int]) -> None:
 
 
 def start(plan: Plan, command: list[str], streams: list[int]) -> int:
-    """Fork and exec a command; raises what exec says."""
+    """Fork and exec a command. Return its pid; raise OSError with the error of exec."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -249,14 +248,14 @@ def start(plan: Plan, command: list[str], streams: list[int]) -> int:
 
 @dataclass
 class Session:
-    """A further command beside the main one, and the socket on which its fate is told."""
+    """Further command beside the main one, and the socket that reports its exit."""
 
     pid: int
     fate: socket.socket
 
 
 class Keeper:
-    """Minds the main command and its sessions: reaps, obeys, and dies with the kubelet."""
+    """Keeper of the main command and its sessions: reaps them, follows orders, and dies with the kubelet."""
 
     def __init__(self, plan: Plan):
         self._plan, self._main = plan, 0
@@ -266,7 +265,7 @@ class Keeper:
         self._sessions: dict[int, Session] = {}
 
     def run(self, main: int) -> int:
-        """The exit code of the main command."""
+        """Keep the commands until the main one ends. Return its exit code."""
         self._main = main
         wake, woken = socket.socketpair()
         wake.setblocking(False)
@@ -274,7 +273,7 @@ class Keeper:
         signal.set_wakeup_fd(woken.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            # Reap before waiting: the command may have ended before its signal could wake anybody.
+            # Reap before waiting: the command may have ended before its signal could wake this process.
             code = self._reap()
             if code is not None:
                 return code
@@ -309,7 +308,7 @@ class Keeper:
                 numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
                 self._received += numbers
         if not data:
-            os._exit(137)  # the kubelet is gone; the whole namespace goes with this process
+            os._exit(137)  # the kubelet is gone: end, and with this process the whole namespace
         *lines, self._text = (self._text + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -319,7 +318,7 @@ class Keeper:
             given, self._received = self._received[:count], self._received[count:]
             if len(given) == count:
                 self._open(order, given)
-            else:  # this process has no descriptors left; whoever asked sees the socket close
+            else:  # no descriptors are left in this process; the caller notices that its socket closes
                 for number in given:
                     os.close(number)
         elif session := self._sessions.get(order.get("kill", 0)):
@@ -350,7 +349,7 @@ class Keeper:
 
 
 def tell(fate: socket.socket, word: Plan) -> None:
-    """Once; whoever asked may have gone."""
+    """Send a report and close the socket; ignore that the caller may be gone."""
     with contextlib.suppress(OSError), fate:
         fate.sendall(json.dumps(word).encode() + b"\n")
 
@@ -379,7 +378,7 @@ def main() -> None:
         enter_root(plan["root"])
         lay_mounts(mounts)
         for stream in () if plan["rootless"] else (1, 2):
-            os.fchown(stream, plan["host_uid"], -1)  # or /dev/stdout could not be opened
+            os.fchown(stream, plan["host_uid"], -1)  # otherwise /dev/stdout could not be opened
         give_up_rights(plan, userns)
         nothing = os.open("/dev/null", os.O_RDONLY)
         running = start(plan, plan["command"], [nothing, 1, 2])

@@ -1,7 +1,7 @@
-"""Which system calls a pod's processes may not make, as a program for the kernel's filter. Pure.
+"""System calls that a pod's processes may not make, as a program for the kernel's filter. Pure.
 
-Much as the profile RuntimeDefault of container runtimes: what needs a right that no pod has, and what exposes most of
-the kernel to whoever finds a fault in it. Refused, not killed: programs that can do without go on.
+The list is close to the profile RuntimeDefault of container runtimes: calls that need a right which no pod has, and
+calls that expose large parts of the kernel. They are refused, not killed, so that programs can do without them.
 """
 
 import errno
@@ -24,7 +24,7 @@ class Call(NamedTuple):
 
 
 REFUSED = {
-    # Namespaces and mounts, the old way and the new one.
+    # Namespaces and mounts, by old and new calls.
     "mount": Call(165, 40),
     "umount2": Call(166, 39),
     "pivot_root": Call(155, 41),
@@ -47,7 +47,7 @@ REFUSED = {
     "userfaultfd": Call(323, 282),
     "fanotify_init": Call(300, 262),
     "kcmp": Call(312, 272),
-    # The keys of whoever started devcluster.
+    # The keys of the user who started devcluster.
     "add_key": Call(248, 217),
     "request_key": Call(249, 218),
     "keyctl": Call(250, 219),
@@ -81,7 +81,7 @@ def _refuse(number: int) -> bytes:
 
 
 def program(machine: str) -> bytes:
-    """The filter for this machine's processors; a 32-bit program finds no system call at all."""
+    """Return the filter for this machine's processors; a 32-bit program gets no system call at all."""
     lines = [
         _line(_LOAD, _ARCHITECTURE_AT),
         _line(_EQUAL, ARCHITECTURES[machine], then=1),
@@ -93,7 +93,7 @@ def program(machine: str) -> bytes:
     for call in REFUSED.values():
         if (number := getattr(call, machine)) is not None:
             lines += [_line(_EQUAL, number, otherwise=1), _refuse(errno.EPERM)]
-    # Its flags lie in memory, where no filter looks; the C library goes back to clone.
+    # No filter can read the flags of clone3, which lie in memory; the C library falls back to clone.
     lines += [_line(_EQUAL, getattr(_CLONE3, machine), otherwise=1), _refuse(errno.ENOSYS)]
     lines += [_line(_EQUAL, getattr(_CLONE, machine), otherwise=4), _line(_LOAD, _FIRST_ARGUMENT_AT)]
     lines += [_line(_ANY_BIT, _NEW_NAMESPACES, otherwise=1), _refuse(errno.EPERM), _line(_RETURN, _ALLOW)]

@@ -1,7 +1,7 @@
-"""Commands beside a container's main one (exec, probes, hooks): asked of the sandbox's first process, which forks them.
+"""Commands beside a container's main one (exec, probes, hooks), forked by the sandbox's first process on request.
 
-So they are in the pod's namespaces with its user and its rights by birth; what they get of this machine is the pipes
-made here, and a terminal is the pod's own, whose other side comes back over a socket.
+As its children they have the pod's namespaces, user and rights. From this machine they get only the pipes made here;
+a terminal is the pod's own, and its other side is sent back over a socket.
 """
 
 import array
@@ -24,7 +24,7 @@ MOST_COMMAND_BYTES = 64 * 1024
 
 
 class CannotExecute(Exception):
-    """The command did not begin; the message says why, in the words of container runtimes."""
+    """Failure to begin a command; the message is in the words of container runtimes."""
 
     @classmethod
     def because(cls, told: str) -> "CannotExecute":
@@ -33,7 +33,7 @@ class CannotExecute(Exception):
 
 @dataclass(frozen=True)
 class Wish:
-    """A command to run, and which streams its caller wants."""
+    """Command to run, and the streams that its caller wants."""
 
     command: list[str]
     stdin: bool = False
@@ -41,7 +41,7 @@ class Wish:
 
 
 class Session:
-    """One command that runs, until `wait` gives its exit code."""
+    """Running command, until `wait` returns its exit code."""
 
     def __init__(self, control: "Control", number: int, fate: socket.socket):
         self._control, self._number, self._fate = control, number, fate
@@ -62,7 +62,7 @@ class Session:
                 fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
 
     def close(self) -> None:
-        """Nobody listens any more: the command goes too."""
+        """End the command: its caller is gone."""
         if not self._exit.done():
             self._control.order({"kill": self._number})
         self._exit.cancel()
@@ -79,7 +79,7 @@ class Session:
             await readable(self._fate.fileno())
             part = self._fate.recv(4096)
             if not part:
-                return KILLED  # its container has ended, and everything in it
+                return KILLED  # its container has ended with all its processes
             text += part
         told: dict[str, Any] = json.loads(text)
         if "failed" in told:
@@ -117,12 +117,12 @@ class Session:
 
 class Output(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
-        """A terminal ends with an error: told as such, it would hide what was said and not yet read."""
+        """Replace the error by which a terminal ends with EOF: an error would hide output not read yet."""
         super().connection_lost(None if isinstance(exc, OSError) else exc)
 
 
 async def run(session: Session, most_bytes: int) -> tuple[int, bytes]:
-    """See a command through to its exit: its code and how its output begins."""
+    """Wait for a command's exit. Return its code and the beginning of its output."""
     said = bytearray()
 
     async def listen(output: asyncio.StreamReader) -> None:
@@ -141,7 +141,7 @@ async def run(session: Session, most_bytes: int) -> tuple[int, bytes]:
 
 
 class Control:
-    """The tie to a sandbox's first process. `uid` is the pod's on this machine."""
+    """Socket to a sandbox's first process. `uid` is the pod's on this machine."""
 
     def __init__(self, tie: socket.socket, uid: int):
         self._tie, self._uid = tie, uid
@@ -156,7 +156,7 @@ class Control:
 
     def order(self, order: dict[str, Any], descriptors: list[int] | None = None) -> None:
         line = json.dumps(order).encode() + b"\n"
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the sandbox has ended
             socket.send_fds(self._tie, [line], descriptors or [])
 
     async def execute(self, wish: Wish) -> Session:
@@ -184,7 +184,7 @@ class Control:
         given = [pipes[0][1], pipes[1][1], *(p[0] for p in pipes[2:])]
         with theirs:
             for pipe in given:
-                os.fchown(pipe, self._uid, self._uid)  # or /dev/stdout could not be opened
+                os.fchown(pipe, self._uid, self._uid)  # otherwise /dev/stdout could not be opened
             self.order(order | {"streams": len(given)}, [theirs.fileno(), *given])
         for pipe in given:
             os.close(pipe)
@@ -197,7 +197,7 @@ class Control:
 
 
 async def _terminal(fate: socket.socket) -> int:
-    """Our side of a terminal in the pod."""
+    """Return our side of a terminal in the pod."""
     await readable(fate.fileno())
     text, rights, _, _ = fate.recvmsg(4096, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
     for _, _, content in rights:
@@ -210,7 +210,7 @@ def _not_started(told: str) -> CannotExecute:
 
 
 def not_found(told: str) -> str:
-    """What execvp said, in the words of container runtimes."""
+    """Return an error of execvp in the words of container runtimes."""
     name, _, why = told.rpartition(": ")
     if why != "No such file or directory":
         return told
@@ -220,7 +220,7 @@ def not_found(told: str) -> str:
 
 
 async def readable(number: int) -> None:
-    """Until there is something to read from a descriptor."""
+    """Wait until a descriptor has data to read."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(number, ready.set)

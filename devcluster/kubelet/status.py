@@ -1,4 +1,4 @@
-"""A pod's status from the state of its containers, as the kubelet writes it. Pure but for the clock."""
+"""Status of a pod from the state of its containers, as the kubelet writes it. Pure but for the clock."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ NEVER = "1970-01-01T00:00:00Z"
 
 
 class ContainerState:
-    """`spec` is the container's; `sidecar` and `init` say which kind of container it is."""
+    """State of a container. `spec` is the container's; `sidecar` and `init` describe its kind."""
 
     def __init__(self, spec: Obj, waiting_for: str = "ContainerCreating", *, init: bool = False):
         self.name, self.image = spec["name"], spec["image"]
@@ -63,7 +63,7 @@ class ContainerState:
         self.ready = self.started = False
 
     def restart(self) -> None:
-        """From the moment that the count says so, how it ended is what was before."""
+        """Count a restart: from then on the last end is in `lastState`."""
         self.restarts += 1
         if "terminated" in self.state:
             self.wait("ContainerCreating")
@@ -90,7 +90,7 @@ class ContainerState:
         self.ready = self.init and not self.sidecar and code == 0
 
     def give_up(self, *, known: bool) -> None:
-        """The pod is over: how it ended last is how it ended; what should have run and did not is unknown."""
+        """Settle the state when the pod is over: the last end stays, an expected run that never happened is unknown."""
         self.ended = True
         if "waiting" in self.state and self.last_state:
             self.state, self.last_state = self.last_state, {}
@@ -103,7 +103,7 @@ class ContainerState:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a pod is ended that did not end by itself, and how long its containers get; None: as long as they ask for."""
+    """Reason to end a pod that did not end by itself; with `grace_seconds` None its containers' own grace applies."""
 
     reason: str
     message: str
@@ -130,7 +130,7 @@ def pod_status(
     ended: bool = False,
     outcome: Outcome | None = None,
 ) -> Obj:
-    """The whole status; `ended` when no container will run again, `address` once the pod has one."""
+    """Return the whole status; `ended` if no container will run again, `address` once the pod has one."""
     old, spec = pod.get("status", {}), pod["spec"]
     generation = pod["metadata"].get("generation", 1)
     inits, mains = [s for s in states if s.init], [s for s in states if not s.init]
@@ -144,7 +144,7 @@ def pod_status(
         ("ContainersReady", *containers_ready),
     ]
     if not any(c["type"] == "PodScheduled" for c in old.get("conditions", [])):
-        wanted.append(("PodScheduled", True, {}))  # no scheduler: it was made for this node
+        wanted.append(("PodScheduled", True, {}))  # not by a scheduler: it was made for this node
     own = {kind for kind, _, _ in wanted}
     conditions = [_condition(old, generation, *w) for w in wanted]
     conditions += [c for c in old.get("conditions", []) if c["type"] not in own]
@@ -210,7 +210,7 @@ def _condition(old: Obj, generation: int, kind: str, held: bool, why: Obj) -> Ob
 
 
 def lost(pod: Obj) -> Obj:
-    """The status of a pod whose processes went with its node: over, and provably so."""
+    """Return the status of a pod whose processes ended with its node: failed, with its containers' ends."""
     old = pod.get("status", {})
     lists = ("initContainerStatuses", "containerStatuses")
     states = {part: [_killed(status) for status in old[part]] for part in lists if part in old}
@@ -234,7 +234,7 @@ def lost(pod: Obj) -> Obj:
 
 
 def _killed(status: Obj) -> Obj:
-    """A container's status once its machine has gone."""
+    """Return a container's status after its machine went down."""
     if "terminated" in status.get("state", {}):
         return status
     started = status.get("state", {}).get("running", {}).get("startedAt", now())

@@ -1,4 +1,4 @@
-"""What containers use of CPU and memory: their processes' as /proc counts it, or a life that is played."""
+"""Use of CPU and memory by containers: from /proc for their processes, or simulated."""
 
 import contextlib
 import math
@@ -32,7 +32,7 @@ class _Process:
 
 
 def of_families(roots: Collection[int]) -> dict[int, Usage]:
-    """Of each of these processes with all below it."""
+    """Return the use of each of these processes with all its descendants."""
     found = _processes()
     family = {root: root for root in roots if root in found}
     while more := {
@@ -54,7 +54,7 @@ def _processes() -> dict[int, _Process]:
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError):  # it has just ended
+            with contextlib.suppress(OSError, ValueError):  # the process has just ended
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 ticks = sum(int(fields[n]) for n in range(11, 15))
                 found[int(entry.name)] = _Process(int(fields[1]), ticks / _TICKS, int(fields[21]) * _PAGE)
@@ -62,9 +62,9 @@ def _processes() -> dict[int, _Process]:
 
 
 def played(age_seconds: float, cpu_cores: float, memory_bytes: int, phase: float) -> Usage:
-    """Between a tenth and seven tenths of its cores in waves, and memory that fills up to half in some minutes.
+    """Return a simulated use: CPU in waves from 10 to 70 % of the cores, memory filling up to half in some minutes.
 
-    `phase`, from 0 to 1, lets each begin elsewhere in its wave.
+    `phase`, from 0 to 1, is the point of the wave where the container begins.
     """
     turn, start = math.tau / WAVE_SECONDS, math.tau * phase
     swing = (math.cos(start) - math.cos(turn * age_seconds + start)) / turn

@@ -1,4 +1,4 @@
-"""Which uid of this machine a pod's processes have: one for each pod owner, far from every person's."""
+"""Uids of pods' processes on this machine: one for each pod owner, far from the uids of people."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ FIRST, COUNT = 700_000_000, 100_000_000
 
 
 def host_uid(pod: Obj) -> int:
-    """Stable over restarts of the pod, so that what is left on disk stays its own."""
+    """Return the pod's uid, stable over its restarts, so that its files on disk stay its own."""
     meta = pod["metadata"]
     owner = next((r["uid"] for r in meta.get("ownerReferences", []) if r.get("controller")), meta["uid"])
     digest = hashlib.sha256(f"{meta['namespace']}/{owner}".encode()).digest()

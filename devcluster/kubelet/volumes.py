@@ -1,4 +1,4 @@
-"""A pod's volumes as folders of this machine: what the kubelet writes itself, and where the disks are mounted.
+"""Volumes of a pod as folders of this machine: the kubelet's own files, and the mounts of the disks.
 
 Secrets and ConfigMaps are written as the real kubelet does it: a new folder, then one rename of `..data`, so that a
 running pod sees the whole change or none of it.
@@ -17,11 +17,11 @@ from devcluster.resources import CONFIG_MAP, SECRET, Kind, Obj
 
 
 class NotReady(Exception):
-    """A volume cannot be set up yet; the message is the kubelet's."""
+    """Failure to set up a volume for now; the message is the kubelet's."""
 
 
 class PodVolumes:
-    """`folder` holds what is written for the pod, `scratch` its emptyDirs; `disks` are the mounted claims by name."""
+    """Volumes of a pod: `folder` has the kubelet's files, `scratch` emptyDirs, `disks` the mounted claims by name."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class PodVolumes:
         return self._pod["spec"].get("volumes") or []
 
     def message_file(self, container: str, attempt: int) -> Path:
-        """What a container leaves as its last words: written by it, so it counts as its own."""
+        """Return the file of a container's termination message, which counts as the container's own use."""
         return self._scratch / ".container" / f"{container}.{attempt}.message"
 
     def write(self, address: str) -> None:
-        """Write or renew all that comes from the API."""
+        """Write or renew all files that come from the API."""
         for volume in self._volumes():
             files = self._files(volume, address)
             if files is not None:
@@ -71,7 +71,7 @@ class PodVolumes:
         return found
 
     def _files(self, volume: Obj, address: str) -> dict[str, tuple[bytes, int | None]] | None:
-        """Path → (content, own mode) of a volume that the kubelet writes; None for another kind."""
+        """Return path → (content, own mode) of a volume that the kubelet writes; None for another kind."""
         name = volume["name"]
         if secret := volume.get("secret"):
             return self._from_object(name, SECRET, secret["secretName"], secret)
@@ -150,7 +150,7 @@ class PodVolumes:
         return Mount(target, (folder / sub).resolve() if sub else folder, read_only=True)
 
     def _memory_bytes(self) -> int:
-        """What the pod's containers may have together; 0 where one of them has no limit."""
+        """Return the bytes of memory that the pod's containers may use together; 0 if one has no limit."""
         limits = [
             c.get("resources", {}).get("limits", {}).get("memory") for c in self._pod["spec"]["containers"]
         ]

@@ -1,4 +1,4 @@
-"""One pod on one node, from its binding to its end. The end is always told before the pod goes."""
+"""Worker of one pod on one node, from its binding to its end. The end is reported before the pod is removed."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ class PodWorker:
         self._outcome: Outcome | None = None
 
     def heard(self, pod: Obj) -> None:
-        """The object has changed: it may be going, sooner than before, or a readiness gate has opened."""
+        """React to a change of the pod: a deletion, a shorter grace period, or a readiness gate."""
         if "deletionTimestamp" in pod["metadata"]:
             self._pod = pod
             if self._stop_asked.is_set() and not pod["metadata"].get("deletionGracePeriodSeconds"):
@@ -68,34 +68,34 @@ class PodWorker:
                 self._dirty.set()
 
     def vanished(self) -> None:
-        """The object is gone by force: its processes end at once all the same."""
+        """End the processes of a pod that was removed by force."""
         self._stop_asked.set()
         for life in (*self._inits, *self._mains):
             life.hurry()
 
     def container(self, name: str) -> Container | None:
-        """The one of this name, if it runs."""
+        """Return the pod's running container of this name, if any."""
         lives = (*self._inits, *self._mains)
         return next((life.container for life in lives if life.state.name == name), None)
 
     @property
     def containers(self) -> dict[str, Container]:
-        """Those that run, but for init containers, which soon end."""
+        """Running containers except init containers, which soon end."""
         lasting = [life for life in (*self._inits, *self._mains) if life.state.sidecar or not life.state.init]
         return {life.state.name: life.container for life in lasting if life.container}
 
     def evict(self, why: Outcome) -> None:
-        """End it now; the object stays, and tells why."""
+        """End the pod now; its object stays, with the reason."""
         self._eviction = why
         self._evicted.set()
 
     def _tell(self, level: str, reason: str, message: str, path: str = "") -> None:
-        """An event; of a node that is not heard nothing comes through."""
+        """Record an event, unless the node is silent."""
         if self._host.reachable(self._pod):
             self._events.event(POD, self._pod, level, reason, message, path)
 
     def refresh(self) -> None:
-        """Tell its status again: nobody heard it for a while."""
+        """Report the status again, after a time when it reached nobody."""
         self._dirty.set()
 
     async def run(self) -> None:
@@ -163,7 +163,7 @@ class PodWorker:
         self._mains = [life for life in lives if not life.state.init]
 
     async def _initialize(self, group: asyncio.TaskGroup) -> bool:
-        """One after the other; a sidecar only has to start. False where one failed for good."""
+        """Run the init containers in order; a sidecar only has to start. Return False if one failed for good."""
         for life in self._inits:
             if life.state.sidecar:
                 self._sidecars[life] = group.create_task(life.run())
@@ -175,7 +175,7 @@ class PodWorker:
         return True
 
     async def _stop_sidecars(self, grace_seconds: float) -> None:
-        """The last that began ends first."""
+        """Stop the sidecars, the last one to start first."""
         for life, running in reversed(self._sidecars.items()):
             await _cancelled(running)
             await life.stop(grace_seconds)
@@ -200,7 +200,7 @@ class PodWorker:
         return self._api.store.get(kind, self._namespace, name)
 
     async def _set_up(self) -> None:
-        """The pod's address and volumes; what fails is told and tried again."""
+        """Set up the pod's address and volumes; report failures and try again."""
         self._address = self._host.take_address(self._pod)
         volumes = self._host.volumes(self._pod, self._lookup) if self._host.runtime.real else None
         if volumes or claims_of(self._pod):
@@ -238,14 +238,14 @@ class PodWorker:
                     self._volumes.write(self._address)
 
     async def _measure(self) -> None:
-        """Hold what it writes beside its volumes against its limits."""
+        """Evict the pod if it writes more outside its volumes than its limits allow."""
         while True:
             await asyncio.sleep(ephemeral.LOOK_SECONDS)
             if why := await self._host.scratch.excess(self._pod):
                 self.evict(Outcome("Evicted", why, level="Warning", grace_seconds=0))
 
     async def _write_statuses(self) -> None:
-        """Fold changes that come together into one write."""
+        """Write the status; combine changes that come together."""
         while True:
             await self._dirty.wait()
             await asyncio.sleep(0.02)
@@ -254,7 +254,7 @@ class PodWorker:
                 await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)
 
     def _write_status(self) -> bool:
-        """False: the disk is full, and it is still to be written."""
+        """Write the status. Return False if the disk is full and the write must be repeated."""
         pod = self._api.store.get(POD, self._namespace, self._name)
         if pod is None or pod["metadata"]["uid"] != self.uid or not self._host.reachable(pod):
             return True
@@ -270,7 +270,7 @@ class PodWorker:
         return True
 
     async def _finish(self) -> None:
-        """No container will run again."""
+        """Write the final status and release the pod's resources: no container will run again."""
         self._ended = True
         initialized = all(s.sidecar or s.initialized for s in self._states if s.init)
         for state in self._states:

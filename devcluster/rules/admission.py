@@ -1,4 +1,4 @@
-"""What stands between a valid request and the store: namespaces, service accounts, LimitRange, Pod Security, quota."""
+"""Admission between validation and the store: namespaces, service accounts, LimitRange, Pod Security, quota."""
 
 import random
 import string
@@ -43,7 +43,7 @@ def admit_create(store: Store, kind: Kind, obj: Obj) -> None:
 
 
 def _new_node(node: Obj) -> None:
-    """A node takes nothing until it is known to be ready."""
+    """Taint a new node, so that it takes no pods before it is known to be ready."""
     known = {c["type"]: c["status"] for c in node["status"].get("conditions", [])}
     if known.get("Ready") != "True":
         node["spec"].setdefault("taints", []).append(
@@ -52,7 +52,7 @@ def _new_node(node: Obj) -> None:
 
 
 def admit_valid(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
-    """The checks that run on a complete, valid object."""
+    """Run the checks that need a complete, valid object."""
     if kind is POD:
         _pod_security(store, obj)
     check_quota(store, totals, kind, obj)
@@ -108,7 +108,7 @@ def _pod_defaults(store: Store, pod: Obj) -> None:
 
 
 def _token_volume(spec: Obj) -> None:
-    """The token volume that every pod gets unless it declines."""
+    """Add the token volume, unless a container mounts something at its path."""
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     if any(m["mountPath"] == path for c in spec["containers"] for m in c.get("volumeMounts", [])):
         return

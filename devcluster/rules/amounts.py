@@ -1,4 +1,4 @@
-"""Which resources containers and quotas may name, and how much of them: refused in the API server's words."""
+"""Resources that containers and quotas may name, and their amounts: refused in the API server's words."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the API server fills in before it stores an object, kind by kind."""
+"""Defaults that the API server fills in before it stores an object, by kind."""
 
 import base64
 import random
@@ -12,13 +12,13 @@ from devcluster.resources import Kind, Obj
 
 
 def fill(kind: Kind, obj: Obj) -> None:
-    """Complete a new or changed object in place; what is filled in here belongs to who wrote the object."""
+    """Complete a new or changed object in place; the author of the object owns the defaults too."""
     if default := _DEFAULTS.get(kind.kind):
         default(obj)
 
 
 def allocate(kind: Kind, obj: Obj) -> None:
-    """Give a new object what only the API server can give, and what belongs to nobody."""
+    """Set the members of a new object that only the API server can set; nobody owns these."""
     if give := _ALLOCATIONS.get(kind.kind):
         give(obj)
 
@@ -161,7 +161,7 @@ def _job(obj: Obj) -> None:
 
 
 def _job_labels(obj: Obj) -> None:
-    """A Job selects its pods by its own uid."""
+    """Make a Job select its pods by its own uid."""
     meta, spec = obj["metadata"], obj["spec"]
     if spec["manualSelector"]:
         return
@@ -205,7 +205,7 @@ def _claim(obj: Obj) -> None:
 
 
 def _data_source(spec: Obj) -> None:
-    """The older member and the newer one say the same; the older knows claims and snapshots only."""
+    """Copy the data source between its older and newer member; the older supports only claims and snapshots."""
     older = spec.get("dataSource") or {}
     if older and not older.get("apiGroup") and older.get("kind") != "PersistentVolumeClaim":
         del spec["dataSource"]

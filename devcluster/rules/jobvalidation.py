@@ -1,4 +1,4 @@
-"""What a Job may not ask for, beyond what its pods may not: its counts, and the policies that go together."""
+"""Validation of Jobs beyond their pods: counts, and policies that must fit together."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Object metadata: what a new object gets, and what a change may not touch."""
+"""Object metadata: defaults of a new object, and members that a change may not touch."""
 
 import random
 import uuid
@@ -51,7 +51,7 @@ def new(namespace: str, given: Obj) -> Obj:
 
 
 def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
-    """The change with the parts that this request may not touch put back."""
+    """Return the change, with the old values of all parts that this request may not touch."""
     meta, had = new.setdefault("metadata", {}), old["metadata"]
     if meta.get("resourceVersion") not in (None, "", had["resourceVersion"]):
         raise modified(kind, had["name"])
@@ -62,7 +62,7 @@ def settle(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
         kept = clone({k: v for k, v in old.items() if k != "status"})
         if "managedFields" in meta:
             kept["metadata"]["managedFields"] = meta["managedFields"]
-        if annotations := meta.get("annotations"):  # a status may come with annotations
+        if annotations := meta.get("annotations"):  # a change of the status may change annotations too
             kept["metadata"]["annotations"] = annotations
         return dict(kept) | ({"status": new["status"]} if "status" in new else {})
     new = {k: v for k, v in new.items() if k not in ("kind", "apiVersion")}

@@ -1,4 +1,4 @@
-"""Ports of the nodes: each belongs to one Service of the cluster, for as long as that is of a type with such ports."""
+"""Ports of the nodes: each belongs to one Service of the cluster while its type has node ports."""
 
 import random
 
@@ -10,7 +10,7 @@ RANGE = range(30000, 32768)
 
 
 def settle(store: Store, new: Obj, old: Obj | None) -> None:
-    """Keep what the Service has, give what it lacks, take back what its type no longer has."""
+    """Keep the Service's node ports, assign missing ones, release those that its type no longer has."""
     had = {
         _key(port): port["nodePort"]
         for port in (old or {"spec": {}})["spec"].get("ports") or []

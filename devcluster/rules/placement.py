@@ -1,4 +1,4 @@
-"""Where a pod says that it may go: node affinity and tolerations, refused in the API server's words."""
+"""Node affinity and tolerations of a pod, refused in the API server's words."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _REQUIRED, _PREFERRED = (
 )
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATED = ("Equal", "Exists")
-_NUMERIC = ("Lt", "Gt")  # of tolerations: known, and only with a feature gate
+_NUMERIC = ("Lt", "Gt")  # operators of tolerations that are known, but need a feature gate
 _NO_OPERATOR = "not a valid selector operator"
 
 
@@ -61,7 +61,7 @@ def _expression(expression: Obj, at: str) -> Iterator[Cause]:
 
 
 def _field(field: Obj, at: str) -> Iterator[Cause]:
-    """Nodes can be chosen by their name alone."""
+    """Check a term's field: only a node's name is allowed."""
     if (operator := field.get("operator", "")) not in ("In", "NotIn"):
         yield invalid_value(f"{at}.operator", operator, _NO_OPERATOR)
     elif len(field.get("values") or []) != 1:

@@ -15,7 +15,7 @@ _RESTRICTED_VOLUMES = {
 
 
 def refusal(level: str, version: str, spec: Obj) -> str | None:
-    """Why a pod is refused in a namespace of this level, or None."""
+    """Return why a namespace of this level refuses the pod, or None."""
     found: list[str] = []
     if level in ("baseline", "restricted"):
         found += _baseline(spec, level)

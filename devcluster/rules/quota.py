@@ -1,4 +1,4 @@
-"""ResourceQuota: what a namespace uses, and whether one object more still fits."""
+"""ResourceQuota: the use of a namespace, and the check of a new object against it."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ def _pod(pod: Obj) -> Usage:
         for part in ("requests", "limits"):
             for name, value in resources.get(part, {}).items():
                 if part == "limits" and "/" in name:
-                    continue  # extended resources are counted by their requests alone
+                    continue  # extended resources are counted by their requests only
                 usage[f"{part}.{name}"] = usage.get(f"{part}.{name}", 0) + milli(value)
                 if part == "requests" and "/" not in name:
                     usage[name] = usage.get(name, 0) + milli(value)
@@ -64,7 +64,7 @@ def usage_of(kind: Kind, obj: Obj) -> Usage:
 
 
 class Totals:
-    """What namespaces use: counted once when first asked for, then kept up with every change."""
+    """Use of namespaces: counted on the first query, then updated with every change."""
 
     def __init__(self, store: Store):
         self._store = store
@@ -92,19 +92,19 @@ class Totals:
 
 
 def used(totals: Totals, quota: Obj) -> dict[str, str]:
-    """The `used` of a quota's status, for the keys that it limits and Kubernetes counts."""
+    """Return the `used` member of a quota's status, for the limited keys that Kubernetes counts."""
     hard = {key: most for key, most in quota["spec"].get("hard", {}).items() if _is_counted(key)}
     total = totals.of(quota["metadata"]["namespace"])
     return {key: show(total[key], hard[key] if total[key] else "") for key in hard}
 
 
 def _is_counted(key: str) -> bool:
-    """Of what a plugin announces its requests alone; limits on the rest are for others to keep."""
+    """Return True if the key is counted: of extended resources only `requests.`; other controllers count the rest."""
     return "/" not in key or key.startswith(("requests.", "count/")) or ".storageclass.storage.k8s.io/" in key
 
 
 def check_quota(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
-    """Refuse what would go over a quota of the namespace."""
+    """Raise ApiError if the object would exceed a quota of the namespace."""
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"].get("name", "")
     if not namespace:
         return
@@ -128,7 +128,7 @@ def check_quota(store: Store, totals: Totals, kind: Kind, obj: Obj) -> None:
 
 
 def _require_figures(quota: Obj, pod: Obj) -> None:
-    """A quota on cpu or memory makes the figure compulsory in every container."""
+    """Refuse a pod with a container that lacks a figure for cpu or memory which the quota limits."""
     missing: dict[str, list[str]] = {}
     for key in sorted(quota["spec"].get("hard", {})):
         part, _, name = (

@@ -1,4 +1,4 @@
-"""What a RuntimeClass does to the pods that name it, and which classes make sense."""
+"""RuntimeClasses: their validation, and their effect on pods that name them."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def validate(obj: Obj) -> Iterator[Cause]:
 
 
 def admit(store: Store, pod: Obj) -> None:
-    """The pod goes only where the class says, and asks for what its runtime itself takes."""
+    """Add to the pod its class's node selector and tolerations, and the overhead of its runtime."""
     spec, name = pod["spec"], pod["metadata"].get("name", "")
     if not (wanted := spec.get("runtimeClassName")):
         if spec.get("overhead"):

@@ -1,4 +1,4 @@
-"""What the API server refuses, with its words: 400 for what it cannot read, 422 for what makes no sense."""
+"""Refusals of the API server, in its words: 400 for unreadable requests, 422 for objects that make no sense."""
 
 from collections.abc import Callable, Iterator
 
@@ -44,7 +44,7 @@ CLAIM_SPEC_IS_FIXED = (
 
 
 def validate(kind: Kind, new: Obj, old: Obj | None) -> None:
-    """Refuse (422) what breaks the kind's rules; `old` is what it replaces."""
+    """Raise ApiError 422 for an object that breaks the rules of its kind; `old` is the object that it replaces."""
     causes = [*_metadata(kind, new)]
     if check := _CHECKS.get(kind.kind):
         causes += check(new)

@@ -1,4 +1,4 @@
-"""What may name a place in a pod's volumes: nothing that leads out of them."""
+"""Paths and names in a pod's volumes: none may lead out of the volume."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _NODE_PATHS = (
 
 
 def volume(source: Obj, at: str) -> Iterator[Cause]:
-    """A volume's own name, and the paths of what is written into it."""
+    """Check a volume's own name, and the paths of the files in it."""
     if not LABEL.fullmatch(source.get("name", "")):
         yield invalid_value(f"{at}.name", source.get("name", ""), NOT_A_LABEL)
     if (host := source.get("hostPath")) is not None:
@@ -49,7 +49,7 @@ def _downward(source: Obj, at: str) -> Iterator[Cause]:
 
 
 def _unreserved(path: str, at: str) -> Iterator[Cause]:
-    """The kubelet keeps names with two dots for its own use."""
+    """Refuse names that begin with two dots, which the kubelet uses itself."""
     causes = list(inside(path, at))
     yield from causes
     if not causes and path.startswith(".."):

@@ -1,4 +1,4 @@
-"""What makes no sense in volumes, claims and snapshots, in the API server's words."""
+"""Validation of volumes, claims and snapshots, in the API server's words."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What one pod asks of nodes: which refuse it, in kube-scheduler's order and words, and which suit it best. Pure."""
+"""Requirements of one pod on nodes: refusals in kube-scheduler's order and words, and the best node. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ BEST = 100
 
 
 class Wishes:
-    """All that one pod asks, prepared once for all nodes."""
+    """Requirements of one pod, prepared once for all nodes."""
 
     def __init__(self, pod: Obj, states: Sequence[NodeState], volumes: Filter, labels_of: NamespaceLabels):
         self._spec = pod["spec"]
@@ -47,14 +47,14 @@ class Wishes:
         )
 
     def rejection(self, state: NodeState) -> Rejection | None:
-        """By the first filter that refuses the node."""
+        """Return the refusal of the first filter that refuses the node, if any."""
         for refuses in self._filters:
             if rejection := refuses(state):
                 return rejection
         return None
 
     def best(self, states: Sequence[NodeState]) -> NodeState:
-        """Weighted as the default profile does; the first of equals."""
+        """Return the node of the highest score, weighted as in the default profile; the first of equals."""
         total = [self._free_share(state) for state in states]
         for weight, scorer in self._scorers:
             scores = [scorer(state) for state in states]
@@ -94,7 +94,7 @@ class Wishes:
         return Rejection(tuple(short), resolvable=not never)
 
     def _free_share(self, state: NodeState) -> float:
-        """How much of CPU and memory would be left: the emptier node is the better one."""
+        """Score the node by the share of CPU and memory that would stay free: emptier is better."""
         totals = ((name, state.offered.get(name, 0)) for name in ("cpu", "memory"))
         left = [1 - (state.used[n] + self._asked.get(n, 0)) / total for n, total in totals if total]
         return BEST * sum(left) / len(left) if left else 0.0

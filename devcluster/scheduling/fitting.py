@@ -1,4 +1,4 @@
-"""Does a pod's wish fit a node: selectors, affinity terms, taints. Pure."""
+"""Fit of a pod and a node: selectors, affinity terms, taints. Pure."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ from devcluster.resources import Obj
 
 @dataclass
 class NodeState:
-    """A node, what the pods on it hold in thousandths, and those pods by uid."""
+    """Node, the total requests of its pods in thousandths, and those pods by uid."""
 
     node: Obj
     used: Counter[str] = field(default_factory=Counter)
@@ -33,7 +33,7 @@ class NodeState:
 
     @property
     def offered(self) -> dict[str, int]:
-        """In thousandths; read anew only where the node has changed."""
+        """Allocatable resources in thousandths; parsed again only if the node changed."""
         if self._read is not self.node:
             allocatable = self.node["status"].get("allocatable") or {}
             self._offered = {name: milli(value) for name, value in allocatable.items()}
@@ -45,14 +45,14 @@ class NodeState:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why one node does not take the pod; `resolvable` where it could, were other pods gone."""
+    """Reasons why one node refuses the pod; `resolvable` if the removal of other pods could help."""
 
     reasons: tuple[str, ...]
     resolvable: bool = False
 
 
 def _int(text: str) -> int | None:
-    """As Go's ParseInt: no spaces, no underscores, 64 bits."""
+    """Parse an integer as Go's ParseInt does: no spaces, no underscores, 64 bits."""
     if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**63) <= int(text) < 2**63:
         return None
     return int(text)
@@ -69,7 +69,7 @@ def _expression_fits(expression: Obj, values: dict[str, str]) -> bool:
     if operator == "NotIn":
         return values.get(key) not in wanted
     if operator in ("Gt", "Lt") and key in values and len(wanted) == 1:
-        # Both sides are read as integers; what is none ("40.5") never matches.
+        # Both sides are parsed as integers; a value such as "40.5" never matches.
         have, bound = _int(values[key]), _int(str(wanted[0]))
         if have is None or bound is None:
             return False
@@ -93,7 +93,7 @@ def _node_affinity(spec: Obj) -> Obj:
 
 
 def selector_fits(spec: Obj, node: Obj) -> bool:
-    """nodeSelector and required node affinity."""
+    """Return True if nodeSelector and required node affinity select the node."""
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -102,7 +102,7 @@ def selector_fits(spec: Obj, node: Obj) -> bool:
 
 
 def preference(spec: Obj, node: Obj) -> int:
-    """The sum of the weights of the preferred terms that the node meets."""
+    """Return the sum of the weights of the preferred terms that the node meets."""
     wishes = _node_affinity(spec).get("preferredDuringSchedulingIgnoredDuringExecution") or []
     return sum(w["weight"] for w in wishes if term_fits(w["preference"], node))
 
@@ -122,13 +122,13 @@ def tolerated(taint: Obj, spec: Obj) -> bool:
 
 
 def intolerable(node: Obj, spec: Obj, effects: Sequence[str]) -> list[Obj]:
-    """The node's taints of these effects that the pod does not tolerate."""
+    """Return the node's taints of these effects that the pod does not tolerate."""
     taints = node["spec"].get("taints") or []
     return [taint for taint in taints if taint["effect"] in effects and not tolerated(taint, spec)]
 
 
 def named_nodes(spec: Obj) -> set[str] | None:
-    """The nodes that required affinity names one by one; None where any term leaves the name open."""
+    """Return the node names that required affinity lists; None if any term names no node."""
     required = _node_affinity(spec).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     names: set[str] = set()
     for term in required.get("nodeSelectorTerms") or []:

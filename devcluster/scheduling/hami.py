@@ -1,8 +1,8 @@
-"""HAMi's scheduler: kube-scheduler with an extender that knows of each card what is left of memory and cores. Pure.
+"""HAMi's scheduler: kube-scheduler with an extender that knows the free memory and cores of each card. Pure.
 
-It sees what a node's cards are and what its pods were given in annotations, names the reasons of each node card by
-card, and picks node and cards by its own policies, whatever else pods prefer. As its webhook would have it, whoever
-asks for its resources is its own.
+It reads a node's cards and its pods' allocations from annotations, gives the reasons of a refusal card by card, and
+chooses node and cards by its own policies, which override other preferences of pods. A pod that asks for HAMi's
+resources is scheduled by HAMi, as its webhook would arrange.
 """
 
 import json
@@ -26,7 +26,7 @@ _GPU, _MEMORY, _PERCENT, _CORES = (
 
 @dataclass
 class _Card:
-    """A card as its node announces it, less what pods were given."""
+    """Card as its node announces it, less the shares of pods."""
 
     body: Obj
     cordoned: bool
@@ -40,7 +40,7 @@ class _Card:
         return self.pods / slots + self.memory / memory + self.cores / cores
 
     def refuses(self, memory: int, cores: int) -> str:
-        """Why it does not take such a share; empty where it does. In HAMi's order."""
+        """Return why the card refuses such a share, or an empty string. Checks are in HAMi's order."""
         said = self.body
         if not said.get("health"):
             return "CardNotHealth"
@@ -82,14 +82,14 @@ def rejection(pod: Obj, state: NodeState) -> Rejection | None:
 
 
 def best(pod: Obj, states: list[NodeState]) -> NodeState:
-    """By its policy for nodes: binpack, or spread."""
+    """Return the node that the pod's policy for nodes prefers: binpack, or spread."""
     fullest = _annotations(pod).get(NODE_POLICY, "binpack") != "spread"
     ranked = sorted(states, key=lambda state: sum(card.fullness for card in _cards(state)), reverse=fullest)
     return ranked[0]
 
 
 def allocation(pod: Obj, state: NodeState) -> dict[str, str]:
-    """The annotations by which the node's device plugin, and everybody else, learns which cards the pod has."""
+    """Return the annotations that record the pod's cards for the node's device plugin and all other readers."""
     found = _allocate(pod, state)
     if isinstance(found, str):
         return {}
@@ -109,7 +109,7 @@ class _Given:
 
 
 def _allocate(pod: Obj, state: NodeState) -> _Given | str:
-    """The cards for each container; or what is said of the node that has none for it."""
+    """Return the cards for each container, or the reason why the node has none."""
     cards, given = _cards(state), []
     if not cards and any(_share(container) for container in pod["spec"]["containers"]):
         return "node unregistered"

@@ -1,4 +1,4 @@
-"""Whose place a pod may take, and how that is told: pods of lower priority make room where their going helps. Pure."""
+"""Preemption and its messages: pods of lower priority are evicted if that makes room. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ def priority(pod: Obj) -> int:
 
 
 class Preemption:
-    """On which node the pod takes whose place; `told` is what FailedScheduling says of it where nobody has to go."""
+    """Choice of a node and of the pods to evict there; `told` is the part of FailedScheduling if no choice exists."""
 
     def __init__(
         self,
@@ -40,20 +40,20 @@ class Preemption:
             else:
                 found.append((state.name, left))
         if found:
-            # The least important lose their place, and as few of them as possible.
+            # Prefer the victims of the lowest priority, and then the fewest.
             self.node, self.victims = min(found, key=lambda f: (max(map(priority, f[1])), len(f[1])))
         else:
             self.told = told(reasons)
 
     def _try(self, state: NodeState) -> list[Obj] | Rejection:
-        """Who has to go from this node, or why nobody's going helps."""
+        """Return the pods that must leave this node, or the reason why that does not help."""
         lower = [pod for pod in state.pods.values() if priority(pod) < priority(self._pod)]
         if not lower:
             return NO_VICTIMS
         if rejection := self._rejection_without(state, lower):
             return rejection
         victims = list(lower)
-        for pod in sorted(lower, key=priority, reverse=True):  # the most important is spared first
+        for pod in sorted(lower, key=priority, reverse=True):  # keep the most important first
             others = [victim for victim in victims if victim is not pod]
             if self._rejection_without(state, others) is None:
                 victims = others
@@ -74,7 +74,7 @@ class Preemption:
 
 
 def explain(rejections: Iterable[Rejection], preemption: str) -> str:
-    """`0/N nodes are available: …` with counts, and what preemption would do."""
+    """Return `0/N nodes are available: …` with counts, and the result of preemption."""
     tail = f" no new claims to deallocate, preemption: {preemption}" if preemption else ""
     return told(rejections) + tail
 

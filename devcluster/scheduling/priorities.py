@@ -1,4 +1,4 @@
-"""How important a pod is: by its PriorityClass, or by the one for pods that name none. Settled when the pod is made."""
+"""Priority of a pod: of its PriorityClass, or of the default class; fixed when the pod is created."""
 
 from devcluster.errors import forbidden
 from devcluster.resources import POD, PRIORITY_CLASS, Obj

@@ -1,4 +1,4 @@
-"""The scheduler: which node a pod gets, or why none, in the words of kube-scheduler 1.36."""
+"""Scheduler: the node for a pod, or the reason why there is none, in the words of kube-scheduler 1.36."""
 
 import socket
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ ONE_POD = (
 
 
 def create_priority_classes(api: Api) -> None:
-    """The two that every cluster has."""
+    """Create the two classes that every cluster has."""
     for name, value in SYSTEM.items():
         if api.store.get(PRIORITY_CLASS, "", name) is None:
             body = {"metadata": {"name": name}, "value": value}
@@ -85,7 +85,7 @@ class Scheduler(Controller[Key]):
             self.add_later(ALL, 0.05)
 
     def _count(self, change: Change) -> None:
-        """Keep what bound pods hold."""
+        """Update the total requests of bound pods."""
         pod, uid, name = change.obj, change.obj["metadata"]["uid"], change.obj["spec"].get("nodeName", "")
         holds = bool(name) and change.type != "DELETED" and not _ended(pod)
         if not holds and uid not in self._held:
@@ -108,7 +108,7 @@ class Scheduler(Controller[Key]):
         return self._states[name]
 
     def _nodes(self) -> list[NodeState]:
-        """The nodes as they are now."""
+        """Return the present nodes."""
         states = []
         for node in self.api.store.all(NODE):
             state = self._state_of(node["metadata"]["name"])
@@ -168,11 +168,11 @@ class Scheduler(Controller[Key]):
         return (found["metadata"].get("labels") or {}) if found else {}
 
     def _kept_off(self, pod: Obj, state: NodeState) -> Rejection | None:
-        """By a volume, or by the cards of its GPUs."""
+        """Return the refusal by a volume, or by the cards of the node's GPUs."""
         return self._unreachable(pod, state) or (hami.rejection(pod, state) if hami.owns(pod) else None)
 
     def _unreachable(self, pod: Obj, state: NodeState) -> Rejection | None:
-        """By a volume of the pod."""
+        """Return the refusal by a volume of the pod."""
         if why := self._volumes.unreachable(pod, state.node):
             return Rejection((why,))
         for name, claim in self._volumes.claims(pod):
@@ -186,9 +186,9 @@ class Scheduler(Controller[Key]):
         return any(claim in claims_of(other) for other in others)
 
     def _place(self, pod: Obj, state: NodeState) -> None:
-        """Bind, or first have the claims that wait for a node get their volumes on this one."""
+        """Bind the pod; if claims still wait for a node, have their volumes bound on this one first."""
         if not self._volumes.bind(pod, state.node):
-            return  # their binding wakes the pod again
+            return  # the binding of the claims enqueues the pod again
         meta, name = pod["metadata"], state.name
         if hami.owns(pod):
             self._annotate(pod, hami.allocation(pod, state))
@@ -208,7 +208,7 @@ class Scheduler(Controller[Key]):
         return self._recorders[hami.NAME if hami.owns(pod) else DEFAULT]
 
     def _refuse(self, pod: Obj, why: str) -> None:
-        """The condition and the event carry the same words; repeats are not told again."""
+        """Write the same words to the condition and the event; do not repeat them."""
         conditions = pod["status"].get("conditions", [])
         if any(c["type"] == "PodScheduled" and c.get("message") == why for c in conditions):
             return
@@ -226,7 +226,7 @@ class Scheduler(Controller[Key]):
         self._events(pod).scheduling(POD, told or pod, "Warning", "FailedScheduling", why, "Scheduling")
 
     def _preempt(self, pod: Obj, victim: Obj, node: str) -> None:
-        """Its end wakes the pod that it makes room for."""
+        """Delete a victim; its end enqueues the pod that needs the room."""
         if "deletionTimestamp" in victim["metadata"]:
             return
         why = "default-scheduler: preempting to accommodate a higher priority pod"
@@ -237,7 +237,7 @@ class Scheduler(Controller[Key]):
 
 
 def compared(nodes: int) -> int:
-    """How many of so many nodes are compared with each other: in a big cluster some that fit are enough."""
+    """Return how many of `nodes` fitting nodes are compared: in a big cluster a part is enough."""
     return nodes if nodes < 100 else max(100, nodes * max(50 - nodes // 125, 5) // 100)
 
 
@@ -252,7 +252,7 @@ def _wants_node(pod: Obj) -> bool:
 
 
 def _joins(change: Change) -> bool:
-    """A pod is on a node now, or is another by its labels."""
+    """Return True if a pod is newly on a node, or if its labels changed."""
     old, new = change.old, change.obj
     if not new["spec"].get("nodeName"):
         return False
@@ -261,7 +261,7 @@ def _joins(change: Change) -> bool:
 
 
 def _counts(change: Change) -> bool:
-    """Not so a node that only says that it is well."""
+    """Return False for a heartbeat of a node, which changes nothing for the scheduler."""
     if change.kind is not NODE or change.type != "MODIFIED" or change.old is None:
         return True
     old, new = (

@@ -1,6 +1,6 @@
-"""Which pods want to be near or far from which others: pod affinity, anti-affinity and topology spread. Pure.
+"""Pod affinity, anti-affinity and topology spread: which pods must be near or far from others. Pure.
 
-A domain is all nodes that share a value of a label, the topology key. What is common to all nodes is counted once.
+A domain is all nodes that share a value of a label, the topology key. Counts that all nodes share are made once.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ def terms(pod: Obj, kind: str, when: str) -> list[Obj]:
 
 
 def heeds_others(pod: Obj) -> bool:
-    """Another pod's coming can make a place for this one."""
+    """Return True if the arrival of another pod can make a place for this one."""
     spread = pod["spec"].get("topologySpreadConstraints")
     return bool(spread or terms(pod, "podAffinity", REQUIRED))
 
@@ -37,7 +37,7 @@ def _labels(obj: Obj) -> dict[str, str]:
 
 
 def _means(term: Obj, owner: Obj, other: Obj, labels_of: NamespaceLabels) -> bool:
-    """Does a term of `owner` select `other`?"""
+    """Return True if a term of `owner` selects `other`."""
     namespace = other["metadata"]["namespace"]
     chosen, by_label = term.get("namespaces") or [], term.get("namespaceSelector")
     if not chosen and by_label is None:
@@ -47,7 +47,7 @@ def _means(term: Obj, owner: Obj, other: Obj, labels_of: NamespaceLabels) -> boo
 
 
 class Neighbours:
-    """Pod affinity and anti-affinity of one pod, against all that are placed."""
+    """Pod affinity and anti-affinity of one pod, against all placed pods."""
 
     def __init__(self, pod: Obj, states: Sequence[NodeState], labels_of: NamespaceLabels):
         self._pod, self._labels_of = pod, labels_of
@@ -63,7 +63,7 @@ class Neighbours:
                     self._wishes[domain] += sign * wish["weight"] * pods
 
     def _domains(self, term: Obj, states: Sequence[NodeState]) -> Counter[Domain]:
-        """How many pods that the term selects are in each domain."""
+        """Return how many pods each domain has that the term selects."""
         key, found = term["topologyKey"], Counter[Domain]()
         for state in states:
             if key in state.labels:
@@ -72,7 +72,7 @@ class Neighbours:
         return +found
 
     def _domains_of_others(self, states: Sequence[NodeState]) -> set[Domain]:
-        """Where placed pods do not want this one."""
+        """Return the domains that placed pods keep free of this pod."""
         return {
             (term["topologyKey"], state.labels[term["topologyKey"]])
             for state in states
@@ -99,7 +99,7 @@ class Neighbours:
             for term, domains in zip(self._near, self._near_domains, strict=True)
         ):
             return True
-        # The first of pods that want each other has nobody to join.
+        # The first of a group of pods that attract each other has no pod to join.
         return not any(self._near_domains) and all(
             _means(term, self._pod, self._pod, self._labels_of) for term in self._near
         )
@@ -123,7 +123,7 @@ class Spread:
         return [c for c in self._constraints if c["whenUnsatisfiable"] == kind]
 
     def _count(self, constraint: Obj, states: Iterable[NodeState], all_of: list[Obj]) -> dict[str, int]:
-        """How many of the pods that are meant are in each domain of the nodes that count."""
+        """Return how many of the selected pods are in each domain of the counted nodes."""
         counts: dict[str, int] = {}
         for state in states:
             if self._counts_for(constraint, state, all_of):
@@ -165,7 +165,7 @@ class Spread:
         return None
 
     def score(self, state: NodeState) -> int:
-        """The emptier its domains are, the better."""
+        """Score the node: emptier domains are better."""
         return -sum(
             counts.get(state.labels.get(constraint["topologyKey"], ""), 0)
             for constraint, counts in self._soft_counts

@@ -1,4 +1,4 @@
-"""What the scheduler decides about volumes: which nodes a pod's claims allow, and what unbound claims get on one."""
+"""Volumes in scheduling: the nodes that a pod's claims allow, and the volumes of unbound claims on a node."""
 
 from devcluster.api import Api, Writer
 from devcluster.controllers.binding import best_match
@@ -20,7 +20,7 @@ class VolumeBinding:
         """Volumes that a claim may still get."""
 
     def note(self, change: Change) -> None:
-        """Of a volume."""
+        """Note whether a changed volume is free to bind."""
         name = change.obj["metadata"]["name"]
         if change.type == "DELETED" or change.obj.get("status", {}).get("phase") == "Bound":
             self._open.discard(name)
@@ -32,7 +32,7 @@ class VolumeBinding:
         return [(name, self._api.store.get(PVC, namespace, name)) for name in claims_of(pod)]
 
     def blocked(self, pod: Obj) -> str:
-        """Why no node will do, whichever it is."""
+        """Return why no node at all will do; empty if none is excluded so far."""
         for name, claim in self.claims(pod):
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
@@ -45,7 +45,7 @@ class VolumeBinding:
         return ""
 
     def unreachable(self, pod: Obj, node: Obj) -> str:
-        """Why this node does not do; nothing where it does."""
+        """Return why this node does not do; empty if it does."""
         taken: set[str] = set()
         for _, claim in self.claims(pod):
             volume = self._api.store.get(PV, "", _volume(claim)) if claim else None
@@ -68,7 +68,7 @@ class VolumeBinding:
         return best_match(claim, filter(None, volumes), lambda volume: _on_node(volume, node))
 
     def bind(self, pod: Obj, node: Obj) -> bool:
-        """Whether all claims are bound; those that are not are given a volume, or to their provisioner."""
+        """Give each unbound claim a volume, or a node for its provisioner. Return True if all were bound already."""
         waiting = [claim for _, claim in self.claims(pod) if claim and not _is_bound(claim)]
         taken: set[str] = set()
         for claim in waiting:
@@ -80,7 +80,7 @@ class VolumeBinding:
         return not waiting
 
     def _assign(self, volume: Obj, claim: Obj) -> None:
-        """The volume controller completes what is begun here."""
+        """Write the claim's name to the volume; the volume controller completes the binding."""
 
         def change(obj: Obj) -> Obj:
             if not obj["spec"].get("claimRef"):

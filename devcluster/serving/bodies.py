@@ -1,4 +1,4 @@
-"""What the body of a write says: an object of the kind that its path names, or a refusal in Go's words."""
+"""Bodies of writes: read as objects of the kind that the path names, or refused in Go's words."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 def written(at: Target, body: Any, query: Query) -> tuple[Obj, Warnings]:
-    """The object of a POST or a PUT."""
+    """Return the object of a POST or a PUT."""
     kind = at.kind
     if not isinstance(body, dict):
         struct = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -42,7 +42,7 @@ def written(at: Target, body: Any, query: Query) -> tuple[Obj, Warnings]:
 
 
 def patched(at: Target, content_type: str, patch: Any, old: Obj, query: Query) -> tuple[Obj, Warnings]:
-    """The object that a patch makes of another."""
+    """Return the object that a patch makes of `old`."""
     made = patches.patcher(at.kind, content_type, patch)(old)
     if why := _other_kind(at.kind, made.get("kind", ""), made.get("apiVersion", "")):
         raise patches.unreadable(content_type, patch, made, why)
@@ -56,7 +56,7 @@ def patched(at: Target, content_type: str, patch: Any, old: Obj, query: Query) -
 
 
 def applied(at: Target, body: Any) -> Obj:
-    """The configuration of a server-side apply."""
+    """Return the configuration of a server-side apply."""
     kind = at.kind
     if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (
         kind.api_version,
@@ -75,7 +75,7 @@ def applied(at: Target, body: Any) -> Obj:
 
 
 def _read(kind: Kind, body: Obj, query: Query) -> tuple[Obj, Warnings]:
-    """Fields that the kind does not have are dropped, with a warning, or refused where strict."""
+    """Read an object. Drop fields that the kind does not have with a warning, or refuse them where strict."""
     found, faults = decoding.read(kind, body)
     found.setdefault("metadata", {})
     validation = query.get("fieldValidation", "")
@@ -85,7 +85,7 @@ def _read(kind: Kind, body: Obj, query: Query) -> tuple[Obj, Warnings]:
 
 
 def _other_kind(kind: Kind, given: str, version: str) -> str:
-    """Why a body of that kind is none of this one; nothing if it is."""
+    """Return why a body of another kind does not fit this one; empty if the kinds match."""
     if given == kind.kind and version in (kind.api_version, _EVENTS):
         return ""
     if resources.kind_of(version, given) is None:

@@ -1,7 +1,7 @@
-"""Reading what clients send as Go would: unknown fields are noticed, and what is of the wrong type is refused.
+"""Decoding of clients' bodies as Go does it: unknown fields are noticed, wrong types refused.
 
-Go leaves a trace on what it reads: null and what is empty are left out where the type says so, and what is always
-there comes in. So does `read`.
+Go changes the objects that it decodes: null and empty members are dropped where the type says so, and members that
+the type always has are added. `read` does the same.
 """
 
 import base64
@@ -39,7 +39,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 class Unreadable(Exception):
-    """What Go's decoder says; `restored` is how it says so of a strategic patch's result."""
+    """Message of Go's decoder; `restored` is its form for the result of a strategic patch."""
 
     def __init__(self, words: str, restored: str = ""):
         super().__init__(words)
@@ -47,13 +47,13 @@ class Unreadable(Exception):
 
 
 class Doubled(dict[str, Any]):
-    """A JSON object that names some members twice."""
+    """JSON object that names some members twice."""
 
     names: tuple[str, ...] = ()
 
 
 def members(pairs: list[tuple[str, Any]]) -> Obj:
-    """For json's object_pairs_hook: remembers what came twice."""
+    """Collect a JSON object's members and remember doubled names: an object_pairs_hook for json."""
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -63,7 +63,7 @@ def members(pairs: list[tuple[str, Any]]) -> Obj:
 
 
 def no_json(raw: bytes, error: ValueError, wanted: str) -> str:
-    """What Go says of a body that is not JSON."""
+    """Return Go's message for a body that is not JSON."""
     at = error.pos if isinstance(error, json.JSONDecodeError) else 0
     rest = raw.decode(errors="replace")[at:].lstrip()
     why = (
@@ -81,14 +81,14 @@ def unrecognized(wanted: str, why: str, raw: bytes) -> str:
 
 
 def read(kind: Kind, body: Obj) -> tuple[Obj, list[str]]:
-    """The object as its type has it, and what is wrong with it that a lenient reader passes over."""
+    """Return the object as its type has it, and the problems that a lenient reader ignores."""
     reader = _Reader()
     field = root(kind)
     return reader.struct(field, body, "", _At(field.go.rpartition(".")[2], "")), reader.faults
 
 
 class _At:
-    """The place in Go's words: the struct that it belongs to, and the path without indices."""
+    """Place in Go's words: the struct that it belongs to, and the path without indices."""
 
     __slots__ = ("path", "struct")
 
@@ -145,7 +145,7 @@ class _Reader:
         return value
 
     def items(self, field: Field, value: Any, shown: str, at: _At) -> Any:
-        """A list's or a map's; neither holds null."""
+        """Read the items of a list or a map; neither may hold null."""
         if isinstance(value, list):
             read = (self.value(field, v, f"{shown}[{n}]", at) for n, v in enumerate(value))
             return [clone(skeleton(field)) if v is None else v for v in read]
@@ -184,7 +184,7 @@ def _wrong(field: Field, value: Any, at: _At, literal: str = "") -> Unreadable:
 
 
 def _kind(value: Any) -> str:
-    """A decoded JSON value's kind in Go."""
+    """Return Go's kind of a decoded JSON value."""
     return {int: "int64", float: "float64", dict: "map", Doubled: "map", list: "slice", str: "string"}.get(
         type(value), "bool"
     )

@@ -1,4 +1,4 @@
-"""What a client asks before it asks for objects: versions, groups and resources."""
+"""Discovery: the versions, groups and resources that a client asks for first."""
 
 from aiohttp import web
 
@@ -25,7 +25,7 @@ VERSION = {
 
 
 def answer(path: str, host: str, more: list[resources.Obj]) -> web.Response:
-    """Discovery for a path that names no object. `more`: groups that are served elsewhere."""
+    """Answer a discovery path. `more`: groups that other modules serve."""
     parts = [p for p in path.split("/") if p]
     if parts == ["api"]:
         address = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]

@@ -1,7 +1,7 @@
 """Lists: as they are now or as they were at a resourceVersion, whole or page by page.
 
-A page's continue token says at which resourceVersion the first page was read and which key comes next, so that all
-pages show one moment, for as long as the store remembers it.
+A page's continue token holds the resourceVersion at which the first page was read and the next key, so that all pages
+show one moment while the store still has its history.
 """
 
 import base64
@@ -27,7 +27,7 @@ _PAGE_IS_OLD = (
 def read_list(
     store: Store, kind: Kind, namespace: str, match: Match, query: Query
 ) -> tuple[list[Stored], Obj]:
-    """The items that a list's query asks for, and the list's metadata."""
+    """Return the items that a list's query asks for, and the list's metadata."""
     token, limit = query.get("continue", ""), max(query.number("limit") or 0, 0)
     rv, start = _continued(token, query) if token else (_asked(store, query, limit), "")
     items = _as_of(store, kind, namespace, rv if rv > 0 else store.rv, start)
@@ -43,7 +43,7 @@ def read_list(
 
 
 def number_of(query: Query) -> int:
-    """The resourceVersion that a request names; 0 for none."""
+    """Return the resourceVersion that a request names; 0 for none."""
     asked = query.get("resourceVersion", "")
     if asked and not asked.isdigit():
         parse = f'strconv.ParseUint: parsing "{asked}": invalid syntax'
@@ -52,7 +52,7 @@ def number_of(query: Query) -> int:
 
 
 def check_version(store: Store, asked: int) -> None:
-    """Refuse a resourceVersion that is still to come."""
+    """Refuse a resourceVersion that does not exist yet."""
     if asked > store.rv:
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         message = f"Timeout: Too large resource version: {asked}, current: {store.rv}"
@@ -60,7 +60,7 @@ def check_version(store: Store, asked: int) -> None:
 
 
 def _asked(store: Store, query: Query, limit: int) -> int:
-    """At which resourceVersion the list is to be read; 0 for now."""
+    """Return the resourceVersion at which to read the list; 0 for the present."""
     try:
         rv = number_of(query)
     except ApiError as error:
@@ -70,7 +70,7 @@ def _asked(store: Store, query: Query, limit: int) -> int:
 
 
 def _as_of(store: Store, kind: Kind, namespace: str, rv: int, start: str) -> list[Stored]:
-    """What was stored at `rv`: today's objects, with the changes since taken back."""
+    """Return the objects stored at `rv`: the present ones with all later changes undone."""
     if rv == store.rv:
         return list(store.stored(kind, namespace))
     try:
@@ -92,7 +92,7 @@ def _as_of(store: Store, kind: Kind, namespace: str, rv: int, start: str) -> lis
 
 
 def _key(namespace: str, obj: Obj) -> str:
-    """What lists are sorted by; within a namespace, the name alone."""
+    """Return the sort key of lists; within a namespace, the name alone."""
     meta = obj["metadata"]
     space = meta.get("namespace", "")
     return f"/{meta['name']}" if namespace or not space else f"/{space}/{meta['name']}"

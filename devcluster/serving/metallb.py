@@ -1,4 +1,4 @@
-"""MetalLB's one pool of addresses for load balancers, and how many of it are taken: read only, stored nowhere."""
+"""Pool of MetalLB's addresses for load balancers, and how many are taken: read only, stored nowhere."""
 
 import ipaddress
 from typing import Protocol
@@ -54,7 +54,7 @@ class MetalLB:
         raise no_such_resource()
 
     def _pool(self) -> Obj:
-        """Its range is as long as the pool is large; which addresses are given is another matter."""
+        """Return the pool. Its range has the pool's size, but not the addresses that Services really get."""
         size, taken = self._addresses.pool_size, self._addresses.assigned
         ranges = [f"{FIRST}-{FIRST + size - 1}"] if size else []
         free = max(size - taken, 0)

@@ -1,4 +1,4 @@
-"""metrics.k8s.io, as metrics-server serves it: read only, made anew for each question, and stored nowhere."""
+"""metrics.k8s.io, as metrics-server serves it: read only, computed for each request, and stored nowhere."""
 
 from aiohttp import web
 
@@ -31,7 +31,7 @@ class Metrics:
 
     @property
     def groups(self) -> list[Obj]:
-        """For the list of API groups."""
+        """Entries for the list of API groups."""
         return [] if self._metering.state == "absent" else [group_entry(GROUP, VERSION)]
 
     def answer(self, request: web.Request, query: Query) -> web.StreamResponse:
@@ -78,7 +78,7 @@ class Metrics:
 
 
 def _named(parts: list[str]) -> tuple[Kind, str, str]:
-    """Kind, namespace and name that a path asks for."""
+    """Return kind, namespace and name that a path asks for."""
     match parts:
         case ["nodes", *name] if len(name) < 2:
             return _NODES, "", "".join(name)
@@ -130,7 +130,7 @@ def _usage(figures: Figures) -> Obj:
 
 
 def _duration(seconds: float) -> str:
-    """As Go writes it: 15.023s, 1m0.5s, 2h0m0s."""
+    """Write a duration as Go does: 15.023s, 1m0.5s, 2h0m0s."""
     minutes, rest = divmod(round(seconds, 3), 60)
     hours, minutes = divmod(int(minutes), 60)
     shown = f"{rest:.3f}".rstrip("0").rstrip(".") + "s"

@@ -1,4 +1,4 @@
-"""OpenAPI v3 of what is served, from the types: for `kubectl explain`, and so that clients leave validation to us."""
+"""OpenAPI v3 documents, made from the types: for `kubectl explain`, and so that clients leave validation to us."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -34,7 +34,7 @@ def index() -> Obj:
 
 
 def document(api_version: str) -> Obj:
-    """One group version: what its kinds are made of, and that their patches are validated here."""
+    """Return the document of one group version: its kinds' schemas, and that their patches are validated here."""
     kinds = [k for k in resources.KINDS if k.api_version == api_version]
     schemas: dict[str, Obj] = {}
     for kind in kinds:
@@ -70,7 +70,7 @@ def _name(field: Field) -> str:
 
 
 def _collect(field: Field, schemas: dict[str, Obj]) -> Obj:
-    """The schema of a place; what it refers to is added to `schemas`."""
+    """Return the schema of a field; add the schemas that it refers to to `schemas`."""
     if field.shape in _SCALARS:
         return dict(_SCALARS[field.shape])
     if field.shape in _NAMED:
@@ -101,7 +101,7 @@ def _map_of(items: Obj) -> Obj:
 
 
 def _merging(field: Field) -> Obj:
-    """How the place merges, as extensions of OpenAPI."""
+    """Return how the field merges, as extensions of OpenAPI."""
     if field.shape != "list":
         return {"x-kubernetes-map-type": "atomic"} if field.atomic else {}
     kind = "map" if field.keys else "set" if field.is_set else "atomic"

@@ -1,4 +1,4 @@
-"""What a request's query may ask for: options that contradict themselves are refused, as apimachinery words it."""
+"""Options in a request's query: contradictions are refused, as apimachinery words it."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _NUMBERS = ("limit", "timeoutSeconds")
 
 
 def check_write(query: Query, options: str, applies: bool = False) -> None:
-    """`options` is CreateOptions, UpdateOptions or PatchOptions."""
+    """Refuse contradictory options of a write. `options` is CreateOptions, UpdateOptions or PatchOptions."""
     _refuse(options, [*_write(query, options, applies)])
 
 

@@ -1,6 +1,6 @@
-"""Bodies in protobuf, as some commands of kubectl send them: read into the JSON that they stand for.
+"""Bodies in protobuf, as some commands of kubectl send them, converted to the JSON that they stand for.
 
-Every field's number comes with its type. Answers are JSON, which those who send protobuf take as well.
+The types hold every field's number. Answers are JSON, which clients that send protobuf accept too.
 """
 
 import base64
@@ -19,7 +19,7 @@ _MAGIC = b"k8s\0"
 
 
 def decode(body: bytes) -> Obj:
-    """The object in Kubernetes' envelope: what kind it is, and itself."""
+    """Return the object in Kubernetes' envelope with its kind."""
     if not body.startswith(_MAGIC):
         raise bad_request("the protobuf body has no envelope")
     try:
@@ -33,7 +33,7 @@ def decode(body: bytes) -> Obj:
 
 
 def _wire(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(field number, integer or bytes) of every field of a message."""
+    """Yield (field number, integer or bytes) of every field of a message."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -62,7 +62,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(field: Field, data: bytes, inside: tuple[int, ...] = ()) -> Obj:
-    """A message as a JSON object; `inside` is the embedded struct whose fields these are."""
+    """Return a message as a JSON object; `inside` is the embedded struct that the fields belong to."""
     known = {below.numbers: (name, below) for name, below in field.fields.items() if below.numbers}
     found: Obj = {}
     for number, value in _wire(data):
@@ -103,7 +103,7 @@ def _value(field: Field, value: Any) -> Any:
 
 
 def _special(shape: str, parts: dict[int, Any]) -> Any:
-    """Types that JSON writes otherwise than as their fields."""
+    """Convert a type whose JSON form differs from its fields."""
     if shape == "Quantity":
         return parts.get(1, b"0").decode()
     if shape == "IntOrString":

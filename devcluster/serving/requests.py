@@ -1,4 +1,4 @@
-"""Reading a request: which object its path names, what its query asks, what its body says."""
+"""Parsing of requests: the object of the path, the options of the query, the body."""
 
 import json
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from devcluster.serving.decoding import members, no_json
 
 @dataclass(frozen=True)
 class Target:
-    """The object or collection that a path names."""
+    """Object or collection that a path names."""
 
     kind: Kind
     namespace: str = ""
@@ -37,7 +37,7 @@ class Query(dict[str, str]):
 
 
 def target(path: str) -> Target | None:
-    """Read `/api/v1/…` and `/apis/GROUP/VERSION/…`; None for what is neither."""
+    """Parse `/api/v1/…` and `/apis/GROUP/VERSION/…`; return None for other paths."""
     parts = [p for p in path.split("/") if p]
     if parts[:1] == ["api"] and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -62,7 +62,7 @@ def target(path: str) -> Target | None:
 
 
 def asked(method: str, path: str, query: Query) -> Ask:
-    """The request as rules see it: by its form alone, whether or not there is such a resource."""
+    """Return the request as rules see it: by its form alone, even if there is no such resource."""
     parts = [p for p in path.split("/") if p]
     verb = {"POST": "create", "PUT": "update", "GET": "get", "HEAD": "get"}.get(method, method.lower())
     if parts[:1] == ["api"] and len(parts) >= 3:
@@ -85,7 +85,7 @@ def asked(method: str, path: str, query: Query) -> Ask:
 
 
 def _named(query: Query) -> str:
-    """A selection of one name counts as that name."""
+    """Return the name that a selector asks for, if it asks for one name only."""
     key, _, name = query.get("fieldSelector", "").partition("=")
     return name if key == "metadata.name" and "," not in name else ""
 

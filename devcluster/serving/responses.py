@@ -38,7 +38,7 @@ def json_answer(body: bytes, code: int = 200, headers: Mapping[str, str] | None 
 
 
 def in_parts(answer: web.StreamResponse) -> web.StreamResponse:
-    """A big list must not keep all others waiting until the whole of it is encrypted."""
+    """Send a large body in parts, so that its encryption does not delay all other answers."""
     if isinstance(answer, web.Response) and isinstance(answer.body, bytes) and len(answer.body) > PART_BYTES:
         answer.body = _parts(answer.body)
     return answer

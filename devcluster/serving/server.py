@@ -1,4 +1,4 @@
-"""HTTP: paths and verbs become calls of the API; refusals become Status objects."""
+"""HTTP server: maps paths and verbs to calls of the API, and refusals to Status objects."""
 
 import asyncio
 import logging
@@ -73,7 +73,7 @@ class Server:
             break_off(request)
             return web.Response()
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            # Bodies of the wrong shape that no validation caught: the client's fault, and worth a rule of its own.
+            # A wrong body that no validation found: the client's error, and worth a rule of its own.
             log.exception("%s %s", request.method, request.path)
             return as_json(ApiError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)
 

@@ -1,7 +1,7 @@
-"""exec over WebSockets, as kubectl (v5.channel.k8s.io) and the client libraries (v4) speak it.
+"""exec over WebSockets, as kubectl (v5.channel.k8s.io) and the client libraries (v4) use it.
 
-Every message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended, 4 the terminal's size;
-in v5, 255 closes the channel that follows. The older SPDY is not spoken.
+Every message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 the final status, 4 the terminal's
+size; in v5, 255 closes the channel that follows. The older SPDY is not supported.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 
 class Containers(Protocol):
     def running(self, pod: Obj, name: str) -> Container | None:
-        """The container of this name, if it runs."""
+        """Return the container of this name, if it runs."""
         ...
 
 
@@ -59,7 +59,7 @@ class Exec:
 
 
 async def _execute(channel: web.WebSocketResponse, container: Container, wish: Wish, query: Query) -> Obj:
-    """The status that the last message tells."""
+    """Run the command. Return the status that the last message carries."""
     try:
         session = await container.execute(wish)
     except CannotExecute as error:
@@ -91,7 +91,7 @@ def _asked(number: int, query: Query) -> bool:
 
 
 async def _tell(channel: web.WebSocketResponse, number: int | None, output: asyncio.StreamReader) -> None:
-    """Nobody may want it; it is read all the same, or the command would wait for ever."""
+    """Send output to its channel. Read it even if the client does not want it, or the command would block for ever."""
     with contextlib.suppress(OSError):  # the client may have gone
         while part := await output.read(32768):
             if number is not None:
@@ -99,7 +99,7 @@ async def _tell(channel: web.WebSocketResponse, number: int | None, output: asyn
 
 
 async def _listen(channel: web.WebSocketResponse, session: Session) -> None:
-    """Until the client goes."""
+    """Pass the client's messages to the session until the client leaves."""
     async for message in channel:
         if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
             continue
@@ -107,7 +107,7 @@ async def _listen(channel: web.WebSocketResponse, session: Session) -> None:
         number, content = data[:1], data[1:]
         if number == bytes([STDIN]) and session.stdin:
             session.stdin.write(content)
-            with contextlib.suppress(OSError):  # it reads no more
+            with contextlib.suppress(OSError):  # the command closed its stdin
                 await session.stdin.drain()
         elif number == bytes([RESIZE]):
             with contextlib.suppress(ValueError, KeyError, TypeError):

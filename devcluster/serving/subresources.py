@@ -1,4 +1,4 @@
-"""What hangs below an object: logs, exec, scale, finalize, binding, eviction."""
+"""Subresources of objects: logs, exec, scale, finalize, binding, eviction."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from devcluster.typed import patches
 
 
 class Logs(Protocol):
-    """Where pods' logs come from."""
+    """Source of pods' logs."""
 
     async def stream(self, pod: Obj, query: Query, write: Callable[[bytes], Awaitable[None]]) -> None: ...
 
@@ -29,13 +29,13 @@ class Logs(Protocol):
 
 
 class Pods(Containers, Protocol):
-    """What a kubelet answers about its pods."""
+    """Answers of kubelets about their pods."""
 
     @property
     def logs(self) -> Logs: ...
 
     def reach(self, pod: Obj, what: str) -> None:
-        """Refused where the pod's node does not answer the API server."""
+        """Raise ApiError if the pod's node does not answer the API server."""
 
 
 class Subresources:
@@ -47,7 +47,7 @@ class Subresources:
         if at.subresource == "log" and request.method == "GET":
             return await self._log(request, at, query)
         if at.subresource == "exec" and request.method in ("GET", "POST"):
-            # A WebSocket begins with a GET; who may only read may not run anything all the same.
+            # A WebSocket begins with a GET; the right to read must not include running a command.
             rbac.check(
                 self._api.store, request["user"], Ask("create", "", "pods", "exec", at.namespace, at.name)
             )

@@ -1,4 +1,4 @@
-"""A certificate of its own for 127.0.0.1: kubectl sends a token over TLS only."""
+"""Self-signed certificate for 127.0.0.1: kubectl sends a token over TLS only."""
 
 import ipaddress
 import ssl
@@ -16,7 +16,7 @@ VALID_DAYS = 3650
 
 
 def context(state: Path) -> tuple[ssl.SSLContext, str]:
-    """The server's TLS context, and the certificate that its clients are to trust (PEM)."""
+    """Return the server's TLS context, and the certificate (PEM) that its clients must trust."""
     path = state / "tls.pem"
     if not path.exists():
         write_private(path, _make())
@@ -27,7 +27,7 @@ def context(state: Path) -> tuple[ssl.SSLContext, str]:
 
 
 def _make() -> str:
-    """Key and self-signed certificate in one file."""
+    """Make a key and a self-signed certificate in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "devcluster")])
     names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]

@@ -1,4 +1,4 @@
-"""How objects go out: whole, as lists, as tables for kubectl, or as their metadata alone."""
+"""Forms of objects in answers: whole, as lists, as tables for kubectl, or as metadata alone."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +13,12 @@ def typed(kind: Kind, obj: Obj) -> Obj:
 
 
 def typed_json(kind: Kind, encoded: bytes) -> bytes:
-    """The same of an object that is JSON already."""
+    """Add kind and version to an object that is already JSON."""
     return b'{"kind":"%b","apiVersion":"%b",%b' % (kind.kind.encode(), kind.api_version.encode(), encoded[1:])
 
 
 def object_list(kind: Kind, items: Iterable[bytes], metadata: Obj) -> bytes:
-    """A list, put together from its items' JSON."""
+    """Join the items' JSON to a list."""
     head = encode({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": metadata})
     return b'%b,"items":[%b]}\n' % (head[:-1], b",".join(items))
 

@@ -1,4 +1,4 @@
-"""Watches: history from a resourceVersion on, then every change as it happens, seen through a selector."""
+"""Watches: history from a resourceVersion on, then every change as it happens, filtered by a selector."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ Render = Callable[[Kind, Obj], Obj]
 
 
 class Watch:
-    """One client's view of one kind; iterate `first()` and then `next()`."""
+    """View of one client on one kind; iterate `first()` and then `next()`."""
 
     def __init__(self, store: Store, kind: Kind, namespace: str, match: Match, render: Render | None = None):
         self._store, self._kind, self._namespace, self._match = store, kind, namespace, match
@@ -46,7 +46,7 @@ class Watch:
         return not self._namespace or obj["metadata"].get("namespace") == self._namespace
 
     def first(self, rv: int, query: Query) -> list[bytes]:
-        """What is there now, as ADDED, or what happened since `rv`; a version that will not do is an ERROR."""
+        """Return present objects as ADDED, or the changes since `rv`; an ERROR for an invalid or expired version."""
         streams_list = query.flag("sendInitialEvents")
         try:
             if streams_list:
@@ -71,7 +71,7 @@ class Watch:
                 yield line
 
     async def next(self) -> bytes | None:
-        """The next change that this client is to see; None for one that it is not."""
+        """Wait for the next change. Return its line, or None if the client does not see that change."""
         return self._seen(await self._changes.get())
 
     def _seen(self, change: Change) -> bytes | None:
@@ -100,5 +100,5 @@ class Watch:
 
 
 def _declines(query: Query) -> bool:
-    """Whether the client says that it does not want what is there already."""
+    """Return True if the client declines the initial objects."""
     return "sendInitialEvents" in query and not query.flag("sendInitialEvents")

@@ -1,4 +1,4 @@
-"""Server-side apply, and the ownership that every other write leaves behind (metadata.managedFields)."""
+"""Server-side apply, and the field ownership that every write records (metadata.managedFields)."""
 
 import json
 from dataclasses import dataclass
@@ -68,20 +68,20 @@ def _store(obj: Obj, managers: Managers) -> None:
 
 
 def _bare(obj: Obj) -> Obj:
-    """The object as far as anybody may own parts of it."""
+    """Return the object without the parts that nobody can own."""
     meta = {k: v for k, v in obj["metadata"].items() if k not in ("managedFields", "resourceVersion")}
     return {**obj, "metadata": meta}
 
 
 def _padded(obj: Any, bones: Any) -> Any:
-    """With the members that every object of the kind has, so that nobody comes to own them."""
+    """Add the members that every object of the kind has, so that nobody becomes their owner."""
     if not isinstance(bones, dict) or not isinstance(obj, dict):
         return bones if obj is None else obj
     return {**bones, **{k: _padded(v, bones.get(k)) for k, v in obj.items()}}
 
 
 def _differences(kind: Kind, old: Obj | None, new: Obj) -> tuple[Fields, Fields]:
-    """(changed or added, removed) fields that somebody may own."""
+    """Return the fields with an owner that were (changed or added, removed)."""
     field = root(kind)
     bones = skeleton(field)
     before = _padded(_bare(old), bones) if old else bones
@@ -92,7 +92,7 @@ def _differences(kind: Kind, old: Obj | None, new: Obj) -> tuple[Fields, Fields]
 
 
 def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresource: str = "") -> None:
-    """Record in `new` that `manager` changed what differs from `old`."""
+    """Record in `new` that `manager` changed each field that differs from `old`."""
     managers = _managers(old or {"metadata": {}})
     changed, removed = _differences(kind, old, new)
     if old is not None and not changed and not removed:
@@ -103,7 +103,7 @@ def track_update(kind: Kind, old: Obj | None, new: Obj, manager: str, subresourc
     for other in managers.values():
         other.fields -= changed | removed
     if subresource == "scale" and not new["spec"]["replicas"]:
-        changed = set()  # a Scale of none has no such member
+        changed = set()  # a Scale of None has no such member
     fields = (mine.fields if mine else set()) - removed | changed
     time = "" if subresource == "scale" else now()
     managers[key] = Manager(manager, "Update", subresource, kind.api_version, time, fields)
@@ -128,7 +128,7 @@ def _merge(field: Field | None, live: Any, applied: Any) -> Any:
 
 
 def _interleaved(had: list[str], wanted: list[str]) -> list[str]:
-    """In the order of the applied list; what only the live one has stays where it comes there."""
+    """Return the applied list's order, with items of the live list at their places there."""
     found = []
     while had or wanted:
         if had and had[0] not in wanted:
@@ -144,7 +144,7 @@ def _interleaved(had: list[str], wanted: list[str]) -> list[str]:
 
 
 def _drop(field: Field | None, value: Any, path: Path) -> Any:
-    """Without what lies at `path`; members left empty go too."""
+    """Remove the part at `path`, and members that become empty."""
     element, rest = path[0], path[1:]
     if isinstance(value, dict) and element.startswith("f:"):
         key = element[2:]
@@ -164,7 +164,7 @@ def _drop(field: Field | None, value: Any, path: Path) -> Any:
 
 
 def _is_key(path: Path) -> bool:
-    """Part of what names a list item, which goes with the whole item only."""
+    """Return True for a part of a list item's key, which is removed only with the whole item."""
     return len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
 
 
@@ -173,7 +173,7 @@ def _owned_below(path: Path, managers: Managers, but: tuple[str, str, str]) -> b
 
 
 def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subresource: str = "") -> Obj:
-    """The object after `manager` applied its configuration; ownership recorded, conflicts refused."""
+    """Return the object after `manager` applied its configuration, with ownership; refuse conflicts."""
     managers = _managers(live)
     key = (manager, "Apply", subresource)
     applied = _within(kind, applied, subresource)
@@ -201,7 +201,7 @@ def apply(kind: Kind, live: Obj, applied: Obj, manager: str, force: bool, subres
 
 
 def _within(kind: Kind, applied: Obj, subresource: str) -> Obj:
-    """What this way of writing may own: an object without its status, or its status alone."""
+    """Return the part that this write may own: an object without its status, or the status alone."""
     if subresource == "status":
         return {k: v for k, v in applied.items() if k == "status"} | {"metadata": {}}
     return {k: v for k, v in applied.items() if k != "status" or "status" not in kind.subresources}

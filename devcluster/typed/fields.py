@@ -1,4 +1,4 @@
-"""Who owns which field: sets of paths, as managedFields keep them.
+"""Ownership of fields: sets of paths, as managedFields store them.
 
 A path is a tuple of FieldsV1 elements: `f:name`, `k:{"name":"main"}` (item of a keyed list), `v:"x"` (member of a set).
 """
@@ -32,7 +32,7 @@ _SERVERS_OWN = {
 
 
 def owned(fields: Fields) -> Fields:
-    """Without what belongs to the API server."""
+    """Return the fields without those of the API server."""
     return {
         p
         for p in fields
@@ -43,7 +43,7 @@ def owned(fields: Fields) -> Fields:
 
 
 def encode(fields: Iterable[Path]) -> Obj:
-    """As FieldsV1."""
+    """Return the fields as FieldsV1."""
     tree: Obj = {}
     paths = set(fields)
     for path in sorted(paths):
@@ -76,7 +76,7 @@ def decode(tree: Obj, at: Path = ()) -> Fields:
 
 
 def children(field: Field | None, value: Any) -> Iterator[tuple[str, Field | None, Any]] | None:
-    """(element, its field, child) of a value that is not one piece; None of one that is."""
+    """Yield (element, its field, child) of a value with parts; return None for an atomic value."""
     if field is None or field.atomic or field.shape == "any":
         return None
     if isinstance(value, dict):
@@ -89,7 +89,7 @@ def children(field: Field | None, value: Any) -> Iterator[tuple[str, Field | Non
 
 
 def leaves(field: Field | None, value: Any, at: Path = ()) -> Fields:
-    """What an applied configuration states: its leaves and its list items."""
+    """Return the fields that an applied configuration states: its leaves and its list items."""
     parts = children(field, value)
     if parts is None:
         return {at}
@@ -111,7 +111,7 @@ def _everything(field: Field | None, value: Any, at: Path) -> Fields:
 
 
 def compare(field: Field | None, old: Any, new: Any, at: Path = ()) -> tuple[Fields, Fields]:
-    """(changed or added, removed) paths between two values."""
+    """Return the (changed or added, removed) paths between two values."""
     if old == new:
         return set(), set()
     before, after = children(field, old), children(field, new)
@@ -135,7 +135,7 @@ def compare(field: Field | None, old: Any, new: Any, at: Path = ()) -> tuple[Fie
 
 
 def check_declared(field: Field | None, value: Any, at: Path = ()) -> None:
-    """ValueError, in the words of structured-merge-diff, for what an applied configuration may not say."""
+    """Raise ValueError, in the words of structured-merge-diff, for an invalid applied configuration."""
     if field is None or value is None or field.shape in ("any", "deduced", "Quantity", "IntOrString"):
         return
     if isinstance(value, dict) and field.struct:
@@ -179,7 +179,7 @@ def _expected(shape: str, value: Any) -> str:
 
 
 def show(path: Path) -> str:
-    """`.spec.containers[name="main"].image`, as conflicts are reported."""
+    """Write a path as conflicts show it: `.spec.containers[name="main"].image`."""
     text = ""
     for element in path:
         kind, _, rest = element.partition(":")

@@ -1,4 +1,4 @@
-"""How Go prints what it has decoded from JSON, as some refusals show it."""
+"""Text of decoded JSON as Go prints it, which some refusals show."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ from devcluster.typed.schema import Field, root
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
+    """Apply a merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return clone(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -26,7 +26,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def strategic_patch(field: Field | None, target: Any, patch: Any) -> Any:
-    """Merge patch whose lists merge as their field says; knows the directives that kubectl sends."""
+    """Apply a merge patch whose lists merge as their field says, with the directives that kubectl sends."""
     if isinstance(patch, dict):
         return _strategic_map(field, target if isinstance(target, dict) else {}, patch)
     if isinstance(patch, list) and field and field.merges:
@@ -81,7 +81,7 @@ def _strategic_list(field: Field, target: list[Any], patch: list[Any]) -> list[A
 
 
 def _ordered(items: list[Any], wanted: list[Any], key: str) -> list[Any]:
-    """Items in the order that the client wants; those that it does not know stay after their neighbours."""
+    """Return the items in the client's order; items that the client does not know stay after their neighbours."""
 
     def name(item: Any) -> Any:
         return item.get(key) if isinstance(item, dict) else item
@@ -100,7 +100,7 @@ def _unknown_directive(patch: Obj) -> ApiError:
 
 
 def json_patch(target: Any, patch: Any) -> Any:
-    """RFC 6902."""
+    """Apply a JSON patch (RFC 6902)."""
     result = clone(target)
     for step in patch:
         try:
@@ -165,7 +165,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def patcher(kind: Kind, content_type: str, patch: Any) -> Callable[[Obj], Obj]:
-    """What makes the new object of the old; a patch of the wrong shape is refused."""
+    """Return the function that makes the new object of the old; refuse a patch of the wrong shape."""
     go, wanted = ("[]handlers.jsonPatchOp", "array") if content_type == JSON else (_MAP, "object")
     what = JSON_KINDS.get(type(patch), "null")
     if what != wanted:
@@ -185,7 +185,7 @@ def check_type(content_type: str) -> None:
 
 
 def unreadable(content_type: str, patch: Any, made: Obj, fault: Unreadable | str) -> ApiError:
-    """A patch whose result is no object of its kind."""
+    """Return the refusal of a patch whose result is no object of its kind."""
     if content_type == STRATEGIC:
         shown, why = go_text(patch), fault if isinstance(fault, str) else fault.restored
     else:

@@ -1,4 +1,4 @@
-"""What the kinds' fields are, and how they merge: types.json, read a type at a time when it is first asked for.
+"""Fields of the kinds, and how they merge: from types.json, one type at a time on first use.
 
 A line of types.json is a type, a field its type in Go's notation (`*` where it is a pointer, `v1.PullPolicy:string`
 where Go gives a plain type a name) and then words: its number in protobuf (`2.6` through an embedded struct); `in=` the
@@ -17,7 +17,7 @@ from devcluster.resources import Kind, Obj
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What may stand in one place."""
+    """Type of a field and its options."""
 
     go: str
     """Go's name of its type, as refusals show it."""
@@ -43,7 +43,7 @@ class Field:
         return _fields(self.struct) if self.struct else {}
 
     def child(self, name: str) -> "Field | None":
-        """The field or the map's member of that name; None where a struct has no such field."""
+        """Return the field or the map's member of that name; None if a struct has no such field."""
         return self if self.shape == "deduced" else self.fields.get(name, self.item)
 
 
@@ -115,7 +115,7 @@ def _typed(text: str, facts: dict[str, Any]) -> Field:
 
 @cache
 def described(api_version: str, kind: str) -> Field | None:
-    """The whole object of a kind, if types.json knows it."""
+    """Return the type of a kind, if types.json has it."""
     group, _, version = api_version.rpartition("/")
     struct = f"{group.split('.')[0] or 'core'}.{version}.{kind}"
     return Field(f"{version}.{kind}", "struct", struct) if struct in _types() else None
@@ -123,12 +123,12 @@ def described(api_version: str, kind: str) -> Field | None:
 
 @cache
 def root(kind: Kind) -> Field:
-    """The whole object of a kind that is served."""
+    """Return the type of a kind that is served."""
     return described(kind.api_version, kind.kind) or Field(kind.kind, "struct", _OTHER, item=DEDUCED)
 
 
 def skeleton(field: Field) -> Any:
-    """What is there however empty the object: nobody owns these members themselves."""
+    """Return the members that even an empty object has; nobody owns these."""
     return _bones(field.struct) if field.struct else EMPTY.get(field.shape, "")
 
 
@@ -145,7 +145,7 @@ EMPTY |= dict.fromkeys(("Time", "MicroTime", "any"))
 
 
 def item_key(field: Field, item: Obj) -> str:
-    """A keyed list item as a FieldsV1 path element."""
+    """Return the key of a list item as a FieldsV1 path element."""
     assert field.item is not None
     fields = field.item.fields
     found = {k: item.get(k, fields[k].default if k in fields else "") for k in sorted(field.keys)}

@@ -1,9 +1,9 @@
-"""Makes types.json anew from what Kubernetes publishes: its OpenAPI documents and the Go files of its API types.
+"""Generator of types.json from Kubernetes' published OpenAPI documents and the Go files of its API types.
 
     python -m devcluster.typed.typesfile OPENAPI.json … -- TYPES.go … > devcluster/typed/types.json
 
-OpenAPI says which fields a type has and how lists merge on the server; only the Go files say what is left out when it
-is empty, how strategic patches merge, and the numbers of protobuf. What a field's words mean stands in `schema`.
+OpenAPI has the fields of a type and how lists merge on the server; only the Go files have which empty fields are left
+out, how strategic patches merge, and the numbers of protobuf. `schema` explains the words of a field.
 """
 
 import json
@@ -23,7 +23,7 @@ _FIELD = re.compile(r'^\t(?:(\w+) +)?([\w.*\[\]]+) +`json:"([^"]*)"(.*)`', re.M)
 
 
 def short(name: str) -> str:
-    """`core.v1.Pod` of `#/components/schemas/io.k8s.api.core.v1.Pod`."""
+    """Return `core.v1.Pod` for `#/components/schemas/io.k8s.api.core.v1.Pod`."""
     parts = name.rpartition("/")[2].split(".")
     if parts[-1] in ("Quantity", "IntOrString", "Time", "MicroTime", *_ONE_PIECE):
         return parts[-1]
@@ -31,7 +31,7 @@ def short(name: str) -> str:
 
 
 class GoTypes:
-    """The structs of Go files: what their fields' tags say."""
+    """Structs of Go files, with the tags of their fields."""
 
     def __init__(self, files: list[Path]):
         self.structs: dict[str, list[tuple[str, str, str, str]]] = {}
@@ -41,7 +41,7 @@ class GoTypes:
                 self.structs[f"{package}.{name}"] = _FIELD.findall(body)
 
     def fields(self, name: str, numbers: str = "", embedded: str = "") -> Iterator[tuple[str, Json]]:
-        """(JSON name, facts) of every field, those of embedded structs included."""
+        """Yield (JSON name, facts) of every field, those of embedded structs included."""
         for go_name, go_type, tag, more in self.structs.get(name, []):
             json_name, _, options = tag.partition(",")
             number = re.search(r'protobuf:"\w+,(\d+)', more)
@@ -67,7 +67,7 @@ class GoTypes:
 
 
 def shape(prop: Json) -> str:
-    """The type of a property, in Go's notation."""
+    """Return the type of a property, in Go's notation."""
     if ref := prop.get("$ref") or prop.get("allOf", [{}])[0].get("$ref"):
         return short(ref)
     if prop.get("type") == "array":
@@ -84,7 +84,7 @@ def shape(prop: Json) -> str:
 
 
 def words(owner: str, prop: Json, go: Json, required: bool) -> str:
-    """One field: its type, and what else is to be known about it."""
+    """Describe one field in a line: its type, then its options."""
     named, kind = go.get("go", "").lstrip("*"), shape(prop)
     plain = named.lower() == named or named.rpartition(".")[2] == kind.rpartition(".")[2] or named[:1] in "[m"
     if named and not plain:

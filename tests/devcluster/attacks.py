@@ -1,6 +1,6 @@
-"""What somebody with a shell in a pod may try, as a program: it prints as JSON which of its attempts came off.
+"""Program of attacks from a shell in a pod: it prints as JSON which of its attempts succeeded.
 
-The tests run it in a pod and, as an ordinary user, beside it: what comes off nowhere proves nothing.
+The tests run it in a pod and, as an ordinary user, beside it: an attempt that succeeds nowhere proves nothing.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""A devcluster as a process of its own, and the objects that the tests put into it."""
+"""Devcluster as a separate process, and the objects that the tests create in it."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class DevCluster(Kube):
     def watch_until(
         self, path: str, since: str, holds: Callable[[Obj], bool], act: Callable[[], object] | None = None
     ) -> list[Obj]:
-        """The events from a version on, up to the first that holds; `act` happens during the watch."""
+        """Watch from a version and return the events up to the first that `holds`; call `act` during the watch."""
         seen: list[Obj] = []
         with self.open("GET", path, watch="1", timeoutSeconds="60", resourceVersion=since) as answer:
             if act:
@@ -50,13 +50,13 @@ class DevCluster(Kube):
         raise AssertionError(seen)
 
     def switch(self, **fault: Any) -> int:
-        """On with it; its id."""
+        """Switch a fault on. Return its id."""
         code, made = self.call("POST", "/_faults", fault)
         assert code == 201, made
         return int(made["id"])
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Signal it and wait, for less time than pods usually have to end."""
+        """Signal the process and wait for its end, for less time than pods usually have to end."""
         assert self.process is not None
         self.process.send_signal(number)
         self.process.wait(END_SECONDS)
@@ -94,7 +94,7 @@ def stateful_set(name: str, replicas: int = 1, **template_meta: Any) -> Obj:
 
 
 def volume_claim(name: str, size: str, **spec: Any) -> Obj:
-    """Of the class whose volumes can be attached, copied and grown."""
+    """Return a claim of the class whose volumes can be attached, copied and grown."""
     wanted: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     return {"metadata": {"name": name}, "spec": wanted | {"storageClassName": "net-shared", **spec}}
 

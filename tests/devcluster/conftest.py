@@ -15,13 +15,13 @@ played: {start_seconds: 0.05, ready_seconds: 0.05, stop_seconds: 0.1}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """Two nodes of 8 GPUs whose pods are played."""
+    """Cluster with two nodes of 8 GPUs and simulated pods."""
     yield from running(tmp_path_factory.mktemp("devcluster"), "--pods", "played", nodes=TWO_NODES)
 
 
 @pytest.fixture
 def space(cluster: DevCluster) -> Iterator[str]:
-    """The path of a namespace of the test's own; no fault outlives it."""
+    """Path of a namespace for this test; its faults end with it."""
     path = cluster.fresh()
     yield path
     cluster.call("DELETE", "/_faults")

@@ -1,4 +1,4 @@
-"""The fleet of a node file with its GPUs and what ails them, without a cluster around it."""
+"""Fleet of a node file with its GPUs and their faults, without a cluster around it."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class Bench:
         }
 
     def run(self, name: str, node: str, amount: int = 1, **meta: Any) -> Obj:
-        """A pod that was taken by its node and runs."""
+        """Return a running pod that its node has admitted."""
         resource = {"cut": "nvidia.com/mig-3g.40gb"}.get(node, "nvidia.com/gpu")
         main = {"name": "main", "resources": {"limits": {resource: str(amount)}}}
         state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

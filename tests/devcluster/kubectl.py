@@ -1,4 +1,4 @@
-"""kubectl as a person runs it, in a namespace of its own."""
+"""Runner of kubectl as a person uses it, in its own namespace."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ needs_kubectl = pytest.mark.skipif(PROGRAM is None, reason="no kubectl on this m
 
 
 class Kubectl:
-    """Call it with kubectl's arguments: what it prints; `fails` gives its complaint instead."""
+    """Callable with kubectl's arguments that returns its output; `fails` returns its error message instead."""
 
     def __init__(self, kubeconfig: Path, home: Path, namespace: str):
         self.namespace, self._home = namespace, home
@@ -44,7 +44,7 @@ class Kubectl:
         return done.stderr
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
-        """One that goes on, such as a watch; the caller ends it."""
+        """Start a kubectl that keeps running, such as a watch; the caller ends it."""
         return subprocess.Popen(
             [*self._head, *arguments], stdout=subprocess.PIPE, text=True, env=self._environment
         )
@@ -54,7 +54,7 @@ class Kubectl:
 
 
 def until_line(process: subprocess.Popen[str], *wanted: str) -> str:
-    """The first line of a running kubectl that has all these words; pytest's timeout bounds the wait."""
+    """Return the first line of a running kubectl with all these words; pytest's timeout limits the wait."""
     assert process.stdout is not None
     seen = []
     for line in process.stdout:
@@ -65,7 +65,7 @@ def until_line(process: subprocess.Popen[str], *wanted: str) -> str:
 
 
 def columns(table: str) -> list[list[str]]:
-    """A printed table's cells; two spaces part them."""
+    """Return the cells of a printed table, separated by two spaces."""
     return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in table.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""Thousands of pods on hundreds of nodes, and what a devcluster's process takes for them."""
+"""Load of thousands of pods on hundreds of nodes, and the memory and CPU that devcluster needs for it."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ WRITERS = 16
 
 
 class Many:
-    """Connections that stay open, so that the measure is the server's work and not the handshakes."""
+    """Client whose connections stay open, so that measurements do not include handshakes."""
 
     def __init__(self, cluster: DevCluster):
         assert cluster.process is not None
@@ -56,7 +56,7 @@ class Many:
             assert answer.ok, await answer.text()
 
     async def raw(self, path: str) -> int:
-        """Read an answer without looking into it: its size in bytes."""
+        """Return the size of an answer in bytes, without parsing it."""
         async with self._session.get(path) as answer:
             return len(await answer.read())
 
@@ -67,7 +67,7 @@ class Many:
             yield _events(aiter(answer.content))
 
     async def create(self, pods: int) -> None:
-        """Half of them alone, half by tens in StatefulSets."""
+        """Create half of the pods alone, half in StatefulSets of ten."""
         bodies = [(PODS, pod(f"p-{n}")) for n in range(pods // 2)]
         for n in range(pods // 20):
             workload = stateful_set(f"s-{n}", replicas=10)
@@ -94,7 +94,7 @@ class Many:
                     return
 
     async def start(self, pods: int) -> float:
-        """Create so many pods and see them ready: the seconds it took."""
+        """Create so many pods and wait until they are ready. Return the seconds that it took."""
         version = (await self.call("GET", PODS))["metadata"]["resourceVersion"]
         began = time.monotonic()
         async with asyncio.TaskGroup() as group:

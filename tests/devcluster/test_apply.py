@@ -1,4 +1,4 @@
-"""Server-side apply: who owns which field, and what that forbids and removes."""
+"""Server-side apply: ownership of fields, and the conflicts and removals that follow from it."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def job(completions: int, **annotations: str) -> Obj:
 
 
 def kill_after(api: Api, monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
-    """The store takes so many writes more, and no other."""
+    """Let the store accept so many more writes, then fail."""
     put, left = api.store.put, [writes]
 
     def limited(*args: Any) -> Obj:

@@ -1,4 +1,4 @@
-"""What pods write beside their volumes: held to its limits, and never more than this machine can bear."""
+"""Writes of pods outside their volumes: kept within limits, and within the space of this machine."""
 
 import shutil
 import sys
@@ -33,7 +33,7 @@ def limited(size: str) -> Obj:
 
 
 def evicted(cluster: DevCluster, space: str, body: Obj) -> str:
-    """Why a pod is evicted."""
+    """Return the message of the pod's eviction."""
     cluster.create(f"{space}/pods", body)
     path = f"{space}/pods/{body['metadata']['name']}"
     found = cluster.until(path, lambda o: o["status"].get("phase") == "Failed")
@@ -60,7 +60,7 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(cluster: DevCluster, s
     why = evicted(cluster, space, shell("p", script, resources=limited("20Mi")))
     assert why == "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. "
     uid = cluster.get(f"{space}/pods/p")["metadata"]["uid"]
-    # Its room is free again though it is still told.
+    # Its space is free although the object still exists.
     until(lambda: not list((cluster.state / "scratch").glob(f"{uid}*")))
 
 

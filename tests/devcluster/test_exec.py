@@ -1,4 +1,4 @@
-"""exec in process pods: the streams, the terminal, the exit code, and that it may do no more than its pod."""
+"""exec in process pods: streams, terminal, exit code, and rights not above those of the pod."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 @pytest.fixture(scope="module")
 def box(cluster: DevCluster) -> str:
-    """The path of a pod that only waits."""
+    """Path of a pod that only waits."""
     path = f"{cluster.fresh()}/pods"
     body = shell("box", "sleep 600", resources={"limits": {"memory": "256Mi"}})
     body["spec"]["containers"][0]["env"].append({"name": "GREETING", "value": "hello"})
@@ -47,7 +47,7 @@ def box(cluster: DevCluster) -> str:
 
 
 class Channel:
-    """One exec over a WebSocket, as clients hold it."""
+    """Connection of one exec over a WebSocket, as clients make it."""
 
     def __init__(self, kube: Kube, path: str, *command: str, protocol: str = V5, **options: str):
         query = urlencode([("command", part) for part in command] + list((options or OUTPUT).items()))
@@ -70,7 +70,7 @@ class Channel:
             said += data[1:].decode() if data[0] == channel else ""
 
     def end(self) -> tuple[str, str, dict[str, Any]]:
-        """stdout, stderr and the status that was told last."""
+        """Return stdout, stderr and the final status."""
         said: dict[int, bytes] = {1: b"", 2: b""}
         while data := self._next():
             said[data[0]] = said.get(data[0], b"") + data[1:]
@@ -126,7 +126,7 @@ def test_a_terminal_has_its_size_and_follows_it(cluster: DevCluster, box: str) -
 
 def test_ctrl_c_interrupts_what_runs_in_a_terminal(cluster: DevCluster, box: str) -> None:
     options = {"stdin": "true", "stdout": "true", "tty": "true"}
-    script = "import time; print('begun', flush=True); time.sleep(60)"  # a shell that forks may miss it
+    script = "import time; print('begun', flush=True); time.sleep(60)"  # a shell may fork and miss it
     channel = Channel(cluster, box, "python", "-c", script, **options)
     channel.until(1, "begun")
     channel.send(0, b"\x03")

@@ -1,4 +1,4 @@
-"""References in a container's environment and command, as Kubernetes' own expansion has them."""
+"""References in a container's environment and command, replaced as Kubernetes does it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A container that talks without end: nobody else waits for it. Of one whose words are written slowly none is lost."""
+"""Container with endless output: it delays no other answer, and slowly written output is not lost."""
 
 import asyncio
 import shutil
@@ -37,7 +37,7 @@ def test_a_flood_of_words_does_not_keep_the_api_from_answering(cluster: DevClust
 
 
 def median_seconds(cluster: DevCluster, space: str) -> float:
-    """Of an answer, with whatever else this machine does."""
+    """Return the median duration of an answer, to ignore other work of this machine."""
     took = []
     for _ in range(20):
         began = time.monotonic()
@@ -53,7 +53,7 @@ def test_the_last_words_are_read_however_slowly_they_are_written(
     write = LogWriter.lines
 
     def slowly(self: LogWriter, *arguments: Any, **options: Any) -> None:
-        time.sleep(0.2)  # nothing more is read for nine times as long: the container ends meanwhile
+        time.sleep(0.2)  # the pause keeps the reader off for nine times as long: the container ends meanwhile
         write(self, *arguments, **options)
 
     monkeypatch.setattr(LogWriter, "lines", slowly)

@@ -1,4 +1,4 @@
-"""A full disk under the trial cluster: what could not be written is refused or lost, and all goes on with room."""
+"""Full disk under the trial cluster: writes are refused or lost, and work again once there is room."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from devcluster.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Whose disk is full, until it is given room."""
+    """Store with a full disk, until the test gives it room."""
     store = Store(tmp_path / "objects.sqlite")
     give_room(store, pages=8)
     with pytest.raises(sqlite3.OperationalError, match="full"):

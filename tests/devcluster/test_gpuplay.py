@@ -1,4 +1,4 @@
-"""GPUs that are played: who gets which, what a pod's life looks like on it, and what breaks."""
+"""Simulated GPUs: allocation to pods, use by the life of a pod, and faults."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def held(bench: Bench, node: str) -> list[str]:
     return [holding.device.id for holding in bench.devices.held(node)]
 
 
-# --- Who gets which
+# --- Allocation
 
 
 def test_a_card_is_a_pods_for_its_life_and_then_the_next_ones(bench: Bench) -> None:
@@ -76,7 +76,7 @@ def test_what_gpu_manager_gives_out_is_nobodys_card(bench: Bench) -> None:
     assert bench.look("tencent")["holdings"] == []
 
 
-# --- What they do there
+# --- Use
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_gpu_that_works_draws_more_and_gets_warm(bench: Bench) -> None:
     assert busy["processes"][0]["container_id"] == "c" * 64
 
 
-# --- What breaks
+# --- Faults
 
 
 def test_an_xid_is_told_once_and_what_is_to_be_done_until_it_ends(bench: Bench) -> None:

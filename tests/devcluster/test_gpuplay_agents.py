@@ -1,4 +1,4 @@
-"""What the simulated agents of nodes tell: in the real agent's words, at once, and nothing twice or out of order."""
+"""Reports of the simulated agents: in the real agent's form, at once, in order and without duplicates."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def batch(bench: Bench, node: str) -> Obj:
 
 
 def misfits(value: Any, wanted: Any, at: str = "batch") -> Iterator[str]:
-    """Where JSON is not of this type; a member that the type does not have is one, too."""
+    """Yield the places where JSON differs from this type; unknown members count too."""
     origin, parts = get_origin(wanted), get_args(wanted)
     if is_typeddict(wanted):
         yield from members_amiss(value, get_type_hints(wanted, include_extras=True), at)
@@ -100,7 +100,7 @@ def test_an_agent_whose_kubelet_is_silent_knows_no_holdings(bench: Bench) -> Non
 
 
 class Receiver:
-    """A portal that takes what it is sent, while it is there; `status` is its answer."""
+    """Portal that accepts reports while it is up; `status` is its answer."""
 
     def __init__(self) -> None:
         self.batches: list[Obj] = []
@@ -130,7 +130,7 @@ Telling = tuple[Receiver, Stream, ClientSession]
 
 @asynccontextmanager
 async def portal(bench: Bench, folder: Path, every_seconds: float) -> AsyncIterator[Telling]:
-    """And the stream of a node to it."""
+    """Run a portal, with the stream of a node to it."""
     receiver, app = Receiver(), web.Application()
     app.router.add_post("/{path:.*}", receiver.take)
     (folder / "token").write_text("bra_1_2\n")
@@ -143,7 +143,7 @@ async def portal(bench: Bench, folder: Path, every_seconds: float) -> AsyncItera
 
 @asynccontextmanager
 async def telling(bench: Bench, folder: Path, every_seconds: float) -> AsyncIterator[Receiver]:
-    """The stream under way."""
+    """Run a portal and the stream of a node to it."""
     async with portal(bench, folder, every_seconds) as (receiver, stream, session):
         task = asyncio.ensure_future(stream.run(session, 0.0))
         yield receiver

@@ -1,4 +1,4 @@
-"""How nodes announce GPUs for each way of sharing, by the names that GPU Feature Discovery and the plugins use."""
+"""Nodes' announcements of GPUs for each way of sharing, by the names of GPU Feature Discovery and the plugins."""
 
 import json
 from collections.abc import Iterator
@@ -177,7 +177,7 @@ def test_hamis_scheduler_gives_out_memory_and_cores_of_its_own_nodes_cards(clust
     first, second = (gpus.card_id("hami", n) for n in (0, 1))
     cluster.create(f"{space}/pods", share("a", 60_000, 30, gpu="binpack"))
     assert given(cluster.until(f"{space}/pods/a", is_placed)) == f"{first},NVIDIA,60000,30:;"
-    cluster.create(f"{space}/pods", share("b", 20_000, 60, gpu="binpack"))  # fits beside it
+    cluster.create(f"{space}/pods", share("b", 20_000, 60, gpu="binpack"))  # fits on the same card
     found = cluster.until(f"{space}/pods/b", is_placed)
     assert (found["spec"]["nodeName"], given(found)) == ("hami", f"{first},NVIDIA,20000,60:;")
     cluster.create(f"{space}/pods", share("c", 8_000, 30, gpu="binpack"))
@@ -185,7 +185,7 @@ def test_hamis_scheduler_gives_out_memory_and_cores_of_its_own_nodes_cards(clust
     cluster.create(f"{space}/pods", share("d", 80_000, 5))
     told = refusal(cluster.until(f"{space}/pods/d", lambda body: bool(refusal(body))))
     assert "1 2/2 CardInsufficientMemory" in told
-    cluster.call("DELETE", f"{space}/pods/c")  # what it leaves is given out again
+    cluster.call("DELETE", f"{space}/pods/c")  # its share is free again
     assert given(cluster.until(f"{space}/pods/d", is_placed)) == f"{second},NVIDIA,80000,5:;"
     for name in ("a", "b", "d"):
         cluster.call("DELETE", f"{space}/pods/{name}")

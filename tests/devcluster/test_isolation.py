@@ -1,7 +1,7 @@
-"""What a program in a process pod can do to others: it looks for their files, disks, sockets and processes itself.
+"""Attempts of a program in a process pod to reach others' files, disks, sockets and processes.
 
-Each search is made twice, in the pod and as this machine's root, who must find what the pod must not: a search that
-finds nothing anywhere proves nothing.
+Each search runs twice, in the pod and as this machine's root, who must find what the pod must not: a search that finds
+nothing anywhere proves nothing.
 """
 
 import json
@@ -79,13 +79,13 @@ def space(cluster: DevCluster) -> str:
 
 @pytest.fixture
 def mark() -> str:
-    """A command line that no other process of this machine has."""
+    """Command line that no other process of this machine has."""
     return f"sleep 4711.{uuid.uuid4().int}"
 
 
 @pytest.fixture
 def neighbour(cluster: DevCluster, space: str, mark: str) -> Obj:
-    """A pod of somebody else with a disk, a Secret and a process to find."""
+    """Pod of another user with a disk, a Secret and a process to find."""
     cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"key": "hers"}})
     mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
     body = shell("neighbour", f"echo hers >~/diary; touch /tmp/draft; exec {mark}", mounts)
@@ -97,14 +97,14 @@ def neighbour(cluster: DevCluster, space: str, mark: str) -> Obj:
 
 @pytest.fixture
 def database(cluster: DevCluster, tmp_path: Path) -> Iterator[dict[str, list[str]]]:
-    """Stands for a database of root's: a socket and a file under the state directory and under /tmp."""
+    """Stand-in for a database of root's: a socket and a file under the state directory and under /tmp."""
     in_tmp = Path(tempfile.mkdtemp(prefix="berth-isolation-", dir="/tmp"))
     folders = [cluster.state / "database", in_tmp, tmp_path]
     listening: list[socket.socket] = []
     found: dict[str, list[str]] = {"files": [], "sockets": []}
     for folder in folders:
         folder.mkdir(exist_ok=True)
-        folder.chmod(0o755)  # a way in must not be missing by luck
+        folder.chmod(0o755)  # only the pod's isolation may keep it out
         secret, at = folder / "password", folder / ".s.PGSQL.5432"
         secret.write_text("root's own")
         secret.chmod(0o600)
@@ -123,7 +123,7 @@ def database(cluster: DevCluster, tmp_path: Path) -> Iterator[dict[str, list[str
 
 
 def searched(cluster: DevCluster, space: str, wanted: Obj) -> tuple[Any, Any]:
-    """What the pod finds, and what root finds, in the mounts of devcluster."""
+    """Return what the pod finds, and what root finds, in the mounts of devcluster."""
     sought = json.dumps({"files": [], "sockets": [], "processes": [], "mounts": []} | wanted)
     command = shell("seeker", "")
     command["spec"]["containers"][0]["command"] = ["python", "-c", SEARCH, sought]
@@ -148,7 +148,7 @@ def _found(text: str) -> Any:
 
 
 def test_the_kernels_dangerous_parts_are_closed_to_a_pod(cluster: DevCluster, space: str) -> None:
-    """Each attempt comes off for an ordinary user of this machine, where its kernel has the part at all."""
+    """Check that every attempt fails in the pod, and some succeed for an ordinary user of this machine."""
     body = shell("attacker", "")
     body["spec"]["containers"][0]["command"] = ["python", "-c", ATTACKS.read_text(), "calls"]
     in_pod = _found(output(cluster, space, body))
@@ -214,9 +214,9 @@ def test_a_link_laid_in_a_volume_leads_no_sub_path_out_of_it(
 
 
 def on_this_machine(mark: str) -> dict[str, str]:
-    """The status of the process with this command line, once there is one, as this machine's kernel tells it.
+    """Return the status, from this machine's kernel, of the process with this command line.
 
-    A pod that is ready has begun its script; it may not have come to this command.
+    A pod that is ready has begun its script, but may not have started this command yet.
     """
     found: list[dict[str, str]] = []
 
@@ -246,7 +246,7 @@ def test_a_pods_process_is_nobody_of_this_machine_and_has_no_capability(mark: st
     for word in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[word], 16) == 0, word
     assert status["NoNewPrivs"] == "1"
-    # Inside its user namespace alone it is the image's user.
+    # Only inside its user namespace it is the image's user.
     mapped = Path(f"/proc/{status['Pid']}/uid_map").read_text().split()
     assert mapped == ["1000", status["Uid"].split()[0], "1"]
 
@@ -281,7 +281,7 @@ def test_a_pod_finds_neither_the_state_directory_nor_a_database_of_roots(
     cluster: DevCluster, space: str, database: dict[str, list[str]]
 ) -> None:
     own = [cluster.state, cluster.state / "objects.sqlite", cluster.state / "tls.pem", cluster.kubeconfig]
-    # The interpreter is shown where it lies, also in somebody's home, and nothing beside it.
+    # The interpreter is visible at its own path, even in a home, and nothing beside it.
     home = [p for p in Path("/root").iterdir() if not Path(sys.base_prefix).is_relative_to(p)]
     real = [Path(sys.prefix).parent / ".dev", Path("/var/lib/postgresql"), Path("/run/postgresql")]
     files = [str(p) for p in (*own, *home, *real) if p.exists()] + database["files"]

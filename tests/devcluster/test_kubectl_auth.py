@@ -1,4 +1,4 @@
-"""kubectl asks who one is and what one may, acts for somebody else, and makes accounts, roles and tokens."""
+"""kubectl with identities: who am I, may I, impersonation, accounts, roles and tokens."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def kubectl(cluster: DevCluster, tmp_path: Path) -> Kubectl:
 
 @pytest.fixture
 def reader(kubectl: Kubectl) -> str:
-    """An account that may read pods, by its full name."""
+    """Full name of an account that may read pods."""
     kubectl("create", "serviceaccount", "reader")
     kubectl("create", "role", "reads-pods", "--verb=get,list", "--resource=pods")
     account = f"--serviceaccount={kubectl.namespace}:reader"

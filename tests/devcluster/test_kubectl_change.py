@@ -1,4 +1,4 @@
-"""kubectl changes: apply, patch, edit, scale, delete, and who wins when two want the same field."""
+"""kubectl changes objects: apply, patch, edit, scale, delete, and conflicts about a field."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""kubectl makes objects from flags: it sends these in protobuf, unlike what it reads from files."""
+"""kubectl creates objects from flags, which it sends in protobuf, unlike files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""kubectl asks: get in all its forms, describe, events, and what it asks of the server itself."""
+"""kubectl reads: get in all its forms, describe, events, and questions about the server itself."""
 
 import json
 
@@ -13,7 +13,7 @@ pytestmark = needs_kubectl
 
 @pytest.fixture(scope="module")
 def kubectl(cluster: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """A namespace with one running workspace: a set, its pod, a service and a disk that waits."""
+    """Namespace with one running workspace: a set, its pod, a service and a disk that waits."""
     cluster.namespace("looking")
     kubectl = Kubectl(cluster.kubeconfig, tmp_path_factory.mktemp("home"), "looking")
     kubectl.apply(stateful_set("ws"), service(), claim())

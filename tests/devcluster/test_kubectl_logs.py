@@ -1,4 +1,4 @@
-"""kubectl and what runs in a pod: its logs, followed and of the container before, and a command inside."""
+"""kubectl and running pods: logs, followed and of the container before, and a command inside."""
 
 import shutil
 import sys
@@ -36,7 +36,7 @@ def pod(name: str, script: str, **spec: object) -> Obj:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
-    # Who crashed again stays so: its pause is longer than the tests.
+    # A pod that crashed again stays down: the pause is longer than the tests.
     nodes = "nodes: [{name: here, cpu: 8, memory: 64Gi}]\nback_off: {first_seconds: 600, most_seconds: 600}"
     yield from running(tmp_path_factory.mktemp("process"), *arguments, nodes=nodes)
 

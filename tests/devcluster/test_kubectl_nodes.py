@@ -21,7 +21,7 @@ def kubectl(cluster: DevCluster, home: Path) -> Kubectl:
 
 
 def bound(name: str, **spec: object) -> dict[str, object]:
-    """A pod that only gpu-1 may run."""
+    """Return a pod that may run on gpu-1 only."""
     selector = {"kubernetes.io/hostname": "gpu-1"}
     return {"apiVersion": "v1", "kind": "Pod", **pod(name, nodeSelector=selector, **spec)}
 

@@ -1,4 +1,4 @@
-"""kubectl follows: rollouts of sets and deployments, and waiting for conditions."""
+"""kubectl waits: rollouts of sets and deployments, and conditions."""
 
 import json
 from pathlib import Path

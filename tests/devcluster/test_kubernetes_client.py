@@ -82,7 +82,7 @@ def test_the_official_informer_keeps_up(connection: client.ApiClient, namespace:
     until(lambda: held() == {"a": "2"})
     api.delete_namespaced_config_map("settings", namespace)
     until(lambda: gone == ["settings"])
-    # It sees that it is to stop with the next event only: they come until it has.
+    # It stops only at the next event: send events until it has.
     stopped = threading.Event()
 
     def go_on() -> None:

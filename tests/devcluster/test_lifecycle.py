@@ -1,4 +1,4 @@
-"""What only devcluster can be asked to do to a pod: short pauses, played ends, a machine that refuses, full logs."""
+"""Pod behaviour that only devcluster offers: short pauses, simulated ends, refusals of the machine, full logs."""
 
 import asyncio
 import shutil
@@ -23,7 +23,7 @@ back_off: {first_seconds: 0.2, most_seconds: 0.4}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """Its pods are played."""
+    """Cluster with simulated pods."""
     yield from running(tmp_path_factory.mktemp("played"), "--pods", "played", nodes=NODES)
 
 

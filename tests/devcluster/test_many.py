@@ -1,4 +1,4 @@
-"""Many objects at once: what a namespace uses is kept up with every change, and not counted anew for each."""
+"""Many objects at once: a namespace's use is updated with every change, not counted again for each."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

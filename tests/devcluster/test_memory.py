@@ -1,4 +1,4 @@
-"""Memory limits, each way that this machine offers: by control groups, and watched where there are none."""
+"""Memory limits in each way of this machine: by control groups, and watched without them."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what pods and nodes use, as metrics-server tells it."""
+"""metrics.k8s.io: the use of pods and nodes, as metrics-server reports it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ time.sleep(60)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """One that measures more often."""
+    """Cluster that measures more often."""
     yield from running(tmp_path_factory.mktemp("devcluster"), "--pods", "played", nodes=NODES)
 
 
@@ -156,7 +156,7 @@ def test_kubectl_top(cluster: DevCluster, space: str, tmp_path: Path) -> None:
     assert math.isclose(int(memory.removesuffix("Mi")), 0.2 * 1024, rel_tol=0.3)
     cluster.until(
         f"{API}/nodes", lambda body: len(body.get("items", [])) == 2
-    )  # also who was not heard before
+    )  # also a node that was silent in another test
     assert {"gpu-1", "gpu-2"} <= {row[0] for row in columns(kubectl("top", "node"))}
     cluster.create("/_faults", {"metrics": "absent"})
     assert kubectl.fails("top", "pod") == "error: Metrics API not available\n"

@@ -1,4 +1,4 @@
-"""The pods' own network: who reaches whom, that no address can be taken, and that all of it goes with devcluster."""
+"""Network of the pods: reachability, addresses that nobody can take over, and its end with devcluster."""
 
 import http.server
 import json
@@ -45,7 +45,7 @@ def space(cluster: DevCluster) -> str:
 
 
 def serving(cluster: DevCluster, space: str, name: str, bind: str = "") -> str:
-    """The address of a pod that answers at port 8888, on all its addresses unless told otherwise."""
+    """Return the address of a pod that answers at port 8888, by default on all its addresses."""
     body = shell(name, SERVE.format(bind))
     body["spec"]["containers"][0]["readinessProbe"] = PROBE
     cluster.create(f"{space}/pods", body)
@@ -75,7 +75,7 @@ def reached_from_here(wanted: dict[str, str]) -> Obj:
 
 @pytest.fixture
 def doors() -> Iterator[dict[str, str]]:
-    """What listens on this machine's loopback, on an address of a load balancer, and under an abstract name."""
+    """Listeners on this machine's loopback, on an address of a load balancer, and under an abstract name."""
     listening, addresses = [], {}
     for name, family, address in (
         ("loopback", socket.AF_INET, "127.0.0.1"),
@@ -109,7 +109,7 @@ def test_a_pod_reaches_nothing_that_listens_on_this_machines_loopback(
 
 def test_pods_reach_each_other_and_the_world_outside(cluster: DevCluster, space: str) -> None:
     address = serving(cluster, space, "hers")
-    # This machine's own address stands for the world: what goes there leaves the pod's network by the same way.
+    # This machine's own address replaces the world: traffic to it leaves the pod's network by the same way.
     outside = _own_address()
     if outside is None:
         pytest.skip("this machine has no address but loopback")
@@ -161,7 +161,7 @@ def test_names_are_resolved_by_this_machines_own_resolver(cluster: DevCluster, s
 
 @pytest.mark.slow
 def test_every_pod_has_every_port_of_its_own_also_the_low_ones(cluster: DevCluster, space: str) -> None:
-    """A wildcard bind, as most programs do, is no business of another pod's."""
+    """Bind a low port by wildcard, as most programs do: other pods do not matter."""
     addresses = {serving(cluster, space, name) for name in ("a", "b")}
     assert len(addresses) == 2
     listen = "import socket; socket.create_server(('', 80)); print('listens')"
@@ -189,7 +189,7 @@ time.sleep(60)
 
 
 def stolen(cluster: DevCluster, space: str) -> bool:
-    """Whether somebody else answers at a pod's address once that pod is gone."""
+    """Return True if another pod answers at a pod's address once that pod is gone."""
     address = serving(cluster, space, "hers", "--bind $POD_IP")
     thief = shell("thief", "")
     thief["spec"]["containers"][0]["command"] = ["python", "-c", STEAL, address]
@@ -207,7 +207,7 @@ def test_who_binds_another_pods_address_hears_nothing(cluster: DevCluster, space
 
 
 class WithoutTheProgram(DevCluster):
-    """As on a machine without slirp4netns."""
+    """Devcluster as on a machine without slirp4netns."""
 
     program = (
         "-c",
@@ -227,11 +227,11 @@ def test_on_a_shared_network_the_same_attacks_come_off(tmp_path: Path, doors: di
 def test_a_clouds_credentials_are_out_of_reach(cluster: DevCluster, space: str) -> None:
     text = output(cluster, space, shell("p", "cat /proc/net/route"))
     metadata = [line.split() for line in text.splitlines() if line.split()[1] == "0000FEA9"]
-    assert [(row[0], row[7]) for row in metadata] == [("*", "0000FFFF")]  # no device: refused on the spot
+    assert [(row[0], row[7]) for row in metadata] == [("*", "0000FFFF")]  # no device: refused at once
 
 
 def test_a_probe_may_not_be_pointed_at_this_machine(cluster: DevCluster, space: str) -> None:
-    """A pod's spec names a host to probe: it would be asked by who runs the pods."""
+    """Point a probe at a host of this machine: a pod's spec must not make the kubelet call it."""
     asked = threading.Event()
 
     class Page(http.server.BaseHTTPRequestHandler):
@@ -278,7 +278,7 @@ def test_the_network_goes_with_devcluster(tmp_path: Path, number: int) -> None:
     assert len(ours) == 2
     cluster.end(number)
     until(lambda: not any(_command(p) for p in ours))
-    cluster.start()  # after SIGKILL the next one clears what is left
+    cluster.start()  # after SIGKILL the next start clears the leftovers
     cluster.end()
 
 
@@ -308,7 +308,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _command(pid: int) -> str:
-    """Empty for a process that has ended."""
+    """Return a process's command, or an empty string if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Kubelets that fall silent, come back, run short or break: what becomes of their nodes and of their pods."""
+"""Kubelets that fall silent, come back, run short or break: the effect on their nodes and pods."""
 
 import shutil
 import sys
@@ -307,7 +307,7 @@ def test_processes_outlive_a_cut_cable_and_not_a_power_loss(tmp_path: Path) -> N
         assert found["status"]["containerStatuses"][0]["restartCount"] == 0
         fault(cluster, state="off")
         cluster.until(f"{space}/pods/p", lambda o: ready(o) == "False")
-        until(partial(rests, log))  # its last words are still read
+        until(partial(rests, log))  # its last output is still read
         assert cluster.get(f"{space}/pods/p")["status"]["phase"] == "Running"
 
 

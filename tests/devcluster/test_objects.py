@@ -1,4 +1,4 @@
-"""Objects over HTTP: what is refused, what is kept, what a watch shows."""
+"""Objects over HTTP: refusals, storage and watches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a machine's proxies and package index are named for pods, decided without any."""
+"""Names of a machine's proxies and package index for pods, tested without any machine."""
 
 from pathlib import Path
 

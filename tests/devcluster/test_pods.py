@@ -1,4 +1,4 @@
-"""What makes pods move: StatefulSets, the scheduler's words, quota, Pod Security, claims, load balancers, faults."""
+"""Pods and controllers: StatefulSets, the scheduler's words, quota, Pod Security, claims, load balancers, faults."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ def space(cluster: DevCluster) -> Iterator[str]:
     path = cluster.fresh()
     yield path
     cluster.call("DELETE", path)
-    # Nothing of it holds a GPU any more: what is left waits for its finalizer.
+    # No pod of it holds a GPU any more; the rest waits for a finalizer.
     cluster.until(f"{path}/pods", lambda o: all(p["status"]["phase"] == "Succeeded" for p in o["items"]))
 
 
@@ -204,7 +204,7 @@ def test_faults_refuse_so_many_times_and_hold_until_released(cluster: DevCluster
 
 def test_two_hundred_pods_are_cheap(cluster: DevCluster, space: str) -> None:
     process = Many(cluster)
-    before = process.cpu_seconds()  # of its own: how long it takes is also a matter of what else runs here
+    before = process.cpu_seconds()  # CPU time, not duration, which depends on other work of this machine
     for n in range(200):
         cluster.create(f"{space}/pods", pod(f"p-{n}"))
     cluster.until(f"{space}/pods", lambda o: len(o["items"]) == 200 and all(map(is_ready, o["items"])))

@@ -1,4 +1,4 @@
-"""Pods as local processes: what one can do from inside, what reaches it, and how it ends."""
+"""Pods as local processes: their rights inside, access from outside, and their end."""
 
 import shutil
 import socket
@@ -39,7 +39,7 @@ def space(cluster: DevCluster) -> str:
 
 
 def shell(name: str, script: str, mounts: dict[str, Obj] | None = None, **spec: object) -> Obj:
-    """A pod that runs a script; `mounts` maps paths to volume sources."""
+    """Return a pod that runs a script; `mounts` maps paths to volume sources."""
     volumes = [{"name": f"v{n}", **source} for n, source in enumerate((mounts or {}).values())]
     at = [{"name": f"v{n}", "mountPath": path} for n, path in enumerate(mounts or {})]
     container: Obj = {
@@ -62,7 +62,7 @@ def shell(name: str, script: str, mounts: dict[str, Obj] | None = None, **spec: 
 
 
 def output(cluster: DevCluster, space: str, body: Obj) -> str:
-    """What a pod said until it ended well."""
+    """Return the output of a pod that ended successfully."""
     cluster.create(f"{space}/pods", body)
     path = f"{space}/pods/{body['metadata']['name']}"
     cluster.until(path, lambda o: o["status"].get("phase") in ("Succeeded", "Failed"))

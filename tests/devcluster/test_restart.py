@@ -1,4 +1,4 @@
-"""A cluster that ends, kindly or not, goes on where it was; what ran is over, and provably so."""
+"""Restart of a cluster, after a regular end or a kill: objects are kept, and pods that ran have provably ended."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of this machine a process pod sees, decided before anything is mounted."""
+"""Parts of this machine that a process pod sees, decided before anything is mounted."""
 
 from pathlib import Path
 

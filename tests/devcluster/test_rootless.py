@@ -1,4 +1,4 @@
-"""Process pods of a devcluster that an ordinary user started: the same attacks, with no right to build on."""
+"""Process pods of a devcluster without root: the same attacks, run as an ordinary user."""
 
 import json
 import os
@@ -24,7 +24,7 @@ AS_SOMEBODY = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-gro
 
 
 def _somebody_can() -> bool:
-    """Whether a user without rights can run this code here: with a Python of the system, in a user namespace."""
+    """Return True if an ordinary user can run this code here: with a Python of the system, in a user namespace."""
     if not ROOT or not SYSTEM_PYTHON or shutil.which("slirp4netns") is None:
         return False
     same = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
@@ -65,7 +65,7 @@ class Rootless(DevCluster):
 def cluster() -> Iterator[DevCluster]:
     with tempfile.TemporaryDirectory(
         prefix="berth-rootless-"
-    ) as name:  # pytest's own folders are root's alone
+    ) as name:  # not pytest's own folders, which only root can open
         folder = Path(name)
         os.chown(folder, UID, UID)
         folder.chmod(0o755)
@@ -104,7 +104,7 @@ def test_the_network_is_the_pods_own(cluster: DevCluster, space: str) -> None:
 
 
 def test_disks_secrets_files_and_processes_of_others_are_hidden(cluster: DevCluster, space: str) -> None:
-    """All that one uid of this machine may read lies behind mounts and pids that are not there."""
+    """Check that mounts and pid namespaces hide what the pods' common uid could read."""
     cluster.create(f"{space}/secrets", {"metadata": {"name": "s"}, "stringData": {"key": "hers"}})
     mounts = {"/home/jovyan": disk(cluster, space, "hers"), "/secret": {"secret": {"secretName": "s"}}}
     hers = shell("neighbour", "echo hers >~/diary; echo written; exec sleep 4713.25", mounts)
@@ -113,7 +113,7 @@ def test_disks_secrets_files_and_processes_of_others_are_hidden(cluster: DevClus
     seek = f"find / -path /proc -prune -o -name diary -print; ls {cluster.state} {cluster.kubeconfig}"
     seek += "; grep -ls 'sleep.471[3].25' /proc/*/cmdline; true"
     assert output(cluster, space, shell("p", f"({seek}) 2>/dev/null")) == ""
-    # What is hidden is there, and this user's own.
+    # The hidden file exists and belongs to this user.
     as_user = [*AS_SOMEBODY, "find", str(cluster.state), "-name", "diary"]
     assert subprocess.run(as_user, capture_output=True, text=True, check=True).stdout.strip()
 

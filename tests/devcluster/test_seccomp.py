@@ -1,4 +1,4 @@
-"""The filter of system calls, run by a small machine of our own: a processor of the other kind is rarely at hand."""
+"""Filter of system calls, run by a small interpreter: a processor of the other kind is rarely at hand."""
 
 import errno
 import struct
@@ -11,7 +11,7 @@ ALLOWED = "allowed"
 
 
 def answer(machine: str, number: int, first: int = 0, architecture: int | None = None) -> str:
-    """What the kernel would say to a call with this first argument."""
+    """Return the kernel's answer to a call with this first argument."""
     code = seccomp.program(machine)
     lines = [struct.unpack_from("=HBBI", code, at) for at in range(0, len(code), 8)]
     words = {0: number, 4: architecture or seccomp.ARCHITECTURES[machine], 16: first}
@@ -59,7 +59,7 @@ def test_children_are_made_but_no_namespaces(machine: str) -> None:
     assert answer(machine, of(CLONE, machine), 0x003D0F00) == ALLOWED  # as a thread
     for flag in (0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
         assert answer(machine, of(CLONE, machine), flag | 17) == "EPERM"
-    assert answer(machine, of(CLONE3, machine)) == "ENOSYS"  # or the C library would not try clone
+    assert answer(machine, of(CLONE3, machine)) == "ENOSYS"  # otherwise the C library would not try clone
 
 
 def test_sockets_are_of_the_four_usual_families(machine: str) -> None:

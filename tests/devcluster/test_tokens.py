@@ -1,4 +1,4 @@
-"""Tokens over time: what a pod finds of its own, what a restart leaves, and what nobody can make for themselves."""
+"""Tokens over time: in a pod, after a restart, and forged ones."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Troubles in the words of the parts that meet them: each begins with its switch and is over when that ends."""
+"""Faults in the words of the component that meets them: each begins with its switch and ends with it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What is in volumes: copies of them are whole and apart, and a full one is full."""
+"""Contents of volumes: copies are complete and independent, and a full volume is full."""
 
 import shutil
 import sys
@@ -33,7 +33,7 @@ def disk(cluster: DevCluster, space: str, name: str, size: str = "80Mi", **spec:
 
 
 def begin(cluster: DevCluster, space: str, script: str, mounts: dict[str, Obj]) -> str:
-    """A pod that has done its script and stays; its path."""
+    """Create a pod that runs a script and stays. Return its path."""
     cluster.create(f"{space}/pods", shell("p", f"{script}; echo done; sleep 600", mounts))
     cluster.until(f"{space}/pods/p/log", lambda text: "done" in str(text))
     return f"{space}/pods/p"

@@ -1,4 +1,4 @@
-"""Volumes as devcluster's two drivers have them: growth, snapshots, attachments, and storage that is not well."""
+"""Volumes of devcluster's two drivers: growth, snapshots, attachments, and storage faults."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def told(cluster: DevCluster, space: str, reason: str, name: str) -> str:
 
 
 def fault(cluster: DevCluster, step: str, space: str, **more: object) -> str:
-    """Switch one on for the claims of a namespace; the path that ends it."""
+    """Switch a fault on for the claims of a namespace. Return the path that ends it."""
     spec = {"volume": step, "match": {"namespace": space.rsplit("/", 1)[1]}, **more}
     code, made = cluster.call("POST", "/_faults", spec)
     assert code < 300, made
@@ -69,7 +69,7 @@ def attachments(cluster: DevCluster, volume: str) -> list[Obj]:
     return [a for a in found if a["spec"]["source"]["persistentVolumeName"] == volume]
 
 
-# --- growth
+# --- Growth
 
 
 def test_a_disk_of_a_node_grows_once_a_pod_has_it(cluster: DevCluster, space: str) -> None:
@@ -138,7 +138,7 @@ def test_a_growth_that_fails_goes_on_once_storage_is_well(cluster: DevCluster, s
     cluster.until(path, lambda o: o["status"]["capacity"] == {"storage": "2Gi"})
 
 
-# --- attachments
+# --- Attachments
 
 
 def test_a_volume_is_attached_for_its_pod_and_detached_after_it(cluster: DevCluster, space: str) -> None:
@@ -220,7 +220,7 @@ def test_a_detachment_that_hangs_keeps_the_volume_from_the_next_node(cluster: De
 
 
 def lose_node_under(cluster: DevCluster, space: str) -> str:
-    """A pod lost with its node, and deleted by force; gives the path of one that wants its volume elsewhere."""
+    """Lose a node under a pod and delete the pod by force. Return the path of one that wants its volume elsewhere."""
     bound(cluster, claim(cluster, space, "d"))
     cluster.until(user(cluster, space, "p", "d", "one"), is_ready)
     cluster.call("POST", "/_faults", {"node": "one", "state": "unreachable"})
@@ -250,7 +250,7 @@ def test_a_lost_node_loses_its_volume_after_a_while(tmp_path: Path) -> None:
         assert "already exclusively attached" in told(own, space, "FailedAttachVolume", "q")
 
 
-# --- storage that is not well
+# --- Storage faults
 
 
 def test_provisioning_that_fails_is_told_and_tried_again(cluster: DevCluster, space: str) -> None:
@@ -294,7 +294,7 @@ def test_faults_that_make_no_sense_are_refused(cluster: DevCluster, spec: Obj) -
     assert (code, refused["reason"]) == (400, "BadRequest")
 
 
-# --- snapshots and clones
+# --- Snapshots and clones
 
 
 def snapshot(cluster: DevCluster, space: str, name: str, claim: str, **spec: object) -> str:
