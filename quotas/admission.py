@@ -1,12 +1,12 @@
-"""How a claim comes to be, starts, waits and ends. Every change of a claim's state is made here.
+"""Life of a claim: request, admission, waiting and end. Every change of a claim's state is made here.
 
-Nobody's quota and no node's room is ever exceeded, because only `admit` starts what waits and a lock lets one pass at
-a time run per cluster (pools of a cluster may share nodes). Every other change only gives room back or hands it on,
-by a guarded update that one of several callers wins.
+No quota and no node's room is ever exceeded, because only `admit` starts waiting claims, and a lock allows one pass at
+a time per cluster (pools of a cluster may share nodes). Every other change only gives room back or hands it on, by a
+guarded update that one of several callers wins.
 
 Order of locks: the cluster's (`lock`), tenants' limits, then rows of claims and their holders. A use case that changes
-a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass; one
-that makes both new does not. What comes before and after, and how rows are locked, is told in `accounts/locks.py`.
+a holder's row and its claim in one transaction takes the cluster's lock first, or it would deadlock with a pass. A use
+case that creates both need not. `accounts/locks.py` has the locks before and after, and how rows are locked.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def request(
     max_runtime_minutes: int | None = None,
     place: int | None = None,
 ) -> Claim:
-    """Queue a claim, in the caller's transaction: at the end, unless it takes an earlier one's place.
+    """Queue a claim, in the caller's transaction: at the end, or at an earlier claim's `place`.
 
-    Raises a Refusal for what could never start.
+    Raises a Refusal if it could never start, and a Conflict if its holder has a live claim.
     """
     claim = Claim(
         tenant=tenant,
@@ -92,9 +92,9 @@ def request(
 
 
 def lock(*cluster_ids: UUID) -> None:
-    """One at a time per cluster, until the transaction ends: whoever changes a claim and its holder. No pass runs.
+    """Lock clusters until the transaction ends, to change claims and their holders. No pass runs meanwhile.
 
-    Who needs several in one transaction asks for all of them at once.
+    To lock several clusters in one transaction, name all of them in one call.
     """
     with connection.cursor() as cursor:
         for cluster_id in sorted(cluster_ids):
@@ -102,15 +102,15 @@ def lock(*cluster_ids: UUID) -> None:
 
 
 def admit(pool_id: UUID) -> int:
-    """One pass over a pool's queue: start whom there is room for, note for the others why they wait.
+    """Run one pass over a pool's queue: start claims that fit, save why others wait. Return the number started.
 
-    While it waits for the lock it has not begun, and is the one pass that those who ask meanwhile want. Never inside a
-    transaction, before whose end the lock is given back.
+    A pass that waits for the lock has not read yet, so it covers all changes until then. Never call inside a
+    transaction: the lock would be released before the transaction ends.
     """
     while True:
         cluster_id = _cluster_of(pool_id)
         with _locked_beyond_transactions(cluster_id):
-            if _cluster_of(pool_id) == cluster_id:  # it may have been moved meanwhile
+            if _cluster_of(pool_id) == cluster_id:  # the pool may have moved meanwhile
                 passes.begins(pool_id)
                 return _pass(pool_id)
 
@@ -121,7 +121,7 @@ def _cluster_of(pool_id: UUID) -> UUID:
 
 @contextmanager
 def _locked_beyond_transactions(cluster_id: UUID) -> Iterator[None]:
-    """The same lock, also between the transactions of the one who has it."""
+    """Hold the lock of `lock`, also between transactions."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [_name(cluster_id)])
         try:
@@ -140,7 +140,7 @@ def _pass(pool_id: UUID) -> int:
     claims = {claim.id: claim for claim in Claim.objects.filter(pool=pool, state=State.WAITING)}
     _lock_limits({claim.tenant_id for claim in claims.values()})
     decisions = decide(pool_state.read(pool, claims.values()))
-    # Holders' rows are locked in one order, or a pass and whoever marks many of them would deadlock.
+    # Holders' rows are locked in one order, or a pass would deadlock with code that enqueues many of them.
     deeds = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
     started = [deed() for _holder, deed in deeds]
     _note_reasons(claims, decisions)
@@ -150,7 +150,7 @@ def _pass(pool_id: UUID) -> int:
 
 
 def release(claim_id: UUID, reason: str) -> bool:
-    """End a claim: its pods' end is proven, or it never had any. True for the one caller that did it."""
+    """End a claim whose pods are proven to have ended, or never existed. True for the one caller that did it."""
     with transaction.atomic():
         claim = _end(claim_id, from_states=[State.WAITING, State.ADMITTED], reason=reason)
         if claim is None:
@@ -161,9 +161,9 @@ def release(claim_id: UUID, reason: str) -> bool:
 
 
 def renew(claim: Claim) -> Claim:
-    """A restart: end the claim and admit its successor to the same units on the same node, in one step.
+    """Restart: end the claim and admit its successor to the same units on the same node, in one step.
 
-    What was said about the claim's end holds for its successor too, or a restart would be a way around it.
+    Bounds on the claim's end hold for its successor too, or a restart would be a way around them.
     """
     with transaction.atomic():
         ended = _end_admitted(claim, "renewed")
@@ -187,7 +187,7 @@ def renew(claim: Claim) -> Claim:
 
 
 def send_back(claim: Claim, code: str, data: dict[str, Any]) -> Claim:
-    """The cluster would not run it after all: end the claim and queue its successor at the old place, after a while."""
+    """End a claim that the cluster did not run. Queue its successor at the old place, with a back-off."""
     attempt = claim.attempt + 1
     not_before = timezone.now() + back_off(claim.attempt)
     return _queue_again(
@@ -196,7 +196,7 @@ def send_back(claim: Claim, code: str, data: dict[str, Any]) -> Claim:
 
 
 def give_back(claim: Claim) -> Claim:
-    """Its GPUs were asked back, and its pod has ended: its successor waits in front, to go on as soon as it can."""
+    """End a preempted claim whose pod has ended. Its successor waits in front of the queue."""
     return _queue_again(claim, claim.reclaim_code or "reclaimed", returns_first=True)
 
 
@@ -211,19 +211,19 @@ def _queue_again(claim: Claim, code: str, **changes: Any) -> Claim:
 
 
 def move_end(claim_id: UUID, ends_at: datetime | None) -> None:
-    """The room above keeps to another end from now on. Under the cluster's lock; `ends.py` says what it may be."""
+    """Record the new end that the room above enforces. Requires the cluster's lock; `ends.py` has the bounds."""
     if Claim.objects.filter(pk=claim_id, state=State.ADMITTED).update(ends_at=ends_at):
         passes.want_where_end_moved(claim_id)
 
 
 def change_runtime(claim_id: UUID, minutes: int | None) -> None:
-    """Its holder asks for another lifetime. Under the cluster's lock."""
+    """Change the lifetime that the holder asks for. Requires the cluster's lock."""
     if Claim.objects.filter(pk=claim_id).exclude(state=State.RELEASED).update(max_runtime_minutes=minutes):
         passes.want_where_end_moved(claim_id)
 
 
 def doubt_end(claim_id: UUID) -> bool:
-    """Its pod vanished while it ran: keep the units held, and ask an admin. True when this is new."""
+    """Keep the units of a run whose pod vanished, until an admin confirms its end. True if this is new."""
     undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
     if not undoubted.update(end_unproven_since=timezone.now()):
         return False
@@ -232,7 +232,7 @@ def doubt_end(claim_id: UUID) -> bool:
 
 
 def confirm_end(actor: Actor, claim: Claim) -> bool:
-    """An admin vouches that a pod which vanished while it ran has ended, and so gives its units back."""
+    """Release a run whose pod vanished, as an admin confirms that it has ended. False if it was not in doubt."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
         lock(claim.pool.cluster_id)
@@ -244,11 +244,11 @@ def confirm_end(actor: Actor, claim: Claim) -> bool:
 
 
 def back_off(attempt: int) -> timedelta:
-    """How long one that was sent back this often before waits at least."""
+    """Return the shortest wait of a claim that was sent back this often before."""
     return min(BACK_OFF_FIRST * (1 << min(attempt, 10)), BACK_OFF_MOST)
 
 
-Deed = tuple[UUID, Callable[[], bool]]  # whose row it locks; true when somebody started
+Deed = tuple[UUID, Callable[[], bool]]  # id of the holder whose row it locks; True if a claim started
 
 
 def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Deed]:
@@ -266,7 +266,7 @@ def _reclaims(decisions: Decisions) -> list[Deed]:
 
 
 def _start(claim: Claim, admitted: Admitted) -> bool:
-    """False when somebody released it while this pass was deciding."""
+    """Start a claim. False if it was released while this pass was deciding."""
     now = timezone.now()
     claim.state, claim.node, claim.admitted_at = State.ADMITTED, admitted.node, now
     claim.reason_code, claim.reason_data, claim.not_before = "", {}, None
@@ -284,14 +284,14 @@ STARTED = (
 
 
 def _first_end(claim: Claim, now: datetime) -> datetime | None:
-    """Until its clock starts, when it is ready."""
+    """Return the run's end that holds until it is ready and its lifetime begins."""
     lasts = pool_state.lasts(claim.max_runtime_minutes)
     own_end = None if lasts is None else now + lasts
     return min((end for end in (own_end, claim.must_end_at) if end is not None), default=None)
 
 
 def _ask_back(run: Claim, reclaim: Reclaim) -> bool:
-    """Told once; what it is for may become another meanwhile."""
+    """Preempt a run. It gets one signal, though the beneficiary may change later."""
     live = Claim.objects.filter(pk=run.pk, state=State.ADMITTED)
     if run.reclaim_at is not None:
         live.update(reclaim_code=reclaim.code, reclaim_for=reclaim.beneficiary)
@@ -304,7 +304,7 @@ def _ask_back(run: Claim, reclaim: Reclaim) -> bool:
 
 
 def _spare(run: Claim) -> bool:
-    """Unless it is being taken down already."""
+    """Cancel a preemption, unless the run is being taken down already."""
     asked = Claim.objects.filter(pk=run.pk, state=State.ADMITTED, reclaim_at__gt=timezone.now())
     if asked.update(reclaim_at=None, reclaim_code="", reclaim_for=None):
         claim_spared.send(sender=Claim, claim=run)
@@ -312,7 +312,7 @@ def _spare(run: Claim) -> bool:
 
 
 def _note_reasons(claims: dict[UUID, Claim], decisions: Decisions) -> None:
-    """Those who are told the same in one step: the first pass over a long queue tells everybody."""
+    """Save changed reasons, equal ones in one update: the first pass over a long queue changes all."""
     changed = {
         waits.claim: waits.reason
         for waits in decisions.waits
@@ -382,12 +382,12 @@ def _successor(ended: Claim, **changes: Any) -> Claim:
 
 
 def _next_place() -> int:
-    """Places of the queue come from one sequence, so that who asks later stands later, on any machine."""
+    """Return the next place, from one sequence, so that later requests stand later on any machine."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval('quotas_claim_place')")
         return int(cursor.fetchone()[0])
 
 
 def _lock_limits(tenants: set[UUID]) -> None:
-    """A tenant's limits hold over all clusters, whose passes may run at once."""
+    """Lock tenants' limits: they hold over all clusters, whose passes may run at once."""
     list(locked(TenantLimit.objects.filter(tenant__in=tenants)))

@@ -1,4 +1,4 @@
-"""What can be had, over REST: pools, flavors, and what one's tenants may use."""
+"""REST endpoints for pools, flavors and quotas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PoolFilter(filters.FilterSet):  # type: ignore[misc]
     slug = filters.CharFilter()
     cluster = filters.CharFilter("cluster__slug")
     sharing = filters.ChoiceFilter(choices=Sharing.choices)
-    # By need; together they leave those pools whose GPUs have all of it.
+    # GPU requirements: a pool passes if its GPUs meet all of them.
     min_memory_mib = filters.NumberFilter(method="leave", min_value=1, max_value=2**31, decimal_places=0)
     min_compute_capability = filters.CharFilter(method="leave", validators=[RegexValidator(CAPABILITY)])
     ecc = filters.BooleanFilter(method="leave")
@@ -49,7 +49,7 @@ class QuotaFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class QuotaPagination(KeysetPagination):
-    """Beside the page: what each tenant uses over all pools, and its limits."""
+    """Adds `limits` to the page: each tenant's use over all pools, and its limits."""
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         page = super().get_paginated_response_schema(schema)
@@ -77,9 +77,9 @@ class QuotaPagination(KeysetPagination):
 
 
 class PoolList(ListAPIView[Pool]):
-    """Pools, with what is free now, what is yours, and how many requests wait.
+    """Pools, with free GPUs, your own GPUs, and the number of waiting requests.
 
-    Asked by what a GPU must have, all that fit stand on one page, the cheapest first.
+    If you filter by GPU requirements, all matching pools come on one page, the cheapest first.
     """
 
     queryset = Pool.objects.select_related("cluster")
@@ -113,7 +113,7 @@ class FlavorList(ListAPIView[Flavor]):
 
 
 class QuotaList(ListAPIView[Quota]):
-    """What your tenants may use of each pool with GPUs, beside what they use."""
+    """GPU quotas of your tenants by pool, with current use."""
 
     serializer_class = QuotaSerializer
     pagination_class = QuotaPagination

@@ -1,4 +1,4 @@
-"""The most that a tenant could ever hold in a cluster: for the backstop behind the queue, never the queue itself."""
+"""Upper bounds of a tenant's use in a cluster, for its ResourceQuota: a backstop that the queue never reads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MIB = 1024**2
 
 
 def ceilings(tenant: Tenant, cluster: Cluster) -> dict[str, int]:
-    """Keys of a ResourceQuota to amounts: over all pools, what is the tenant's own and what it may borrow, or holds.
+    """Return ResourceQuota keys and amounts: over all pools, own plus borrowable GPUs, or the GPUs held if more.
 
-    Whoever lowers a quota stops nothing: what runs may restart. Storage is in bytes.
+    A lowered quota stops nothing: running workspaces may restart. Storage is in bytes.
     """
     most: Counter[str] = Counter()
     held = held_units({tenant.pk})

@@ -1,4 +1,4 @@
-"""Until when a run may go on, when it asks for longer: as an admission pass would have let it in."""
+"""Latest end that a run may ask for, by the rules of an admission pass."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ KEPT_FOR_OTHERS, OUT_OF_BUDGET = "kept_for_others", "out_of_budget"
 
 
 class Bound(NamedTuple):
-    """Not beyond this, and why: a code of `reasons.py`."""
+    """Latest allowed end, and why: a code of `reasons.py`."""
 
     until: datetime
     code: str
 
 
 def bound(claim: Claim) -> Bound | None:
-    """What is in the way of a run's later end first; None: nothing. Under the cluster's lock."""
+    """Return the earliest bound on a run's end; None: unbounded. Requires the cluster's lock."""
     waiting = Claim.objects.filter(pool=claim.pool_id, state=Claim.State.WAITING)
     promised = (
         (claim.must_end_at, KEPT_FOR_OTHERS),

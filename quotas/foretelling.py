@@ -1,7 +1,7 @@
-"""What those who wait are told: their place, the GPUs ahead of them, and when they will start.
+"""Forecasts for waiting requests: position, GPUs ahead, and start time.
 
-Made anew after each pass, beside it: a forecast of a long queue takes longer than anybody should hold the cluster's
-lock for. A row is written when a person would notice the difference, and its page hears of it then.
+Updated after each pass, outside the cluster's lock: the forecast of a long queue takes too long to hold the lock. A row
+is written only if a person would notice the difference. Its page is notified then.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from quotas.when import range_of
 from vitals.clock import about
 
 State = Claim.State
-# Of the newest runs that have ended so many are looked at.
+# Number of the newest ended runs to learn from.
 REMEMBERED = 1000
 AT_MOST_EVERY = timedelta(seconds=1)
 TOLD = ("position", "units_ahead", "estimated_from", "estimated_to", "told_from", "told_to")
 
 
 def foretell(pool_id: UUID) -> None:
-    """Of a pool, unless that was done a moment ago: the watcher's next tick wants a pass, and so asks again."""
+    """Update a pool's forecasts, unless just done: the watcher's next tick enqueues a pass, which calls this again."""
     pool, now = Pool.objects.get(pk=pool_id), timezone.now()
     queue = Claim.objects.filter(pool=pool, state=State.WAITING)
     idle = Q(forecast_at=None) | ~about("forecast_at", now, AT_MOST_EVERY)
@@ -48,7 +48,7 @@ def foretell(pool_id: UUID) -> None:
 
 
 def lengths_of(pool: Pool, now: datetime) -> Lengths:
-    """How long its runs lasted, and last so far. Two queries."""
+    """Return the lengths of ended runs, and of current runs so far. Two queries."""
     held = Claim.objects.filter(pool=pool, admitted_at__isnull=False)
     ended = _past(held.filter(state=State.RELEASED).order_by("-released_at"), F("released_at"))
     going = _past(held.filter(state=State.ADMITTED), Value(now))
@@ -62,7 +62,7 @@ def lengths_of(pool: Pool, now: datetime) -> Lengths:
 
 
 def _past(claims: QuerySet[Claim], until: Combinable) -> QuerySet[Claim, tuple[Any, ...]]:
-    """Their lengths are made in the database: a thousand times read as such would take longest of all."""
+    """Compute lengths (seconds) in the database: parsing a thousand timestamps would be the slowest step."""
     span = ExpressionWrapper(until - F("admitted_at"), output_field=DurationField())
     lasted = Cast(Extract(span, "epoch"), FloatField())
     return claims.annotate(lasted=lasted).values_list("tenant_id", "user_id", "lasted", "max_runtime_minutes")
@@ -73,7 +73,7 @@ def stretch_of(pool: Pool) -> Stretch:
 
 
 def _learn(pool: Pool) -> Stretch:
-    """From what started since the last forecast, and had been told when it would."""
+    """Learn from forecast runs that started since the last time. Save and return the new stretch."""
     stretch = stretch_of(pool)
     if pool.forecast_at is None:
         return stretch
@@ -86,12 +86,12 @@ def _learn(pool: Pool) -> Stretch:
 
 
 def _changed(waiting: Sequence[Claim], state: PoolState, found: dict[UUID, Range]) -> list[Claim]:
-    """With what they are told from now on."""
+    """Return the claims whose position or forecast changed, with the new values set."""
     places = {waits.claim: (waits.position, waits.units_ahead) for waits in decide(state).waits}
     changed = []
     for claim in waiting:
         if claim.pk not in places:
-            continue  # the pass that is on its way lets it start
+            continue  # the next pass will start it
         is_other = (claim.position, claim.units_ahead) != places[claim.pk]
         claim.position, claim.units_ahead = places[claim.pk]
         told = found.get(claim.pk)

@@ -1,4 +1,4 @@
-"""What is refused at once because it could never start, with what to ask for instead."""
+"""Immediate refusals of requests that could never start, with hints what to request instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quotas.models import Claim, Pool
 from quotas.pools.nodes import whole_nodes
 from quotas.scheduling import Reason, Room, never, too_large
 
-# Which field of a request is too much, and under which code it is refused.
+# By reason code: the field of the request that is too large, and the API's code where that differs.
 FIELDS = {
     "no_quota": "gpus",
     "above_quota": "gpus",
@@ -26,7 +26,7 @@ CODES = {"no_quota": "quota_exceeded", "above_quota": "quota_exceeded"}
 
 
 def refuse_what_never_fits(claim: Claim) -> None:
-    """Raise a Refusal when no wait would help: by the tenant's limits, or by the size of the nodes."""
+    """Raise a Refusal if waiting would not help: wrong kind, closed pool, above a limit, or larger than every node."""
     _refuse_wrong_kind(claim)
     if not claim.pool.is_open:
         raise _refusal(Reason("pool_closed"))
@@ -38,7 +38,7 @@ def refuse_what_never_fits(claim: Claim) -> None:
 
 
 def _too_large(pool: Pool, need: Room) -> Reason | None:
-    """By every node ever seen of the pool: one that is down may come back. None seen yet: nothing is known."""
+    """Return why no known node is large enough, if so. Nodes that are down count: they may come back."""
     too_small: list[Room] = []
     for room in whole_nodes(pool):
         if room.holds(need):

@@ -1,4 +1,4 @@
-"""Pages that show pools hear that something became another: who holds what, who waits, or a node."""
+"""Live updates of pages that show pools: a claim, the queue or a node changed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who hears that a tenant may use more or less: its owners, and whoever waits in it; and in which words."""
+"""Notices of a changed quota or limit: to the tenant's owners, and to its people with waiting requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUBJECT = "tenant"
 
 
 class Limit(NamedTuple):
-    """A limit over all pools as people say it: what, in which unit, and how many of ours are one of it."""
+    """Display of a limit over all pools: name, unit, and how many stored units make one displayed unit."""
 
     what: Promise
     unit: str = ""
@@ -43,7 +43,7 @@ LIMITS = {
 
 
 def share_changed(by: User, share: Quota | TenantLimit, changes: Mapping[str, Any]) -> None:
-    """In the transaction of the change: tell whom it concerns, but for whoever made it."""
+    """Notify all concerned, except the person who made the change. Call inside the change's transaction."""
     pool = share.pool if isinstance(share, Quota) else None
     data = _gpus(pool, changes) if pool else _limits(changes)
     if not data:
@@ -59,7 +59,7 @@ def share_changed(by: User, share: Quota | TenantLimit, changes: Mapping[str, An
 
 
 def _gpus(pool: Pool, changes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """GPUs of one pool, if their number is another now."""
+    """Return the GPUs of one pool before and after; None if unchanged."""
     before, after = (figure or 0 for figure in _change(changes, "nominal_gpus"))
     if before == after:
         return None
@@ -67,7 +67,7 @@ def _gpus(pool: Pool, changes: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _limits(changes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The limits over all pools that are others now; null: no limit."""
+    """Return changed limits over all pools as [before, after] (null: no limit); None if unchanged."""
     figures = {name: _change(changes, name) for name in LIMITS}
     told = {name: list(change) for name, change in figures.items() if change[0] != change[1]}
     return {"limits": told} if told else None
@@ -90,7 +90,7 @@ def _concerned(tenant_id: UUID, pool: Pool | None) -> QuerySet[User]:
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """For the tenants that the person is still in."""
+    """Return the words of notices whose tenant the person still sees; skip others."""
     seen = visible_tenants(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
     tenants = {tenant.pk: tenant for tenant in seen}
     return {

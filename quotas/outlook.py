@@ -1,4 +1,4 @@
-"""What would become of a request that nobody has made yet. By the rules of a pass; writes nothing."""
+"""Forecast of a request that is not made yet, by the rules of a pass. Writes nothing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from quotas.sharing import Portion
 from quotas.when import When, when
 
 State = Claim.State
-# Behind everybody who waits now.
+# Place at the end of the queue.
 LAST_PLACE = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request that is not made."""
+    """Hypothetical request."""
 
     tenant: Tenant
     pool: Pool
@@ -54,42 +54,42 @@ class Asked:
 
 
 class Outlook(When):
-    """What would become of it."""
+    """Forecast of a hypothetical request."""
 
     admissible: bool
     starts_now: bool
     position: int | None
     gpus_ahead: float | None
-    # It would start on GPUs beyond its tenant's own, which may be asked back.
+    # It would start on borrowed GPUs, and may be preempted.
     borrows: bool
     reasons: list[dict[str, str]]
 
 
 class Looks:
-    """Looks ahead for one person. Each pool is read once, however many sizes are asked about."""
+    """Forecasts for one person. Each pool is read once, whatever the number of sizes."""
 
     def __init__(self, without: UUID | None = None, nodes: Mapping[UUID, PoolNodes] | None = None) -> None:
-        """`without` a claim that waits: what is asked for would take its place. `nodes`: of pools read before."""
+        """Ignore the waiting claim `without`, which the request would replace. `nodes`: pools already read."""
         self._without = without
         self._states: dict[tuple[UUID, UUID], PoolState] = {}
         self._nodes = dict(nodes or {})
 
     def look_at(self, these: Iterable[Asked], beside: Iterable[Asked] = ()) -> None:
-        """Read at once what it takes to know of each of these whether it starts now, and all about those `beside`."""
+        """Load in bulk: nodes for all requests, pool states for `beside` and for those of `these` that have room."""
         certainly, these = list(beside), list(these)
         self._see(asked.pool for asked in (*certainly, *these))
         self._read([*certainly, *(asked for asked in these if self._has_room(asked))])
 
     def starts_now(self, asked: Asked) -> bool:
         self._see([asked.pool])
-        # A pool without room as it stands is not looked at any further.
+        # No node has room: no need to read the queue.
         if not self._has_room(asked):
             return False
         claim = asked.claim()
         return all(waits.claim != claim.id for waits in decide(self._state(asked, claim)).waits)
 
     def outlook(self, asked: Asked, *, with_times: bool = False) -> Outlook:
-        """Would such a request start now, or where would it stand? `with_times`: and when it would start."""
+        """Return whether the request would start now, else its position. `with_times` adds the start forecast."""
         pool, claim = asked.pool, asked.claim()
         state = self._state(asked, claim)
         if not _may_fit(pool, state, state.waiting[-1]):
@@ -112,26 +112,26 @@ class Looks:
         return told
 
     def _has_room(self, asked: Asked) -> bool:
-        """As its pool stands, whoever waits for it."""
+        """Return True if a node has room now, regardless of the queue."""
         pool, need = asked.pool, takes(asked.claim())
         if pool.has_gpus != bool(asked.portion.units) or not pool.is_open:
             return False
         return any(node.free.holds(need) for node in self._nodes[pool.id].healthy)
 
     def _state(self, asked: Asked, claim: Claim) -> PoolState:
-        """With this claim as the last of those who wait, whichever the pool was read with."""
+        """Return the pool's state with this claim last in the queue, in place of the request it was read with."""
         self._read([asked])
         state = self._states[asked.pool.id, asked.tenant.id]
         return replace(state, waiting=(*state.waiting[:-1], pool_state.as_waiting(claim)))
 
     def _see(self, pools: Iterable[Pool]) -> None:
-        """The nodes of all these."""
+        """Load the nodes of these pools, unless known."""
         unknown = {pool.id: pool for pool in pools if pool.id not in self._nodes}
         if unknown:
             self._nodes |= nodes_of(unknown.values())
 
     def _read(self, these: Iterable[Asked]) -> None:
-        """The pools in which these ask, each with its queue and one of these at its end."""
+        """Load the states of these pools, unless known: each with its queue, and one of the requests at the end."""
         unknown = {
             asked.pool: asked for asked in these if (asked.pool.id, asked.tenant.id) not in self._states
         }
@@ -167,7 +167,7 @@ def _outlook(**known: Any) -> Outlook:
 
 
 def _may_fit(pool: Pool, state: PoolState, claim: Waiting) -> bool:
-    """By what was read already: only where this says no, it is asked in full."""
+    """Check against loaded data. Only if False, the caller runs the full `refuse_what_never_fits`."""
     return (
         pool.is_open
         and pool.has_gpus == bool(claim.need.units)
@@ -183,14 +183,14 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
 
 
 def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
-    """With fewer plays than those who wait get: it is asked while somebody types."""
+    """Return the start forecast, from few simulations: somebody is typing and waits for it."""
     lengths = lengths_of(pool, state.now)
     found = forecast_of(waits.claim, after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_PLAYS)
     return when(found, state.now)
 
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:
-    """With the runs that would be asked back for it on their way out."""
+    """Return the state with the runs that the pass would preempt on their way out."""
     asked_back = {reclaim.run for reclaim in decisions.reclaims}
     if not asked_back:
         return state

@@ -1,4 +1,4 @@
-"""What tenants hold beyond what they may: after an admin lowered a quota or a limit. It stops nothing by itself."""
+"""Use above a quota, limit or budget, after an admin lowered it. Nothing is stopped here."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from quotas.usage import held_by_people, held_over_all_pools, held_units
 
 @dataclass(frozen=True)
 class Overuse:
-    """Whose share is smaller than what they hold, and sentences on it."""
+    """A share (`whom`) that is smaller than its use, and sentences about it (`what`)."""
 
     whom: str
     what: tuple[str, ...]
 
 
 def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
-    """What would be too much with this quota, or without any."""
+    """Return the overuse with this quota, or without any (`is_gone`); None if there is none."""
     pool = quota.pool
     own = 0 if is_gone else quota.nominal_gpus
     gpus = 0 if is_gone else quota.limit_gpus
@@ -101,7 +101,7 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
 
 
 def of_budget(budget: Budget) -> Overuse | None:
-    """What is spent of this month already."""
+    """Return the overuse if this month's hours are already spent; else None."""
     [standing] = budgets.standings([budget], timezone.now())
     if not standing.is_spent:
         return None
@@ -118,7 +118,7 @@ def of_budget(budget: Budget) -> Overuse | None:
 
 
 def _of_people(limit: TenantLimit) -> Iterable[str]:
-    """Who holds more than one person may."""
+    """Yield a sentence per person who holds more than one person may."""
     held = held_by_people({limit.tenant_id})
     names = dict(User.objects.filter(pk__in=[user for _tenant, user in held]).values_list("pk", "username"))
     for (_tenant, user), (gpus, workspaces) in sorted(held.items(), key=lambda item: names[item[0][1]]):
@@ -136,7 +136,7 @@ def _of_people(limit: TenantLimit) -> Iterable[str]:
 
 
 def _of_longest(limit: TenantLimit) -> Iterable[str]:
-    """Runs that go on by their own clock."""
+    """Yield a sentence on runs that keep a longer lifetime."""
     longest = limit.longest_runtime_minutes
     if longest is None:
         return
@@ -149,7 +149,7 @@ def _of_longest(limit: TenantLimit) -> Iterable[str]:
 
 
 def all_quotas() -> list[tuple[Quota, int | float]]:
-    """Every quota that is exceeded now, what may be borrowed included, with the GPUs in use. Two queries."""
+    """Return the quotas exceeded now, borrowing included, with the GPUs in use. Two queries."""
     quotas = list(Quota.objects.exclude(pool__resource_name="").select_related("tenant", "pool"))
     held = held_units({quota.tenant_id for quota in quotas})
     return [

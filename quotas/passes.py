@@ -1,7 +1,7 @@
-"""When an admission pass runs: after whatever may let somebody start, and at most one is on its way per pool.
+"""Enqueueing of admission passes: after any change that may let a claim start, at most one per pool.
 
-The mark is set after the commit of what made the pass wanted, and taken away before the pass reads, so that no
-change falls between. A mark whose pass was lost with its worker counts for nothing after ten seconds.
+`pass_queued_at` is set after the commit of the change that needs a pass, and cleared before the pass reads, so that no
+change is missed. If a worker dies with the pass, the field is ignored after ten seconds.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ LOST_AFTER = timedelta(seconds=10)
 
 
 def want(pool_id: UUID) -> None:
-    """Once the current transaction has committed, have a pass over this pool."""
+    """Enqueue a pass over this pool once the current transaction has committed."""
     transaction.on_commit(lambda: _enqueue_once(pool_id), robust=True)
 
 
 def want_for_cluster(cluster_id: UUID) -> None:
-    """The same for every pool of the cluster in which somebody waits: pools may share nodes."""
+    """Enqueue passes on commit for the cluster's pools with a queue: pools may share nodes."""
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(pool__cluster=cluster_id)), robust=True)
 
 
 def want_where_end_moved(claim_id: UUID) -> None:
-    """The same: who waits for the nodes of this run is in others' way for longer now, or no longer."""
+    """Enqueue passes for the run's cluster: its end decides how long room on its nodes is reserved."""
     want_for_cluster(Pool.objects.values_list("cluster_id", flat=True).get(claims=claim_id))
 
 
 def want_after(cluster_id: UUID, tenants: Collection[UUID]) -> None:
-    """Runs of these tenants ended or began: on the cluster's nodes, or anywhere within the tenants' limits.
+    """Enqueue passes after runs of these tenants began or ended: for the cluster's pools, and the tenants' pools.
 
-    A beginning lets others start too: of those that waited for the same, some may not be in others' way any more.
+    A start can unblock others too: claims that now wait for a full limit no longer reserve nodes.
     """
     may_gain = Q(pool__cluster=cluster_id) | Q(tenant__in=tenants)
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.filter(may_gain)), robust=True)
 
 
 def want_everywhere() -> None:
-    """The same for every pool in which somebody waits: a limit became another."""
+    """Enqueue passes on commit for all pools with a queue: a limit changed."""
     transaction.on_commit(lambda: _enqueue_for(Claim.objects.all()), robust=True)
 
 
 def begins(pool_id: UUID) -> None:
-    """A pass, under its cluster's lock, is about to read: whatever changes from now on wants another."""
+    """Note that a pass, under its cluster's lock, is about to read: later changes need another pass."""
     Pool.objects.filter(pk=pool_id).update(pass_queued_at=None)
 
 
@@ -63,7 +63,7 @@ def on_capacity_changed(cluster: Cluster, **_: Any) -> None:
 
 
 def on_tick(**_: Any) -> None:
-    """A back-off may be over, a booking begins soon, or a pass was lost with its worker."""
+    """Enqueue passes: a back-off may be over, a booking begins soon, or a pass was lost with its worker."""
     _enqueue_for(Claim.objects.all())
     now = timezone.now()
     beginning = Booking.objects.filter(
@@ -74,14 +74,14 @@ def on_tick(**_: Any) -> None:
 
 
 def on_worker_began(**_: Any) -> None:
-    """The worker before it may have died with a pass in hand, which its mark would keep away for ten seconds."""
+    """Enqueue passes again: the previous worker may have died with one, which would block it for ten seconds."""
     for pool_id in Pool.objects.filter(pass_queued_at__isnull=False).values_list("pk", flat=True):
         begins(pool_id)
     _enqueue_for(Claim.objects.all())
 
 
 def _enqueue_for(claims: QuerySet[Claim]) -> None:
-    """A pass for every pool in which one of these waits, or was asked for its GPUs and may be spared."""
+    """Enqueue a pass for each pool where one of these waits, or is preempted (a pass may cancel that)."""
     asked_back = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
     unsettled = claims.filter(Q(state=Claim.State.WAITING) | asked_back)
     for pool_id in unsettled.order_by().values_list("pool_id", flat=True).distinct():
@@ -92,7 +92,7 @@ def _enqueue_once(pool_id: UUID) -> None:
     now = timezone.now()
     unmarked = Q(pass_queued_at__isnull=True) | ~about("pass_queued_at", now, LOST_AFTER)
     pool = Pool.objects.filter(unmarked, pk=pool_id)
-    if not pool.exists():  # as mostly, and many who ask at once do not wait for each other
+    if not pool.exists():  # the usual case: concurrent callers do not wait for the row's lock
         return
     with transaction.atomic():
         if pool.update(pass_queued_at=now):

@@ -1,4 +1,4 @@
-"""Reads a pool's queue, nodes and tenants from the database into what `scheduling` decides on."""
+"""Reads a pool's queue, nodes and tenants into the `PoolState` that `scheduling` decides on."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
 from quotas.usage import held_by_people, held_over_all_pools, held_units, used_lately
 
-# A run's clock starts when it is ready: until then, so long is allowed for.
+# Allowance for startup: a run's lifetime begins when it is ready.
 START_MARGIN = timedelta(minutes=15)
 
 
 def read(pool: Pool, claims: Iterable[Any]) -> PoolState:
-    """The state of a pool in which these claims wait. As many queries, however many claims, tenants and nodes."""
+    """Return the state of a pool in which these claims wait, with a constant number of queries."""
     return read_all({pool: claims})[pool.id]
 
 
 def read_all(
     queues: Mapping[Pool, Iterable[Any]], seen: Mapping[UUID, PoolNodes] | None = None
 ) -> dict[UUID, PoolState]:
-    """The same of several pools, with as many queries as for one. `seen`: their nodes, if they were read already."""
+    """Return the states of several pools, with as many queries as for one. `seen`: their nodes, if already read."""
     now = timezone.now()
     seen = nodes_of(queues) if seen is None else seen
     waiting = {pool.id: tuple(as_waiting(claim) for claim in claims) for pool, claims in queues.items()}
@@ -59,7 +59,7 @@ def read_all(
     }
 
 
-# What `as_waiting` reads of a claim: rows of these do as well, and are read in half the time.
+# Fields that `as_waiting` reads. Rows of these work too, and load in half the time.
 WAITING = (
     "id", "pool_id", "tenant_id", "user_id", "holder_kind", "units", "cpu_millicores", "memory_mib", "cards",
     "card_memory_mib", "card_cores", "priority", "place", "not_before", "reason_code", "reason_data",
@@ -84,12 +84,12 @@ def as_waiting(claim: Any) -> Waiting:
 
 
 def lasts(max_runtime_minutes: int | None) -> timedelta | None:
-    """How long one that asks for so much holds its units at most."""
+    """Return the longest time for which a claim with this lifetime holds its units; None: no limit."""
     return None if max_runtime_minutes is None else timedelta(minutes=max_runtime_minutes) + START_MARGIN
 
 
 def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booked]]:
-    """The bookings that are not over, by pool."""
+    """Return the bookings that are not over, by pool."""
     rows = Booking.objects.filter(pool__in=pools, ends_at__gt=now, cancelled_at=None)
     fields = ("pool_id", "pk", "tenant_id", "starts_at", "ends_at", "places", "units_each")
     found: defaultdict[UUID, list[Booked]] = defaultdict(list)
@@ -99,7 +99,7 @@ def booked(pools: Iterable[Pool], now: datetime) -> defaultdict[UUID, list[Booke
 
 
 def may_hold(claim: Claim) -> TenantQuota:
-    """What its tenant and its person may hold, with nothing held. Two queries."""
+    """Return what the claim's tenant and person may hold, as if nothing were held. Two queries."""
     pool, tenant = claim.pool, claim.tenant_id
     quota = Quota.objects.filter(pool=pool, tenant=tenant).order_by("pk").first()
     limit = TenantLimit.objects.filter(tenant=tenant).order_by("pk").first()
@@ -115,7 +115,7 @@ def may_hold(claim: Claim) -> TenantQuota:
 
 
 def tenant_quotas(pool: Pool, tenants: set[UUID]) -> dict[UUID, TenantQuota]:
-    """What each tenant holds and may hold."""
+    """Return what each tenant holds and may hold."""
     return _quotas([pool], {pool.id: tenants}, {})[pool.id]
 
 
@@ -124,7 +124,7 @@ def _quotas(
     tenants: Mapping[UUID, set[UUID]],
     people: Mapping[UUID, Collection[tuple[UUID, Any]]],
 ) -> dict[UUID, dict[UUID, TenantQuota]]:
-    """What each tenant, and each of these people in them, holds and may hold; by pool, and for those of that pool.
+    """Return by pool what each of its tenants, and each of these people in them, holds and may hold.
 
     A pool without GPUs is open to all within their limits.
     """
@@ -180,7 +180,7 @@ def _limits(limit: TenantLimit | None) -> Limits:
 def _people(
     tenants: set[UUID], people: Iterable[tuple[UUID, Any]], limits: dict[UUID, TenantLimit]
 ) -> defaultdict[UUID, dict[Any, PersonUse]]:
-    """Only where a tenant has a limit for each of its people."""
+    """Return the use of people, only for tenants with a per-person limit."""
     capped = {
         pk
         for pk, limit in limits.items()

@@ -1,4 +1,4 @@
-"""What people see of pools, quotas and the queue. The number of queries does not grow with what there is."""
+"""Pools, quotas and the queue as people see them. The number of queries does not grow with the data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ State = Claim.State
 
 
 class Queue(When):
-    """Where a waiting claim stands, and why."""
+    """Position of a waiting claim, its forecast, and why it waits."""
 
     position: int
     ahead: int
@@ -36,7 +36,7 @@ class Queue(When):
 
 
 def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
-    """What the holders of claims are called, by their ids: the room above knows."""
+    """Return the names of claims' holders by id, as the room above reports them."""
     holders = {claim.holder_id for claim in claims}
     if not holders:
         return {}
@@ -48,7 +48,7 @@ def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
 
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
-    """The queue of each of these claims that waits, by its id. One query, or none."""
+    """Return the queue status of those claims that wait, by id. One query, or none."""
     ids = list(claim_ids)
     if not ids:
         return {}
@@ -62,7 +62,7 @@ def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
 
 
 def place_in_queue() -> Coalesce:
-    """How many are before a claim: as last decided, or for one that no pass has seen yet, as they came."""
+    """Return an expression for the number of claims ahead: as last decided; before the first pass, by place."""
     return Coalesce(F("position") - 1, _ahead(Count("pk")))
 
 
@@ -95,7 +95,7 @@ def _queue(claim: Any, now: datetime) -> Queue:
 def pools_for(
     actor: Actor, pools: Sequence[Pool] | None = None, nodes: Mapping[UUID, PoolNodes] | None = None
 ) -> list[dict[str, Any]]:
-    """Pools with what is free, what is the actor's own, and how many wait. Seven queries."""
+    """Return pools with free GPUs, the actor's own GPUs, and the number of waiting claims. Seven queries."""
     if pools is None:
         pools = list(Pool.objects.select_related("cluster"))
     nodes = nodes or nodes_of(pools, with_runs=False)
@@ -106,7 +106,7 @@ def pools_for(
 
 
 def quotas_for(actor: Actor, quotas: Sequence[Quota] | None = None) -> list[dict[str, Any]]:
-    """What each tenant that the actor sees may use of each pool with GPUs, beside what it uses."""
+    """Return quotas and use of each tenant that the actor sees, for pools with GPUs."""
     if quotas is None:
         quotas = list(visible_quotas(actor))
     tenants = {quota.tenant_id for quota in quotas}
@@ -137,7 +137,7 @@ def _quota(quota: Quota, units: int) -> dict[str, Any]:
 
 
 def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[dict[str, Any]]:
-    """What each tenant that the actor sees uses over all pools, and in it the actor, beside the limits (None: none)."""
+    """Return use over all pools, and limits (None: no limit), of each tenant that the actor sees; and the actor's."""
     if tenants is None:
         tenants = list(visible_tenants(actor).order_by("slug"))
     if not tenants:
@@ -163,7 +163,7 @@ def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[di
 
 
 def storage_of(tenants: set[UUID]) -> dict[UUID, int]:
-    """What was promised to each of them, in MiB: the room above knows."""
+    """Return the storage promised to each tenant in MiB, as the room above reports it."""
     answers: list[tuple[Any, Any]] = ask_storage.send(sender=Claim, tenants=tenants)
     return {tenant: mib for _receiver, found in answers for tenant, mib in found.items()}
 

@@ -1,4 +1,4 @@
-"""Why a claim waits or is refused, in words: a sentence and what to do, from the code and data of the decision."""
+"""Reasons why a claim waits or is refused: a sentence and a hint, from the decision's code and data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
 SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
 
 # code: (sentence, hint). Amounts come from the data, those of CPU and memory in cores and GiB (see `_for_people`).
-# Plurals go by whole GPUs: half of one has no number of its own.
+# Plural forms use the number of GPUs rounded up (`whole_gpus`): 0.5 has no plural form.
 REASONS = {
     "": (_("It is in the queue and is being looked at."), ""),
     "no_quota": (
@@ -184,11 +184,11 @@ REASONS = {
         _("Earlier requests wait for this pool."),
         _("It starts by itself when its turn comes."),
     ),
-    # Why a run cannot go on for longer.
+    # Reasons why a run cannot be extended.
     "kept_for_others": (_("From then on its GPUs are kept for others."), ""),
     "out_of_budget": (_("The GPU-hours that it runs on are spent."), ""),
     "longest_runtime": (_("No run of its tenant goes on for longer."), ""),
-    # Why a run is asked for its GPUs.
+    # Reasons why a run is preempted.
     "owner_waits": (
         _("It runs on borrowed GPUs, and a tenant that owns them needs them."),
         _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
@@ -226,15 +226,15 @@ REASONS = {
     ),
 }
 
-# These speak of the pool, and not to whoever waits.
+# Codes about the pool, not about the request.
 OF_POOL = frozenset({"", "pool_closed", "no_node_ready", "no_node_has_pods", "no_free_pods"})
-# It cannot start before an admin, or whoever waits, changes something.
+# Codes of claims that cannot start until an admin or their person changes something.
 NEVER = frozenset(
     code for code in REASONS if code == "no_quota" or code.startswith(("above_", "no_node_has_"))
 )
-# Which of their data a plural goes by.
+# Data that select a plural form.
 WHOLE = ("gpus", "free_gpus", "cards")
-# Which of their data is a moment.
+# Data that are a time, by code.
 AT_A_TIME = {"waits_for_reclaim": "at", "booked": "from"}
 
 
@@ -243,7 +243,7 @@ def knows(code: str) -> bool:
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:
-    """Other codes are the cluster's: why it sent a claim back to the queue."""
+    """Return the sentence. Unknown codes are the cluster's, which sent the claim back to the queue."""
     if not knows(code):
         return explain.sentence(code, dict(data))
     amounts = {name: value for name, value in data.items() if name != "out"}
@@ -260,7 +260,7 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
 
 
 def in_queue(code: str, data: Mapping[str, Any], ahead: int) -> dict[str, str]:
-    """A reason as pages and the API show it beside the position in the queue."""
+    """Return a reason as pages and the API show it beside the position in the queue."""
     message = sentence(code, data)
     if code == "behind_others" and ahead:
         message = ngettext(

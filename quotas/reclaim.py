@@ -1,7 +1,7 @@
-"""Runs whose time to give their GPUs back has come. Who is asked, and who is spared, an admission pass decides.
+"""Stops preempted runs when their grace is over. Admission passes decide on preemptions and cancel them.
 
 The room above takes the run down and gives the units back when its end is proven (`admission.give_back`). Until then
-it is told again at each tick: whoever was killed in between, it converges.
+it gets the signal again at each tick, so that a killed process loses nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ ASKED_BACK = "asked_back"
 
 
 class Asked(NamedTuple):
-    """When a run's GPUs are to be given back, and why."""
+    """Time at which a run must give its GPUs back, and why."""
 
     at: datetime
     code: str
 
 
 def asked(claim_ids: Iterable[UUID | None]) -> dict[UUID | None, Asked]:
-    """Of these claims, those that are asked back, or whose budget is spent. One query."""
+    """Return the ends of those claims that are preempted, or whose budget is spent. One query."""
     told = Q(reclaim_at__isnull=False) | Q(budget_ends_at__isnull=False)
     rows = Claim.objects.filter(told, pk__in=[pk for pk in claim_ids if pk], state=Claim.State.ADMITTED)
     return {row.pk: _first(row) for row in rows}
@@ -42,7 +42,7 @@ def _first(claim: Claim) -> Asked:
 
 
 def on_tick(**_: Any) -> None:
-    """Late or twice, it does the same."""
+    """Stop the runs whose grace is over. Late or repeated calls do no harm."""
     due = Claim.objects.filter(state=Claim.State.ADMITTED, reclaim_at__lte=timezone.now())
     for claim_id, cluster_id in due.values_list("pk", "pool__cluster_id"):
         stop(claim_id, cluster_id)
@@ -50,7 +50,7 @@ def on_tick(**_: Any) -> None:
 
 def stop(claim_id: UUID, cluster_id: UUID) -> None:
     with transaction.atomic():
-        admission.lock(cluster_id)  # no pass is sparing it
+        admission.lock(cluster_id)  # no pass can cancel the preemption meanwhile
         due = Claim.objects.filter(pk=claim_id, state=Claim.State.ADMITTED, reclaim_at__lte=timezone.now())
         for claim in due:
             claim_to_stop.send(sender=Claim, claim=claim, code=ASKED_BACK)

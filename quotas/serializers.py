@@ -1,4 +1,4 @@
-"""What the API shows of pools, flavors and quotas. All of it is read-only."""
+"""Read-only shapes of pools, flavors and quotas in the API."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from quotas.scheduling import as_gpus
 
 @extend_schema_field(OpenApiTypes.NUMBER)
 class GPUsField(serializers.Field[Any, Any, Any, Any]):
-    """A number of GPUs: 4, or 0.25 of one that is shared."""
+    """Number of GPUs: 4, or 0.25 of a shared one."""
 
     def to_representation(self, value: float) -> float:
         return value
 
 
 class GPUSerializer(serializers.Serializer[Any]):
-    """Null where the pool has no GPUs, or nobody has said."""
+    """GPU model of a pool. Null: the pool has no GPUs, or the value is unknown."""
 
     product = serializers.CharField(allow_null=True)
     memory_mib = serializers.IntegerField(allow_null=True)
@@ -41,7 +41,7 @@ class PoolNodesSerializer(serializers.Serializer[Any]):
 
 
 class PoolOutSerializer(serializers.Serializer[Any]):
-    """What takes nothing new now."""
+    """Nodes and GPUs that accept nothing new now."""
 
     nodes_not_ready = serializers.IntegerField()
     nodes_cordoned = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""What the worker runs for quotas, and how it is enqueued: the only module here that knows the task queue."""
+"""Tasks of the worker for quotas, and how to enqueue them: the only module here that knows the task queue."""
 
 from uuid import UUID
 

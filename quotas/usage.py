@@ -1,4 +1,4 @@
-"""What tenants hold by their admitted claims."""
+"""Use of tenants and people: held now by admitted claims, and lately by the ledger."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from django.utils import timezone
 from quotas.models import Claim, LedgerEntry, Pool
 from quotas.scheduling import Limits
 
-# After so many days, a second counts half of what it did.
+# Age in days at which past use counts half.
 HALF_LIFE_DAYS = 7
-# What is older would count less than a hundredth.
+# Older use would count less than 1 %, and is ignored.
 FORGOTTEN_AFTER = timedelta(days=7 * HALF_LIFE_DAYS)
 
 
@@ -29,7 +29,7 @@ def held_units(tenants: set[UUID]) -> defaultdict[tuple[UUID, UUID], int]:
 
 
 def held_over_all_pools(tenants: set[UUID]) -> defaultdict[UUID, Limits]:
-    """What a tenant's limits are held against."""
+    """CPU, memory and workspaces held by tenant, to compare with its limits."""
     admitted = Claim.objects.filter(state=Claim.State.ADMITTED, tenant__in=tenants)
     rows = admitted.values_list("tenant_id").annotate(
         cpu=Sum("cpu_millicores"),
@@ -46,7 +46,7 @@ def held_in_pools(pools: set[UUID]) -> defaultdict[UUID, int]:
 
 
 def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fraction, int]]:
-    """GPUs, exactly, and workspaces, by tenant and person over all pools."""
+    """GPUs (exact) and workspaces held, by tenant and person, over all pools."""
     held: defaultdict[tuple[UUID, Any], tuple[Fraction, int]] = defaultdict(lambda: (Fraction(0), 0))
     if not tenants:
         return held
@@ -61,7 +61,7 @@ def held_by_people(tenants: set[UUID]) -> defaultdict[tuple[UUID, Any], tuple[Fr
 
 
 def used_lately(pools: Iterable[Pool], tenants: set[UUID]) -> defaultdict[tuple[UUID, UUID], float]:
-    """GPU-seconds in the last days, by tenant and pool: the longer ago, the less they count."""
+    """GPU-seconds used lately, by tenant and pool; older use counts less."""
     today = timezone.now().date()
     amount = ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField())
     rows = (

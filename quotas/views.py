@@ -1,4 +1,4 @@
-"""The map of GPUs: what there is, who has it, and who waits."""
+"""Pages of the GPU map: nodes, GPUs, who uses them, and the queue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODES_PER_PAGE = 50
 
 @dataclass(frozen=True)
 class PoolMap:
-    """One pool as the page shows it: `told` is what the API says of it, too."""
+    """A pool as the page shows it. `told` is what the API returns too."""
 
     pool: Pool
     told: dict[str, Any]
@@ -45,12 +45,12 @@ class PoolMap:
 
     @property
     def is_sliced(self) -> bool:
-        """Requests are counted in slices."""
+        """True if requests are counted in slices."""
         return 1 < self.pool.units_per_gpu < IN_PERCENT
 
     @cached_property
     def units(self) -> dict[str, Any]:
-        """GPUs, or slices where they are cut into some: what a request is counted in."""
+        """Figures in the unit of requests: GPUs, or slices if the pool cuts GPUs into slices."""
         figures = {**self.told["gpus"], "largest": self.told["largest_free_on_one_node"]}
         per_gpu = self.pool.units_per_gpu if self.is_sliced else 1
         return {name: round(gpus * per_gpu, 2) for name, gpus in figures.items()}
@@ -64,7 +64,7 @@ class PoolMap:
 @login_required
 @require_GET
 def gpu_map(request: HttpRequest) -> HttpResponse:
-    """All pools with the first of their nodes."""
+    """Show all pools with the first of their nodes."""
     pools = with_gpus()
     maps = maps_of(request, pools, NODES_AT_FIRST, page=1)
     return render(request, "quotas/gpus.html", {"section": "gpus", "maps": maps})
@@ -74,7 +74,7 @@ def gpu_map(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def pool_map(request: HttpRequest, slug: str) -> HttpResponse:
-    """One pool with all of its nodes."""
+    """Show one pool with all of its nodes, in pages."""
     pool = get_object_or_404(with_gpus(), slug=slug)
     [found] = maps_of(request, [pool], NODES_PER_PAGE, page=request.GET.get("page"))
     return render(request, "quotas/pool.html", {"section": "gpus", "map": found})

@@ -1,4 +1,4 @@
-"""When something starts, as programs and people are told: a range, how sure it is, and one time that stands for it."""
+"""Start times as shown to programs and people: a range, its confidence, and one time that stands for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def range_of(claim: Claim) -> Range | None:
 
 
 class When(TypedDict):
-    """Eight of ten starts fall between the two. Without a later one: not before the first, and nobody knows when."""
+    """Range of eight in ten starts. `estimated_to` None: not before `estimated_from`, and nobody knows when."""
 
     estimated_start: datetime | None
     estimated_from: datetime | None
@@ -28,7 +28,7 @@ class When(TypedDict):
 
 
 def when(told: Range | None, now: datetime) -> When:
-    """`estimated_start` is the middle of the range."""
+    """Return the range, cut off at `now`; `estimated_start` is its middle."""
     if told is None:
         return When(
             estimated_start=None, estimated_from=None, estimated_to=None, confidence=Confidence.UNKNOWN.value
@@ -44,13 +44,13 @@ def when(told: Range | None, now: datetime) -> When:
 
 
 def told_in_words(claim: Claim, now: datetime) -> str:
-    """When a claim that waits starts, as last foretold."""
+    """Return the last forecast of a waiting claim in words."""
     said = when(range_of(claim), now)
     return in_words(said["estimated_from"], said["estimated_to"], said["confidence"], now)
 
 
 def in_words(earliest: datetime | None, latest: datetime | None, confidence: str, now: datetime) -> str:
-    """As “Between 14:10 and 15:00, probably.”, in the reader's zone and language; "" where nothing can be said."""
+    """Return e.g. “Between 14:10 and 15:00, probably.” in the reader's zone and language; "" if unknown."""
     if earliest is None:
         return ""
     if latest is None:
@@ -66,7 +66,7 @@ def in_words(earliest: datetime | None, latest: datetime | None, confidence: str
 
 
 def _moment(moment: datetime, now: datetime, after: datetime | None = None) -> str:
-    """The time; with its day, if that is not the one that is spoken of already."""
+    """Return the time, with its day if that differs from the day of `after` or `now`."""
     local, reference = timezone.localtime(_rounded(moment)), timezone.localtime(after or now)
     if local.date() == reference.date():
         return date_format(local, "H:i")
@@ -76,5 +76,5 @@ def _moment(moment: datetime, now: datetime, after: datetime | None = None) -> s
 
 
 def _rounded(moment: datetime) -> datetime:
-    """To five minutes: it is not known any better."""
+    """Round down to five minutes: forecasts are no more precise."""
     return moment.replace(minute=moment.minute // 5 * 5, second=0, microsecond=0)

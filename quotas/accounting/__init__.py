@@ -1,1 +1,1 @@
-"""What was used: the ledger of every admitted second, the budgets it is held to, and the usage that people see."""
+"""Usage accounting: the ledger of every admitted second, budgets, and the usage that people see."""

@@ -1,4 +1,4 @@
-"""What was used, and budgets, over REST."""
+"""REST endpoints for usage and budgets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UsageFigures(serializers.Serializer[Any]):
 
 
 class UsageRow(UsageFigures):
-    """With what the rows are by; `user` is null for all those together whom you do not see singly."""
+    """Usage with its group. `user` is null for the sum of the people whom you may not see one by one."""
 
     tenant = serializers.CharField(required=False)
     user = serializers.CharField(required=False, allow_null=True)
@@ -59,7 +59,7 @@ class UsageShape(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True, help_text="Null: all of it is here.")
 
     def get_fields(self) -> dict[str, Any]:
-        return {"from": serializers.DateField(), **super().get_fields()}  # a word of Python's own
+        return {"from": serializers.DateField(), **super().get_fields()}  # `from` is a keyword of Python
 
 
 class Usage(OffersCSV):
@@ -70,7 +70,7 @@ class Usage(OffersCSV):
         parameters=ASKED,
         responses=answers(
             {(200, "application/json"): UsageShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]
-            404,  # of another format
+            404,  # unknown `format`
         ),
     )
     def get(self, request: Request) -> HttpResponseBase:
@@ -101,7 +101,7 @@ class BudgetShape(serializers.Serializer[Any]):
 
 
 class BudgetList(ListAPIView[Budget]):
-    """GPU-hours of this month: those of your tenants and your own; owners see their people's."""
+    """Budgets of GPU-hours this month: your tenants' and your own. Owners also see their people's."""
 
     serializer_class = BudgetShape
     filterset_class = BudgetFilter

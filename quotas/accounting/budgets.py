@@ -1,6 +1,6 @@
-"""GPU-hours of a month: who has how many, how many are spent, and what follows for whoever wants to start.
+"""Monthly budgets of GPU-hours: their size, what is spent, and what that means for new runs.
 
-A month is a calendar month in UTC. A tenant may have a budget, and each person in it one of their own: both hold.
+A month is a calendar month in UTC. A tenant may have a budget, and each person in it another: both apply.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from quotas.accounting.hours import GPUHours, hours
 from quotas.models import Budget, BudgetMonth
 from quotas.scheduling import Reason
 
-# Percent of a budget at which people are told, once each in a month.
+# Percentages of a budget at which people are notified, each once a month.
 TOLD_AT = (80, 95, 100)
-MOST_HOURS = Decimal(10_000_000)  # that are added in one month
+MOST_HOURS = Decimal(10_000_000)  # that can be added in one month
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a budget stands in one month."""
+    """State of a budget in one month."""
 
     budget: Budget
     month: date
@@ -54,12 +54,12 @@ class Standing:
 
     @property
     def reached(self) -> int:
-        """The highest percentage of those that are told; 0: none yet."""
+        """Highest percentage of TOLD_AT that is reached; 0: none yet."""
         return max((percent for percent in TOLD_AT if 100 * self.spent >= percent * self.limit), default=0)
 
     @property
     def ends_at(self) -> datetime | None:
-        """When what runs on it stops, if nothing is added; None while it is not spent."""
+        """Time at which the budget's runs stop, unless hours are added; None while it is not spent."""
         if not self.is_spent or self.spent_at is None:
             return None
         return self.spent_at + timedelta(minutes=self.budget.grace_minutes)
@@ -78,7 +78,7 @@ def next_month(month: date) -> date:
 
 
 def standings(budgets: Iterable[Budget], now: datetime) -> list[Standing]:
-    """How each of these stands in the month of that moment. Three queries for any number, and none for none."""
+    """Return the state of each budget in the month of `now`. Three queries for any number, and none for none."""
     if not (budgets := list(budgets)):
         return []
     month = month_of(now)
@@ -106,7 +106,7 @@ def standings(budgets: Iterable[Budget], now: datetime) -> list[Standing]:
 
 
 def with_row(row: BudgetMonth, standing: Standing) -> Standing:
-    """The same with what its row says by now."""
+    """Return the standing with the current values of its row."""
     return _standing(standing.budget, row, standing.spent)
 
 
@@ -118,11 +118,11 @@ def of_tenants(tenants: Iterable[UUID]) -> QuerySet[Budget]:
     return Budget.objects.filter(tenant__in=tenants).select_related("tenant", "user")
 
 
-# --- What it means for whoever wants to start
+# --- Effect on new runs
 
 
 def spent(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tuple[UUID, UUID], Reason]]:
-    """Why nothing new that uses GPUs starts: of tenants, and of people in them. Four queries; one without budgets."""
+    """Return why tenants, and people in them, may start nothing with GPUs. Four queries; one without budgets."""
     whole: dict[UUID, Reason] = {}
     people: dict[tuple[UUID, UUID], Reason] = {}
     for standing in standings(of_tenants(tenants), timezone.now()):
@@ -137,7 +137,7 @@ def spent(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tuple[UUID, UUID
 
 
 def reason(standing: Standing) -> Reason:
-    """Without what is spent to the minute: what waits is told anew only when it learns something by it."""
+    """Return the reason without the hours spent: they change every minute and would notify the queue in vain."""
     data = {
         "whose": standing.whose,
         "limit_gpu_hours": rounded(standing.limit),
@@ -147,21 +147,21 @@ def reason(standing: Standing) -> Reason:
 
 
 def rounded(amount: Fraction) -> float:
-    """Exact hours as people and programs read them: to a second or so of a GPU."""
+    """Round exact hours for people and programs, to less than a second of a GPU."""
     return round(float(amount), 4)
 
 
-# --- Who sees what
+# --- Visibility
 
 
 def visible(actor: Actor) -> QuerySet[Budget]:
-    """Those of one's tenants, one's own, and where one decides about others, theirs."""
+    """Return the budgets of the actor's tenants, the actor's own, and all people's in tenants that the actor owns."""
     mine = Q(user__isnull=True) | Q(user=actor.user) | Q(tenant__in=owned_tenants(actor))
     return Budget.objects.filter(mine, tenant__in=visible_tenants(actor)).select_related("tenant", "user")
 
 
 def seen_by(actor: Actor, tenants: Iterable[Tenant]) -> dict[UUID, list[Standing]]:
-    """By tenant: its own budget, then the actor's in it."""
+    """Return by tenant its own budget, then the actor's in it."""
     of_mine = Q(user__isnull=True) | Q(user=actor.user)
     rows = visible(actor).filter(of_mine, tenant__in=list(tenants)).order_by("tenant", "user_id")
     found: dict[UUID, list[Standing]] = {}
@@ -175,7 +175,7 @@ def fullest_first(standing: Standing) -> tuple[bool, Fraction]:
 
 
 def for_people(standing: Standing) -> dict[str, Any]:
-    """What a meter of it says."""
+    """Return the values for a budget's meter on a page."""
     return {
         "tenant": standing.budget.tenant,
         "user": standing.budget.user,
@@ -188,12 +188,12 @@ def for_people(standing: Standing) -> dict[str, Any]:
     }
 
 
-# --- More of it
+# --- Adding hours
 
 
 @transaction.atomic
 def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
-    """An admin lets a budget go further in this month: what waits for it starts, what was to stop goes on."""
+    """Add hours to this month's budget, as an admin: waiting claims may start, and runs due to stop continue."""
     actor.require(Scope.ADMIN)
     [before] = standings([budget], timezone.now())
     row = month_row(budget, before.month)
@@ -203,7 +203,7 @@ def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
         raise Invalid("not_so_many_hours", text, fields={"add_gpu_hours": [text]})
     row.added_gpu_hours += gpu_hours
     if not with_row(row, before).is_spent:
-        row.spent_at = None  # nothing is stopped from now on
+        row.spent_at = None  # cancels the stop of its runs
     row.save(update_fields=["added_gpu_hours", "spent_at"])
     data = {
         "name": str(budget),
@@ -217,12 +217,12 @@ def add_hours(actor: Actor, budget: Budget, gpu_hours: Decimal) -> BudgetMonth:
 
 
 def month_row(budget: Budget, month: date) -> BudgetMonth:
-    """What became of a budget in a month, locked."""
+    """Return the row of a budget's month, created if missing, and locked."""
     BudgetMonth.objects.bulk_create([BudgetMonth(budget=budget, month=month)], ignore_conflicts=True)
     return locked(BudgetMonth.objects.filter(budget=budget, month=month)).get()
 
 
 def changed() -> None:
-    """A budget became another: whoever waits or is to stop is looked at again. In the transaction of the change."""
+    """Recheck waiting claims and runs due to stop after a budget changed. Call inside the change's transaction."""
     transaction.on_commit(tasks.enqueue_spending, robust=True)
     passes.want_everywhere()

@@ -1,4 +1,4 @@
-"""GPU-time, exactly: what the ledger has, and what runs now beyond that. Nothing is written by reading."""
+"""Exact GPU-time: from the ledger, plus the time of current runs beyond it. Reading writes nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MICROSECONDS_OF_AN_HOUR = 3_600_000_000
 
 @dataclass(frozen=True)
 class GPUHours:
-    """Of GPUs, of which a slice is its fraction; and as budgets count them, by the weights of the pools.
+    """Hours of GPUs, where a slice counts as its fraction; and the same weighted by pool, as budgets count.
 
-    `used` is for how long the GPUs were busy, as far as that was told; None: nothing was.
+    `used`: hours for which the GPUs were busy, as far as measured; None: nothing was measured.
     """
 
     allocated: Fraction = Fraction(0)
@@ -42,11 +42,11 @@ class GPUHours:
 def hours(
     where: Q, first: date, last: date, by: Sequence[str], now: datetime
 ) -> Mapping[tuple[Any, ...], GPUHours]:
-    """By these (of `tenant_id`, `user_id`, `pool_id`, `day`), from the first day to the last. Two queries.
+    """Return hours by these columns (`tenant_id`, `user_id`, `pool_id`, `day`), both days included. Two queries.
 
-    `where` is of entries and of claims alike.
+    `where` must fit ledger entries and claims alike.
     """
-    # Whole numbers until the end: by the key, and what its units count.
+    # Integers until the end, by key, units per GPU and weight.
     units: defaultdict[tuple[Any, ...], int] = defaultdict(int)
     amount = Sum(ExpressionWrapper(F("microseconds") * F("units"), output_field=BigIntegerField()))
     entries = LedgerEntry.objects.filter(where, day__range=(first, last), units__gt=0).order_by()

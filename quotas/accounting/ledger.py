@@ -1,11 +1,11 @@
-"""The ledger: how long each claim was admitted, day by day (UTC). Every admitted second stands there once.
+"""The ledger: how long each claim was admitted, day by day (UTC). Every admitted second is recorded once.
 
-What stands there of a claim is always its time from `admitted_at` up to its watermark, `settled_until`. Rows are
-written with what they are to say, never added to, in the transaction that moves the watermark and under the claim's
-lock: who dies with it, does it twice or comes late changes nothing.
+A claim's entries always cover its time from `admitted_at` to its watermark, `settled_until`. Entries are overwritten
+with the whole amount, never incremented, in the transaction that moves the watermark and under the claim's lock. So a
+crash, a repeated call or a late call changes nothing.
 
-While a claim runs its watermark only goes forward, so that a clock that was set back takes nothing away and counts
-nothing again. The release has the last word: what a clock that stood ahead wrote beyond it is taken back.
+While a claim runs, its watermark only moves forward, so a clock that was set back removes nothing and counts nothing
+twice. The release decides: time that a fast clock recorded beyond it is removed.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from quotas.models import Claim, LedgerEntry
 State = Claim.State
 
 MICROSECOND = timedelta(microseconds=1)
-# How far what stands there of a run may lie behind.
+# Longest time by which a run's ledger entries may lag.
 SETTLED_EVERY = timedelta(minutes=10)
-# A run is settled by so much at once, lest a clock that jumps ahead fills years.
+# Longest step of a run's watermark, so that a clock that jumps ahead does not fill years.
 MOST_AT_ONCE = timedelta(days=31)
 BATCH = 500
 BATCHES_AT_ONCE = 20
 
 
 def settle(claim_id: UUID, upto: datetime) -> None:
-    """Have a claim's time in the ledger: of a run up to then, of what was released up to its release."""
+    """Record a claim's time: a run's up to `upto`, a released claim's up to its release."""
     with transaction.atomic():
         _settle(list(_locked(Q(pk=claim_id))), upto)
 
 
 def close(claim: Claim) -> None:
-    """The same, in the transaction that released the claim and so holds its row."""
+    """Record a released claim's time, in the transaction that released it and so holds its row."""
     if claim.admitted_at is not None:
         _settle([claim], timezone.now())
 
 
 def settle_due() -> int:
-    """Runs of which the ledger knows too little, and what was released before there was one. How many there were."""
+    """Record the time of lagging runs, and of claims released before the ledger existed. Return their number."""
     now = timezone.now()
     behind = Q(settled_until__isnull=True) | Q(settled_until__lt=now - SETTLED_EVERY)
     done = 0
@@ -61,7 +61,7 @@ def settle_due() -> int:
 
 
 def days(begin: datetime, end: datetime) -> Iterator[tuple[date, int]]:
-    """The time between, in microseconds, by day."""
+    """Yield each day (UTC) between the two times, with its microseconds."""
     at = begin.astimezone(UTC)
     while at < end:
         midnight = datetime.combine(at.date() + timedelta(days=1), time.min, UTC)
@@ -71,7 +71,7 @@ def days(begin: datetime, end: datetime) -> Iterator[tuple[date, int]]:
 
 
 def known_until(claim: Claim) -> datetime:
-    """Up to when the time of one that was admitted stands there."""
+    """Return the time up to which the ledger covers an admitted claim."""
     assert claim.admitted_at is not None
     return claim.settled_until or claim.admitted_at
 
@@ -94,7 +94,7 @@ def _settle(claims: Sequence[Claim], now: datetime) -> None:
 
 
 def _end(claim: Claim, now: datetime) -> datetime:
-    """Up to when a claim's time is to stand there."""
+    """Return the time up to which the ledger shall cover the claim."""
     assert claim.admitted_at is not None
     if claim.released_at is not None:
         return max(claim.released_at, claim.admitted_at)
@@ -103,7 +103,7 @@ def _end(claim: Claim, now: datetime) -> datetime:
 
 
 def _write(claim: Claim, upto: datetime) -> list[LedgerEntry]:
-    """The rows of the days on which something becomes another; those of none any more are deleted."""
+    """Return the entries of the days that change. Delete entries after an end that moved back."""
     assert claim.admitted_at is not None
     known = known_until(claim)
     first = min(known, upto).astimezone(UTC).date()

@@ -1,4 +1,4 @@
-"""Who hears how much of a budget is spent: its person, or its tenant's owners; and in which words."""
+"""Notices of how much of a budget is spent: to its person, or to its tenant's owners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUBJECT = "budget"
 
 
 def reached(standing: Standing, percent: int) -> None:
-    """In the transaction that writes it down. Once a month for each, and anew when the budget was made larger."""
+    """Notify once a month per percentage, and again if the limit changed. Call in the transaction that records it."""
     budget = standing.budget
     owners = User.objects.filter(
         memberships__tenant=budget.tenant_id, memberships__role=Role.OWNER, is_active=True
@@ -54,7 +54,7 @@ def reached(standing: Standing, percent: int) -> None:
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """For the tenants that the person is still in."""
+    """Return the words of notices whose tenant the person still sees; skip others."""
     seen = visible_tenants(Actor(user)).filter(pk__in={notice.subject_id for notice in notices})
     tenants = {tenant.pk: tenant for tenant in seen}
     return {

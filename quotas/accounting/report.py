@@ -1,6 +1,6 @@
-"""Who held how many GPU-hours, over some days: for the page, the API and the table for spreadsheets alike.
+"""Report of the GPU-hours held over some days, for the page, the API and the CSV alike.
 
-People see the sums of their tenants, and of persons themselves; owners and admins see everybody in their tenants.
+People see the sums of their tenants, and their own use. Owners and admins see every person in their tenants.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS = ("allocated_gpu_hours", "weighted_gpu_hours", "used_gpu_hours")
 
 @dataclass(frozen=True)
 class Asked:
-    """From the first day to the last, both of them whole days in UTC."""
+    """Parameters of a report. Days are whole days in UTC, both included."""
 
     first: date
     last: date
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Row:
-    """`key` is a slug, a user name or a day; None: the people of one's tenants that one does not see singly."""
+    """`key` is a slug, a user name or a day; None: the sum of the people whom the actor may not see one by one."""
 
     key: str | None
     name: str
@@ -70,11 +70,11 @@ class Report:
         return max((row.amount.allocated for row in self.rows), default=Fraction(0))
 
 
-# --- What is asked
+# --- Parameters
 
 
 def parse(params: Mapping[str, str], now: datetime) -> Asked:
-    """Refuses, by field, what is no time. Without one: the last thirty days."""
+    """Return the parameters; the default is the last thirty days. Raises a Refusal that names the wrong field."""
     today = now.astimezone(UTC).date()
     last = _day(params, "to") or today
     first = _day(params, "from") or last - min(timedelta(days=DEFAULT_DAYS - 1), last - date.min)
@@ -92,14 +92,14 @@ def parse(params: Mapping[str, str], now: datetime) -> Asked:
 
 
 def _day(params: Mapping[str, str], name: str) -> date | None:
-    """A day, or the UTC day of a moment."""
+    """Return a day, or the UTC day of a timestamp; None if empty."""
     text = params.get(name, "").strip()
     if not text:
         return None
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             return date.fromisoformat(text)
-        moment = parse_datetime(text.replace(" ", "+"))  # a plus of an address that was not quoted
+        moment = parse_datetime(text.replace(" ", "+"))  # an unquoted + of a URL arrives as a space
         if moment is not None:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).date()
     except (ValueError, OverflowError):
@@ -111,22 +111,22 @@ def _refusal(field: str, message: str, hint: str) -> Refusal:
     return Refusal("invalid", message, hint, fields={field: [message]})
 
 
-# --- What is found
+# --- Rows
 
 
 def read(actor: Actor, asked: Asked, now: datetime) -> Report:
-    """Eight queries at most, however much there is."""
+    """Return a report, with at most eight queries."""
     what = _where(actor, asked), asked.first, asked.last, _columns(asked.group_by), now
     amounts, used = dict(hours(*what)), used_hours(*what)
     for key, told in used.items():
         held = amounts.get(key, GPUHours())
-        # The ledger has GPUs as they were cut then, and the pool as they are cut now.
+        # The pool may cut its GPUs otherwise now than the ledger recorded: limit to what was held.
         amounts[key] = replace(held, used=min(told, held.allocated))
     return _report(actor, asked, amounts)
 
 
 def held_by_day(actor: Actor, asked: Asked, now: datetime) -> Report:
-    """Without what of it was used."""
+    """Return the report by day, without busy hours."""
     amounts = hours(_where(actor, asked), asked.first, asked.last, _columns("day"), now)
     return _report(actor, replace(asked, group_by="day"), amounts)
 
@@ -141,12 +141,12 @@ def _report(actor: Actor, asked: Asked, amounts: Mapping[tuple[Any, ...], GPUHou
 
 
 def _largest_first(row: Row) -> tuple[bool, Fraction, str]:
-    """Those who are not named come last."""
+    """Sort key: most hours first, unnamed people last."""
     return row.key is None, -row.amount.allocated, row.key or ""
 
 
 def _columns(group_by: str) -> tuple[str, ...]:
-    """What a person did in one tenant may be seen by those who do not see what they did in another."""
+    """Return columns to group by. Persons also need the tenant: the actor may see their use in some tenants only."""
     return {"day": ("day",), "user": ("user_id", "tenant_id")}.get(group_by, (f"{group_by}_id",))
 
 
@@ -187,11 +187,11 @@ def _people(actor: Actor, amounts: Mapping[tuple[Any, ...], GPUHours]) -> list[R
     ]
 
 
-# --- As programs read it
+# --- For programs
 
 
 def figures(amount: GPUHours) -> dict[str, float | None]:
-    """`used` is None where nothing was measured, which is not the same as none."""
+    """Return the columns. The used hours are None if nothing was measured, which is not zero."""
     used = None if amount.used is None else rounded(amount.used)
     return dict(zip(COLUMNS, (rounded(amount.allocated), rounded(amount.weighted), used), strict=True))
 

@@ -1,9 +1,9 @@
-"""Budgets while things run: who is told at which percentage, and what becomes of runs once all is spent.
+"""Enforcement of budgets while things run: notices at percentages, and the end of runs once all is spent.
 
-The periodic pass compares what is spent by now with what was told, and writes down each step with what follows from it
-in one transaction: killed anywhere, the next pass goes on from there. Once a budget is spent its runs go on for the
-grace; each of them is told until when (`Claim.budget_ends_at`), and then to stop, files kept. Where there is room in
-the budget again, by an admin or by a new month, they are told that they go on.
+A periodic check compares the hours spent with the notices sent, and records each step with its consequence in one
+transaction: if it is killed, the next check continues from there. Once a budget is spent, its runs continue for the
+grace. Each run gets that end (`Claim.budget_ends_at`) and then stops; files are kept. If the budget has hours again,
+from an admin or a new month, the end is withdrawn.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Ends = dict[tuple[UUID, UUID | None], datetime]
 
 
 def on_tick(**_: Any) -> None:
-    """Once a minute; twice now and then does no harm."""
+    """Enqueue a check once a minute; a second one now and then does no harm."""
     if is_due(EVERY_SECONDS):
         tasks.enqueue_spending()
 
 
 def on_worker_began(**_: Any) -> None:
-    """The worker before it may have died with a look in hand: nobody is to go on for a minute more by that."""
+    """Enqueue a check: if the previous worker died with one, runs must not continue for another minute."""
     tasks.enqueue_spending()
 
 
 def look() -> None:
-    """Have the ledger know what ran, then hold budgets to it."""
+    """Bring the ledger up to date, then enforce budgets."""
     ledger.settle_due()
     keep_to_budgets()
 
@@ -64,7 +64,7 @@ def keep_to_budgets() -> None:
 
 
 def ends_of(standings: Iterable[Standing]) -> Ends:
-    """When what runs on each spent budget ends: by tenant, and by person in it."""
+    """Return when the runs on each spent budget end: by tenant, and by person in it."""
     found: Ends = {}
     for standing in standings:
         if standing.ends_at is not None:
@@ -73,7 +73,7 @@ def ends_of(standings: Iterable[Standing]) -> Ends:
 
 
 def end_of(claim: Claim, ends: Ends) -> datetime | None:
-    """Of a run: by its tenant's budget or its person's, whichever comes first. What costs nothing goes on."""
+    """Return a run's end by its tenant's or its person's budget, the earlier one. Runs without cost have none."""
     if not claim.units or not claim.pool.weight:
         return None
     keys = ((claim.tenant_id, None), (claim.tenant_id, claim.user_id))
@@ -81,7 +81,7 @@ def end_of(claim: Claim, ends: Ends) -> datetime | None:
 
 
 def _note(standing: Standing, now: datetime) -> Standing:
-    """Write down, and tell, what a budget reached since the last look; it may also have been given more."""
+    """Record and notify what a budget reached since the last check. Hours may also have been added."""
     if standing.reached == standing.told_percent and standing.is_spent == (standing.spent_at is not None):
         return standing
     with transaction.atomic():
@@ -102,14 +102,14 @@ def _note(standing: Standing, now: datetime) -> Standing:
 
 
 def _concerned(ends: Ends) -> Iterable[Claim]:
-    """Runs that are to end, or were."""
+    """Runs that must end by a budget, or had to before."""
     tenants = {tenant for tenant, _user in ends}
     running = Claim.objects.filter(state=State.ADMITTED).select_related("pool")
     return running.filter(Q(tenant__in=tenants) | Q(budget_ends_at__isnull=False)).order_by("pk")
 
 
 def _tell(claim: Claim, until: datetime | None) -> None:
-    """Once for each end, and once that there is none any more."""
+    """Set a run's end and signal it: once per end, and once when the end is withdrawn."""
     with transaction.atomic():
         admission.lock(claim.pool.cluster_id)
         running = Claim.objects.filter(pk=claim.pk, state=State.ADMITTED, budget_ends_at=claim.budget_ends_at)
@@ -119,7 +119,7 @@ def _tell(claim: Claim, until: datetime | None) -> None:
 
 
 def _stop(claim: Claim, until: datetime) -> None:
-    """Told again at each look until its units are back."""
+    """Signal that a run must stop, at each check until its units are back."""
     with transaction.atomic():
         admission.lock(claim.pool.cluster_id)
         running = Claim.objects.filter(pk=claim.pk, state=State.ADMITTED, budget_ends_at=until)
@@ -128,7 +128,7 @@ def _stop(claim: Claim, until: datetime) -> None:
 
 
 def _still_spent(claim: Claim) -> bool:
-    """An admin may have added hours since this pass began."""
+    """Check again: an admin may have added hours since this check began."""
     its = Q(budget__user=None) | Q(budget__user=claim.user_id)
     months = BudgetMonth.objects.filter(its, budget__tenant=claim.tenant_id, spent_at__isnull=False)
     return months.filter(month=budgets.month_of(timezone.now())).exists()

@@ -1,7 +1,7 @@
-"""How busy the GPUs were that runs held. The room above has the figures, and is asked by the signal `ask_busy`.
+"""Busy time of the GPUs that runs held. The room above has the figures, and returns them to the signal `ask_busy`.
 
-Told is what GPUs did that a run had alone: whole ones, and instances that MIG cut off. Where several share a GPU its
-use is that of everybody on it, and nobody's own; there, and where nobody measured, nothing is told, which is not none.
+Only GPUs that a run had alone count: whole GPUs, and MIG instances. The utilization of a shared GPU is that of all its
+users. There, and where nothing was measured, there is no figure, which is not zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quotas.signals import ask_busy
 
 @dataclass(frozen=True)
 class Held:
-    """By one run, from when to when: whole GPUs, or instances that MIG cut off."""
+    """Time for which a run held whole GPUs, or MIG instances."""
 
     run: UUID
     since: datetime
@@ -35,7 +35,7 @@ class Held:
 def used_hours(
     where: Q, first: date, last: date, by: Sequence[str], now: datetime
 ) -> Mapping[tuple[Any, ...], Fraction]:
-    """By the same as `hours` is, and never more; absent: nothing was told. Two queries."""
+    """Return busy hours by the same keys as `hours`, and never more. No key: nothing was measured. Two queries."""
     begin = datetime.combine(first, time.min, UTC)
     end = min(now, datetime.combine(last, time.max, UTC))
     claims = {claim.pk: claim for claim in _claims(where, begin, end)}
@@ -52,7 +52,7 @@ def all_held(begin: datetime, end: datetime) -> list[Held]:
 
 
 def _claims(where: Q, begin: datetime, end: datetime) -> QuerySet[Claim]:
-    """That held GPUs then which nobody else had."""
+    """Claims that held GPUs of their own in this time."""
     then = Q(released_at__gt=begin) | Q(released_at=None)
     own = Q(units__gt=0, pool__sharing__in=(Sharing.EXCLUSIVE, Sharing.MIG))
     facts = ("tenant", "user", "units", "admitted_at", "released_at", "pool__sharing", "pool__units_per_gpu")
@@ -66,7 +66,7 @@ def _held(claim: Claim, begin: datetime, end: datetime) -> Held:
 
 
 def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, Held]) -> dict[tuple[UUID, date], int]:
-    """In microseconds. A pod that came anew on another GPU had two within one minute: it held one."""
+    """Return busy microseconds, limited to the time held: a pod that moved counts on two GPUs for a minute."""
     if not held:
         return {}
     answers: list[tuple[Any, Any]] = ask_busy.send(sender=Claim, held=list(held.values()))

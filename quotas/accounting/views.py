@@ -1,4 +1,4 @@
-"""The page of what was used: a chart by day, the same hours by what is chosen, and how budgets stand."""
+"""The usage page: a chart by day, the same hours by the chosen group, and the state of budgets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_BUDGETS = 50
 
 @dataclass(frozen=True)
 class Bar:
-    """A day as the chart draws it: places and sizes in the units of its drawing, and its hours."""
+    """A day in the chart: position and size in the units of the drawing, and its hours."""
 
     day: date
     hours: float
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: how much of the largest it is, in percent; `used` is None where nothing was measured."""
+    """A row of the table. `percent` is relative to the largest row; `used` is None if nothing was measured."""
 
     key: str | None
     name: str
@@ -88,7 +88,7 @@ def usage(request: HttpRequest) -> HttpResponse:
 
 
 def bars(by_day: Report) -> list[Bar]:
-    """Every day of the time, also those on which nothing ran."""
+    """Return a bar for every day of the report, also for days without runs."""
     hours = {row.key: row.amount.allocated for row in by_day.rows}
     most = by_day.most or Fraction(1)
     found = []
@@ -113,7 +113,7 @@ def lines(report: Report) -> list[Line]:
 
 
 def query(asked: Asked) -> dict[str, str]:
-    """What leads here again."""
+    """Return the URL parameters of this report."""
     told = {
         "from": asked.first.isoformat(),
         "to": asked.last.isoformat(),
@@ -126,6 +126,6 @@ def query(asked: Asked) -> dict[str, str]:
 
 
 def standings(actor: Actor, now: datetime) -> list[dict[str, Any]]:
-    """The fullest budgets first."""
+    """Return the visible budgets, the fullest first."""
     found = sorted(budgets.standings(budgets.visible(actor), now), key=budgets.fullest_first)
     return [budgets.for_people(one) for one in found[:MOST_BUDGETS]]

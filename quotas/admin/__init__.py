@@ -1,4 +1,4 @@
-"""Where admins set pools, quotas and limits, with what is used right now beside each."""
+"""Admin pages of pools, quotas, limits, budgets and bookings, with the current use beside each."""
 
 from quotas.admin import bookings, budgets, pools, quotas
 

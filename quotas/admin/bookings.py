@@ -1,4 +1,4 @@
-"""Bookings: what is kept for whom, and ending it. Owners book on the calendar, and so do admins."""
+"""Admin page of bookings: to look at and to cancel. Owners and admins book on the calendar."""
 
 from __future__ import annotations
 

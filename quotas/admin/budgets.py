@@ -1,4 +1,4 @@
-"""Budgets, with what is spent of them this month, and the ledger that they are counted by."""
+"""Admin pages of budgets, with the hours spent this month, and of the ledger that counts them."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class BudgetPage(ConfirmsLowering[Budget]):
         return ((None, {"fields": ("tenant", "user", "gpu_hours", "grace_minutes", *added)}),)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> Any:
-        """What was spent and told is somebody's: another's budget is another one."""
+        """Fix tenant and person once saved: hours spent and notices sent belong to them."""
         return ("tenant", "user") if obj else ()
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With what is spent of this page's budgets: a few queries for all of them."""
+        """Add the hours spent to the budgets of this page, with a few queries for all."""
         found = super().get_changelist_instance(request)
         standings = {one.budget.pk: one for one in budgets.standings(found.result_list, timezone.now())}
         for budget in found.result_list:
@@ -80,7 +80,7 @@ class BudgetPage(ConfirmsLowering[Budget]):
         return found
 
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
-        """Hours that are added are a deed of their own, beside what is changed for all months."""
+        """Record added hours as an action of their own, apart from changes for all months."""
         added = form.cleaned_data.pop(ADDED, None)
         if ADDED in form.changed_data:
             form.changed_data.remove(ADDED)

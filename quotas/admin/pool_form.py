@@ -1,4 +1,4 @@
-"""The form of a pool: `quotas/pools/rules.py` checks what it says, and its nodes are shown before it is saved."""
+"""Admin form of a pool: `quotas/pools/rules.py` validates it, and its nodes can be shown before it is saved."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PoolForm(forms.ModelForm[Pool]):
 
 
 class FlavorForm(forms.ModelForm[Flavor]):
-    """A size that its pool, as it is about to be saved, can give."""
+    """Form of a size, checked against its pool as about to be saved."""
 
     def clean_units(self) -> int:
         units: int = self.cleaned_data["units"]
@@ -81,7 +81,7 @@ class FlavorRows(LabelledInlineRows):
 
 
 def known_products() -> set[str]:
-    """Of all clusters, without what GPU Feature Discovery puts after it for how a GPU is cut."""
+    """Products in all clusters, without the suffix by which GPU Feature Discovery marks how a GPU is cut."""
     labels = Node.objects.values_list(f"labels__{PRODUCT}", flat=True).distinct()
     return {selection.plain_product(product) for product in labels if product}
 
@@ -103,7 +103,7 @@ TROUBLES = {
 
 
 def lines(pool: Pool) -> list[NodeLine]:
-    """Its nodes as last seen, with what each gives and what ails it."""
+    """Return the pool's nodes as last seen, with the GPUs and the problems of each."""
     nodes = selection.members(pool, Node.objects.filter(cluster=pool.cluster_id))
     bad = bad_gpus.read([pool.cluster_id])
     return [

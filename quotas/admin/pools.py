@@ -1,4 +1,4 @@
-"""Pools: their nodes, sizes and shares; taking one out of use."""
+"""Admin page of pools: nodes, sizes, quotas, and taking a pool out of use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quotas.pools import health, opening
 from quotas.pools.nodes import nodes_of
 from quotas.usage import held_in_pools
 
-# What decides which nodes are the pool's, and how many GPUs they count as.
+# Fields that select the pool's nodes, and how many GPUs they count as.
 CHOOSING = {
     "cluster", "match_product", "match_gpu_memory_mib", "match_compute_capability", "match_ecc", "node_labels",
     "tolerations", "sharing", "resource_name", "units_per_gpu", "mig_profile",
@@ -92,7 +92,7 @@ class OpenPools(Previewed[Pool]):
 
 
 def people_of(pools: Sequence[Pool], state: str) -> defaultdict[UUID, list[str]]:
-    """Whose claims in each pool are in this state, one name per claim. One query."""
+    """Return user names by pool, one per claim in this state. One query."""
     found: defaultdict[UUID, list[str]] = defaultdict(list)
     claims = Claim.objects.filter(pool__in=pools, state=state).order_by("user__username")
     for pool, name in claims.values_list("pool_id", "user__username"):
@@ -132,7 +132,7 @@ def starts(people: list[str]) -> str:
 
 
 class FlavorInline(admin.TabularInline[Flavor, Any]):
-    """Sizes are made and changed here; one is deleted on its own page, which says who uses it."""
+    """Sizes to add and change. A size is deleted on its own page, which lists who uses it."""
 
     model = Flavor
     form = FlavorForm
@@ -235,7 +235,7 @@ class PoolPage(ConfirmsLowering[Pool]):
     )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """“See its nodes first”: saved, looked at, and undone."""
+        """Preview for “See its nodes first”: save, read the nodes, and roll back."""
         if request.method != "POST" or "_nodes" not in request.POST:
             return super().changeform_view(request, *args, **kwargs)
         with transaction.atomic():
@@ -254,7 +254,7 @@ class PoolPage(ConfirmsLowering[Pool]):
             self.message_user(request, summary(obj, nodes), level)
 
     def _nodes_page(self, request: HttpRequest, pool: Pool, nodes: list[NodeLine]) -> HttpResponse:
-        list(messages.get_messages(request))  # what they tell was undone
+        list(messages.get_messages(request))  # discard: the save was rolled back
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.admin_site.each_context(request),
@@ -269,7 +269,7 @@ class PoolPage(ConfirmsLowering[Pool]):
         return TemplateResponse(request, "admin/quotas/pool/nodes.html", context)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With the room and the use of this page's pools: a few queries for all of them."""
+        """Add nodes, use and queue length to the pools of this page, with a few queries for all."""
         found = super().get_changelist_instance(request)
         pools = list(found.result_list)
         nodes, held = nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
@@ -284,7 +284,7 @@ class PoolPage(ConfirmsLowering[Pool]):
 
     @admin.display(description=gettext_lazy("GPU"), ordering="gpu_product")
     def gpu(self, pool: Pool) -> SafeString | str:
-        """What it is, and how it is shared: of both in one column, as a list of eight is wider than a screen."""
+        """Product and way of sharing, in one column: eight columns are wider than a screen."""
         if not pool.has_gpus:
             return "–"
         product = pool.gpu_product.removeprefix("NVIDIA-")
@@ -298,7 +298,7 @@ class PoolPage(ConfirmsLowering[Pool]):
 
     @admin.display(description=gettext_lazy("nodes ready"))
     def nodes_seen(self, pool: Any) -> str:
-        """How many, and what of the others is out of order."""
+        """Number of ready nodes, and the problems of the others."""
         said = _("%(ready)d of %(all)d") % {"ready": len(pool.seen.healthy), "all": len(pool.seen.whole)}
         why = health.words(health.told(pool, pool.seen.out))
         if tainted := pool.seen.out.tainted:

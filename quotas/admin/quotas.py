@@ -1,4 +1,4 @@
-"""Quotas of tenants in pools, and limits of tenants over all pools."""
+"""Admin pages of tenants' quotas in pools, and of their limits over all pools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ADMITTED = Q(state=Claim.State.ADMITTED)
 
 
 def held(amount: Any, which: Q = ADMITTED, **where: Any) -> Coalesce:
-    """Of the claims of a row's tenant: those that are admitted, or others."""
+    """Aggregate the claims of a row's tenant: the admitted ones, or `which`."""
     claims = Claim.objects.filter(which, tenant=OuterRef("tenant"), **where)
     return Coalesce(Subquery(claims.order_by().values("tenant").annotate(held=amount).values("held")), 0)
 

@@ -1,7 +1,7 @@
-"""What all pages that change a share have in common: whoever waits is looked at again, and lowering asks first.
+"""Base of admin pages that change a quota, limit or budget: they enqueue passes, and lowering asks first.
 
-A share below what is in use stops nothing by itself. So that nobody is surprised, saving is tried in a transaction;
-where it would leave somebody over their share it is undone, and a page says who and by how much before it is done.
+A share below its use stops nothing by itself. To surprise nobody, the save is tried in a transaction. If it leaves
+somebody over their share, it is rolled back, and a page shows who and by how much before the admin confirms.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-TAKES_PART = ("quota", "tenantlimit")  # models whose changes are somebody's share
+TAKES_PART = ("quota", "tenantlimit")  # models that define a tenant's share
 SHARES = {
     "gpu_hours", "nominal_gpus", "borrowing_limit_gpus", "cpu_millicores", "memory_mib", "workspaces", "storage_mib",
     "longest_runtime_minutes", "person_gpus", "person_workspaces",
@@ -83,7 +83,7 @@ class ConfirmsLowering(RecordedPage[M]):
         if request.method != "POST":
             return save()
         with transaction.atomic():
-            # No pass decides by what it was. And of two admins the second waits, whatever order their lists have.
+            # No pass uses the old value, and a second admin waits: rows in another order cannot deadlock.
             admission.lock(*Cluster.objects.values_list("pk", flat=True))
             response = save()
             lowered: list[Overuse] = getattr(request, "lowered", [])
@@ -93,7 +93,7 @@ class ConfirmsLowering(RecordedPage[M]):
         return self._ask(request, lowered) if asks else response
 
     def _ask(self, request: HttpRequest, lowered: list[Overuse]) -> HttpResponse:
-        list(messages.get_messages(request))  # what they tell was undone: no later page says it, nor this
+        list(messages.get_messages(request))  # discard: the save was rolled back
         entered = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.admin_site.each_context(request),
@@ -110,13 +110,13 @@ class ConfirmsLowering(RecordedPage[M]):
 
 
 def gpus_meter(pool: Pool, units: int, most: int) -> SafeString:
-    """How many of so many units are in use, told in GPUs."""
+    """Meter of the units in use, labelled in GPUs."""
     used, limit = (floatformat(as_gpus(amount, pool.units_per_gpu), "-2") for amount in (units, most))
     return meter(units, most, _("%(used)s of %(limit)s") % {"used": used, "limit": limit})
 
 
 def share_meter(quota: Quota, units: int) -> SafeString:
-    """What a tenant has of its own, what it borrows, and how much it may have with that."""
+    """Meter of a tenant's own GPUs, what it borrows, and its limit with borrowing."""
     pool, per_gpu = quota.pool, quota.pool.units_per_gpu
     own, limit = quota.nominal_gpus * per_gpu, quota.limit_gpus * per_gpu
     if own == limit:
@@ -130,7 +130,7 @@ def share_meter(quota: Quota, units: int) -> SafeString:
 
 
 def is_lowered(changes: dict[str, Any]) -> bool:
-    """One of the shares became less; none at all is more than any number."""
+    """Return True if a share became smaller; None is unlimited."""
     before, after = changes.get("before", {}), changes.get("after", {})
     return any(
         after[name] is not None and (before[name] is None or Decimal(after[name]) < Decimal(before[name]))
@@ -141,7 +141,7 @@ def is_lowered(changes: dict[str, Any]) -> bool:
 def would_be_over(obj: Model, *, is_gone: bool) -> Overuse | None:
     if isinstance(obj, Quota) and obj.pool.has_gpus:
         return overuse.of_quota(obj, is_gone=is_gone)
-    if isinstance(obj, TenantLimit) and not is_gone:  # no limit is never too little
+    if isinstance(obj, TenantLimit) and not is_gone:  # deleting a limit leaves nobody over it
         return overuse.of_limit(obj)
     if isinstance(obj, Budget) and not is_gone:
         return overuse.of_budget(obj)
@@ -149,7 +149,7 @@ def would_be_over(obj: Model, *, is_gone: bool) -> Overuse | None:
 
 
 def beyond_the_pool(quota: Quota) -> str:
-    """A warning where the pool, as last seen, could never give what is promised."""
+    """Return a warning if the pool, as last seen, has fewer GPUs than promised; else ""."""
     size = sum(room.units for room in whole_nodes(quota.pool)) // quota.pool.units_per_gpu
     if not quota.pool.has_gpus or quota.nominal_gpus <= size:
         return ""

@@ -1,4 +1,4 @@
-"""What can be had and who may have how much: pools, flavors, quotas, budgets, bookings, and the claims on them."""
+"""Models: pools, flavors, quotas, budgets, bookings, and the claims on them."""
 
 from .bookings import Booking
 from .claims import Claim, LedgerEntry

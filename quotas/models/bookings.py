@@ -1,4 +1,4 @@
-"""GPUs of a pool that a tenant has for itself from one time to another: for a class, or before a deadline."""
+"""GPUs of a pool reserved for a tenant for a fixed time: for a class, or before a deadline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .pools import Pool
 
 
 class Booking(models.Model):
-    """So many places for one run each, of so many units on one node. It is within the tenant's quota, not beside it."""
+    """Places for one run each, of `units_each` units on one node. They count within the tenant's quota."""
 
     class State(models.TextChoices):
         UPCOMING = "upcoming", _("upcoming")
@@ -73,7 +73,7 @@ class Booking(models.Model):
 
     @classmethod
     def in_state(cls, state: str) -> Q:
-        """The same for the database."""
+        """Return the database condition for a state."""
         now = timezone.now()
         if state == cls.State.CANCELLED:
             return Q(cancelled_at__isnull=False)

@@ -1,4 +1,4 @@
-"""What is asked for and held: one row per period of a workspace or job, and every second that it was held."""
+"""Claims: one row per period of a workspace or job; and the ledger of how long each was held."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .pools import Pool
 
 
 class Claim(models.Model):
-    """One period of a workspace or job: what it asks of a pool. Admitted, it is a run, and its id is the run's."""
+    """Request of a workspace or job to a pool, for one period. Once admitted it is a run, with the same id."""
 
     class State(models.TextChoices):
         WAITING = "waiting", _("waiting")
@@ -46,29 +46,29 @@ class Claim(models.Model):
     memory_mib = models.PositiveIntegerField(
         _("memory (MiB)"), help_text=_("What the pod requests, after overcommit.")
     )
-    # Where GPUs are cut by memory and cores (HAMi): so many GPUs of one node, and of each so much.
+    # For HAMi, which cuts GPUs by memory and cores: number of GPUs on one node, and the amounts of each.
     cards = models.PositiveSmallIntegerField(default=0, db_default=0)
     card_memory_mib = models.PositiveIntegerField(null=True)
     card_cores = models.PositiveSmallIntegerField(null=True, help_text=_("Percent of a GPU's cores."))
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
-    # The queue: higher priority first, then the place; one sent back keeps its old place (front of its priority).
+    # Queue order: higher priority first, then place. A claim that was sent back keeps its place.
     priority = models.SmallIntegerField(_("priority"), default=0)
     place = models.BigIntegerField()
     attempt = models.PositiveSmallIntegerField(
         _("attempt"), default=0, help_text=_("How often it was sent back to the queue.")
     )
-    # It ran on borrowed GPUs that were asked back: before all others of its priority.
+    # It was preempted on borrowed GPUs: goes before all others of its priority.
     returns_first = models.BooleanField(default=False, db_default=False)
     not_before = models.DateTimeField(null=True)
     reason_code = models.CharField(max_length=64, blank=True, help_text=_("Why it waits, as last decided."))
     reason_data = models.JSONField(default=dict)
-    # Its place in the queue as last decided, and the units that those before it ask for; null: not looked at yet.
+    # Position in the queue as last decided, and the units requested ahead; null: no pass has seen the claim.
     position = models.PositiveIntegerField(null=True)
     units_ahead = models.PositiveIntegerField(null=True)
-    # When it starts, as forecast while it waits: between these, eight times of ten. Without an end: not before.
+    # Forecast of the start: in this range eight times of ten. No `estimated_to`: not before `estimated_from`.
     estimated_from = models.DateTimeField(null=True)
     estimated_to = models.DateTimeField(null=True)
-    # What was told first: by this the forecast is judged once it has started.
+    # First forecast, which is compared with the actual start.
     told_from = models.DateTimeField(null=True)
     told_to = models.DateTimeField(null=True)
     max_runtime_minutes = models.PositiveIntegerField(
@@ -78,22 +78,22 @@ class Claim(models.Model):
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     admitted_at = models.DateTimeField(_("admitted at"), null=True)
     released_at = models.DateTimeField(_("released at"), null=True)
-    # The latest end that the room above keeps to; null: none is known.
+    # Latest end that the room above enforces; null: none is known.
     ends_at = models.DateTimeField(_("ends at"), null=True)
-    # It was let in only because it ends before others need its place: its end is never moved beyond.
+    # Admitted only because it ends before others need its place: its end never moves past this.
     must_end_at = models.DateTimeField(null=True)
     booking = models.ForeignKey(
         Booking, null=True, on_delete=models.PROTECT, related_name="claims", db_index=False
     )
-    # Asked to give its units back: by when, why, and to whom (a claim's or a booking's id).
+    # Preemption: until when it may run, why, and for which claim or booking (id).
     reclaim_at = models.DateTimeField(null=True)
     reclaim_code = models.CharField(max_length=64, blank=True, default="", db_default="")
     reclaim_for = models.UUIDField(null=True)
-    # Up to here its time stands in the ledger.
+    # Time up to which the ledger covers the claim.
     settled_until = models.DateTimeField(null=True)
-    # Its budget is spent: until then it may go on.
+    # Its budget is spent: it may run until then.
     budget_ends_at = models.DateTimeField(null=True)
-    # Its pod vanished while it ran: nobody has proven its end, so the units stay held until an admin says so.
+    # Its pod vanished while it ran, so its end is not proven: the units stay held until an admin confirms the end.
     end_unproven_since = models.DateTimeField(_("end unproven since"), null=True)
 
     class Meta:
@@ -152,7 +152,7 @@ class Claim(models.Model):
 
 
 class LedgerEntry(models.Model):
-    """How long a claim was admitted on one day (UTC), at the size and weight of then. Each second stands once."""
+    """Time for which a claim was admitted on one day (UTC), at the size and weight of then. No second counts twice."""
 
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="ledger")
     day = models.DateField(_("day"))

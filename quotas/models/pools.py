@@ -1,4 +1,4 @@
-"""What can be had: pools of nodes, each with one way of sharing a GPU, and ready-made sizes."""
+"""Pools of nodes, each with one way of sharing a GPU, and ready-made sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusters.models import Cluster
 
 
 class Sharing(models.TextChoices):
-    """How a pool cuts a GPU."""
+    """Ways in which a pool shares a GPU."""
 
     EXCLUSIVE = "exclusive", _("whole GPUs")
     MIG = "mig", _("MIG instances")
@@ -41,7 +41,7 @@ class Pool(models.Model):
         blank=True,
         help_text=_("A node belongs to the pool when it has all of these."),
     )
-    # Beside the labels above; see `quotas/pools/selection.py`. Empty: any.
+    # Conditions beside the labels above; see `quotas/pools/selection.py`. Empty: any.
     match_product = models.CharField(
         _("GPU product"), max_length=120, blank=True, help_text=_("As GPU Feature Discovery names it.")
     )
@@ -77,7 +77,7 @@ class Pool(models.Model):
     ecc = models.BooleanField(_("ECC"), null=True, blank=True)
     tolerations = models.JSONField(_("tolerations"), default=list, blank=True)
     runtime_class = models.CharField(_("runtime class"), max_length=253, blank=True)
-    # Requests are limits divided by this: how far CPU and memory may be overcommitted.
+    # Overcommit: a pod's requests are its limits divided by this.
     cpu_overcommit = models.DecimalField(_("CPU overcommit"), max_digits=5, decimal_places=2, default=1)
     memory_overcommit = models.DecimalField(_("memory overcommit"), max_digits=5, decimal_places=2, default=1)
     image_pull_secrets = models.JSONField(
@@ -105,9 +105,9 @@ class Pool(models.Model):
             "Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting."
         ),
     )
-    # An admission pass is on its way; set by whoever enqueues it, cleared by the pass before it reads.
+    # Set when an admission pass is enqueued, cleared by the pass before it reads.
     pass_queued_at = models.DateTimeField(null=True, editable=False)
-    # How far ranges of starts are stretched to either side, learned from what became of them (`forecast.py`).
+    # Factors that widen forecasts to either side, learned from actual starts (`forecast.py`).
     forecast_early = models.FloatField(default=1, db_default=1, editable=False)
     forecast_late = models.FloatField(default=1, db_default=1, editable=False)
     forecast_at = models.DateTimeField(null=True, editable=False)
@@ -133,7 +133,7 @@ class Pool(models.Model):
         return bool(self.resource_name)
 
     def gpus(self, units: int) -> Fraction:
-        """Units as GPUs, exactly."""
+        """Convert units to GPUs, exactly."""
         return Fraction(units, self.units_per_gpu)
 
 

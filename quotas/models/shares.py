@@ -1,4 +1,4 @@
-"""Who may have how much: of a pool, over all pools, and in a month."""
+"""Shares of tenants and people: quotas by pool, limits over all pools, and budgets by month."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pools import Pool
 
 
 class Quota(models.Model):
-    """What a tenant may use of a pool, in GPUs. No row for a pool with GPUs: none of it."""
+    """GPUs that a tenant may use of a pool. No row: none of the pool's GPUs."""
 
     tenant = models.ForeignKey(
         Tenant, on_delete=models.CASCADE, related_name="quotas", verbose_name=_("tenant")
@@ -54,7 +54,7 @@ class Quota(models.Model):
 
     @property
     def limit_gpus(self) -> int:
-        """Its own, and what it may borrow."""
+        """Own GPUs plus those that it may borrow."""
         return self.nominal_gpus + self.borrowing_limit_gpus
 
     def clean(self) -> None:
@@ -64,7 +64,7 @@ class Quota(models.Model):
 
 
 class TenantLimit(models.Model):
-    """What a tenant may use over all pools; empty means no limit."""
+    """Limits of a tenant over all pools; empty means no limit."""
 
     tenant = models.OneToOneField(
         Tenant, on_delete=models.CASCADE, related_name="limit", verbose_name=_("tenant")
@@ -141,7 +141,7 @@ class Budget(models.Model):
 
 
 class BudgetMonth(models.Model):
-    """What became of a budget in one month: what an admin added, what was told, when it was spent."""
+    """State of a budget in one month: hours added by an admin, last notice, and when it was spent."""
 
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="months")
     month = models.DateField(_("month"), help_text=_("Its first day."))

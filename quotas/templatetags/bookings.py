@@ -1,4 +1,4 @@
-"""What pages of the rooms above say of bookings."""
+"""Template tags about bookings, for pages of the rooms above."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ register = template.Library()
 
 @register.simple_tag
 def booked_now(tenant: Tenant, pool: str, units: int) -> Booking | None:
-    """The booking of its tenant in whose place such a run would start."""
+    """Return the tenant's booking in whose place such a run would start now."""
     return bookings.place_now(tenant, pool, units) if units else None
 
 
 @register.simple_tag
 def booking_of(holder: UUID) -> Booking | None:
-    """The booking in whose place a workspace runs, until it is over."""
+    """Return the booking in whose place a workspace runs, until the booking is over."""
     held = (
         Claim.objects.filter(holder_id=holder, state=Claim.State.ADMITTED).select_related("booking").first()
     )

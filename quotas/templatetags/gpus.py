@@ -1,4 +1,4 @@
-"""The drawing of a node's GPUs: a page has thousands of its pieces, for which a template takes far longer."""
+"""SVG drawing of a node's GPUs in Python: a page has thousands of pieces, and a template is far slower."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WHOLE = 'width="100%" height="100%"'
 
 @register.simple_tag
 def gpu_cells(row: NodeRow, *, is_cut: bool) -> SafeString:
-    """Each GPU: who has which part of it, and beneath, how busy it is where that is told of this very one."""
+    """Draw each GPU: who has which part of it, and beneath, how busy it is if that is known of this GPU."""
     return SafeString("".join(_gpu(pieces, told, is_cut=is_cut) for pieces, told in row.cells))
 
 
 @register.simple_tag
 def gpu_sample(kind: str, *, is_asked_back: bool = False) -> SafeString:
-    """One cell that looks like those of its kind, beside words for it."""
+    """Draw one cell of a kind, for the legend."""
     pieces = '<rect class="asked-back" {whole}></rect>' if is_asked_back else ""
     return format_html(
         '<svg class="gpu-cell" aria-hidden="true" focusable="false">'

@@ -1,4 +1,4 @@
-"""Around claims at once: who listens, what lies in the queue of tasks, which process dies, and a fresh beginning."""
+"""Support for `test_claims_at_once`: signals, the task queue, killed processes, and a clean start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quotas import signals
 from quotas.models import Booking, Claim, LedgerEntry, Pool, TenantLimit
 from tests.quotas.stage import GPU
 
-# One that is in a transaction, whoever it is.
+# Kills any one backend that is in a transaction.
 KILL = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND xact_start IS NOT NULL AND NOT pid = ANY(%s) LIMIT 1
@@ -27,7 +27,7 @@ WHERE datname = current_database() AND xact_start IS NOT NULL AND NOT pid = ANY(
 
 
 class Told:
-    """What the room above heard."""
+    """Records the signals sent to the room above."""
 
     def __init__(self) -> None:
         self.admitted: Counter[UUID] = Counter()
@@ -60,7 +60,7 @@ class Told:
 
 
 def clear() -> None:
-    """As it was before the first example."""
+    """Reset the database to its state before the first example."""
     for model in (LedgerEntry, Claim, Booking, PodUsage, OrmQ, AuditEntry, TenantLimit):
         model.objects.all().delete()
     Pool.objects.update(is_open=True, pass_queued_at=None)
@@ -78,12 +78,12 @@ def backend() -> int:
 
 
 def in_order(claims: Any) -> list[Claim]:
-    """Those that are live first: they are chosen most."""
+    """Sort live claims first: the first ones are chosen most."""
     return sorted(claims, key=lambda claim: (claim.state == "released", claim.place, claim.created_at))
 
 
 def take_task() -> str | None:
-    """The pool of the oldest pass in the queue, as a worker takes it."""
+    """Take the oldest pass from the queue, as a worker does. Return its pool's id."""
     with transaction.atomic():
         row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
         if row is None:
@@ -94,7 +94,7 @@ def take_task() -> str | None:
 
 
 def nothing_was_admitted_while_closed(renewed: set[UUID]) -> None:
-    """By the trail, whose lines are written under the lock that passes take."""
+    """Check with the audit trail, which is written under the lock that passes take."""
     trail = list(AuditEntry.objects.filter(action__in=["pool.open", "pool.close"]).order_by("at"))
     admitted = Claim.objects.exclude(pk__in=renewed).exclude(admitted_at=None)
     for pk, pool, admitted_at in admitted.values_list("pk", "pool_id", "admitted_at"):
@@ -107,14 +107,14 @@ def nothing_was_admitted_while_closed(renewed: set[UUID]) -> None:
 
 
 def kill_one_but(backends: list[int]) -> bool:
-    """A process that is in the middle of a transaction dies. False: there is none."""
+    """Kill a process in the middle of a transaction. Return False if there is none."""
     with connection.cursor() as cursor:
         cursor.execute(KILL, [backends])
         return cursor.fetchone() is not None
 
 
 class KilledError(Exception):
-    """The process that did it died."""
+    """The process of the operation was killed."""
 
 
 def until_killed(operation: Callable[..., Any]) -> Callable[..., Any]:

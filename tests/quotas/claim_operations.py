@@ -1,4 +1,4 @@
-"""What may be done with claims, as operations with any arguments: `test_claims_at_once` has a method for each."""
+"""Operations on claims with random arguments: `test_claims_at_once` has a method for each."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # Django has no settings yet when this file is loaded
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """For tests that are marked `django_db`; with `transaction=True` where threads or commits matter."""
+    """Test data, for tests with the mark `django_db`; with `transaction=True` where threads or commits matter."""
     from quotas import signals
     from tests.quotas.stage import Stage
 

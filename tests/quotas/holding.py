@@ -1,4 +1,4 @@
-"""Who holds how much at one moment, and the most that anybody may: read from rows, without the code under test."""
+"""Amounts held at one moment, and the most allowed: read from rows, without the code under test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_LIMIT = 1 << 60
 
 
 def held(claims: Iterable[Claim]) -> Held:
-    """By node, by tenant and pool, and by tenant over all pools."""
+    """Sum by node, by tenant and pool, and over all pools by tenant and by person."""
     sums: Held = Counter()
     for claim in claims:
         tenant = str(claim.tenant_id)
@@ -33,7 +33,7 @@ def held(claims: Iterable[Claim]) -> Held:
 
 
 def held_now() -> Held:
-    """One snapshot."""
+    """Sum what is held now, in one snapshot."""
     return held(Claim.objects.filter(state="admitted").select_related("pool"))
 
 
@@ -61,9 +61,9 @@ def _or_none(limit: int | None) -> int:
 
 
 class Most:
-    """The most that may be held during a batch: what was allowed at any time of it, or held before.
+    """The most that may be held during a batch: what was allowed at any time of the batch, or held before.
 
-    Who lowers a quota or shrinks a node takes nothing back from those who hold it.
+    A lowered quota or a smaller node takes nothing back from runs.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Most:
 
 
 def at_every_admission_since(began: datetime) -> Iterator[tuple[datetime, Held]]:
-    """What was held whenever a claim was admitted, by the claims' own intervals."""
+    """Yield the time of each admission and what was held then, by the claims' own intervals."""
     ran = list(Claim.objects.filter(admitted_at__isnull=False).select_related("pool"))
     for moment in sorted(
         claim.admitted_at for claim in ran if claim.admitted_at and claim.admitted_at >= began
@@ -94,7 +94,7 @@ def runs_at(claim: Claim, moment: datetime) -> bool:
 
 
 def could_start() -> list[str]:
-    """Who waits although a pass would let them start, or brute force says that it should."""
+    """Return claims that wait although a pass would start them, or brute force says that it should."""
     found = []
     for pool in Pool.objects.all():
         waiting = Claim.objects.filter(pool=pool, state="waiting")

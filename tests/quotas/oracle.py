@@ -1,8 +1,8 @@
-"""Who waits and could have started, by brute force, without the code of the rules; for whole units, not for cards.
+"""Brute-force search for waiting claims that could have started, without the code of the rules. Whole units only.
 
-Nodes, tenants and people are places: each has amounts left (units, CPU, memory, pods or workspaces). Some of it is
-taken for a time: by who started, by bookings, and for who waits, in their order: from the earliest start that is
-left, on the first node by name that has it; where no end is known, on the node that lacks least in the end.
+Nodes, tenants and people are places. A place has amounts left (units, CPU, memory, pods or workspaces). Amounts are
+taken for a time: by started claims, by bookings, and for waiting claims in their order. A waiting claim takes the
+earliest start possible, on the first node by name that has room; without a known end, on the node that lacks least.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def could_have_started(state: PoolState, decisions: Decisions, queue: Sequence[U
 def starts(  # noqa: C901 - on one page
     state: PoolState, decisions: Decisions, queue: Sequence[UUID] = ()
 ) -> dict[UUID, datetime]:
-    """The earliest that is left for each that waits for room alone; END if no end is known that makes it fit.
+    """Return the earliest start of each claim that waits for room alone; END if no known end makes it fit.
 
-    With the order of all, a limit that was filled from behind in the same pass holds up nobody yet.
+    With the order of all in `queue`, a limit filled in this pass by a later claim does not block earlier ones.
     """
     now, found, claims = state.now, dict[UUID, datetime](), {claim.claim: claim for claim in state.waiting}
     names, (left, most) = sorted(node.name for node in state.nodes), places(state)
@@ -83,14 +83,14 @@ def starts(  # noqa: C901 - on one page
         name, start = first(need, claim.lasts, moments, END - SOON)
         found[claim.claim] = start
         until = after(start, claim.lasts)
-        if start == END:  # kept from when it might do, should what has no known end be gone
+        if start == END:  # reserve from when it would fit without the runs of unknown end
             start = next((t for t in sorted(moments) if fits(less(need, endless[name]), room(name, t))), now)
         taken += [(at, asks(claim, at, names), start, until) for at in (name, *mine)]
     return found
 
 
 def places(state: PoolState) -> tuple[dict[Any, Amounts], dict[Any, Amounts]]:
-    """What each has left, and has at most."""
+    """Return the amounts left at each place, and the most it can have."""
     left: dict[Any, Amounts] = {node.name: vector(node.free) for node in state.nodes}
     most: dict[Any, Amounts] = {node.name: vector(node.without_ours) for node in state.nodes}
     for tenant, q in state.tenants.items():
@@ -128,7 +128,7 @@ def given_back(state: PoolState) -> Iterator[Taken]:
 
 
 def sooner(state: PoolState, decisions: Decisions, beneficiary: UUID) -> Iterator[Taken]:
-    """What its node gets back before the run's own end, from those that are asked."""
+    """Yield what preempted runs give back for this beneficiary before their own end."""
     told = {reclaim.run: reclaim.beneficiary for reclaim in decisions.reclaims}
     for node in state.nodes:
         for run in node.runs:
@@ -142,7 +142,7 @@ def sooner(state: PoolState, decisions: Decisions, beneficiary: UUID) -> Iterato
 
 
 def booked(state: PoolState, decisions: Decisions) -> Iterator[Any]:
-    """Each place: what comes back for it and those after it, and on which nodes."""
+    """Yield per free place of a booking what comes back for it and the next, their nodes, need, start and end."""
     used = [run.booking for node in state.nodes for run in node.runs]
     used += [admitted.booking for admitted in decisions.admitted]
     for booking in sorted(state.bookings, key=lambda booking: (booking.starts_at, booking.booking)):
@@ -154,7 +154,7 @@ def booked(state: PoolState, decisions: Decisions) -> Iterator[Any]:
 
 
 def stands_by(state: PoolState, claim: Waiting, most: dict[Any, Amounts]) -> bool:
-    """It may not start whatever is free, and nobody waits for it."""
+    """Return True if the claim may not start whatever is free, and so blocks nobody."""
     quota, names = state.tenants[claim.tenant], [node.name for node in state.nodes]
     backs_off = claim.not_before and state.now < claim.not_before <= state.now + BACK_OFF_MOST
     blocked = quota.blocked or quota.blocked_people.get(claim.user) or not state.is_open

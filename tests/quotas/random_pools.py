@@ -1,4 +1,4 @@
-"""Small pools at random, for what must hold of every decision."""
+"""Random small pools, for properties that must hold of every decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEPT = Reason("kept")
 def of_any(
     *drawn: st.SearchStrategy[Any], few: int = 15, more: int = 100, many: int = 400
 ) -> Callable[[Callable[..., None]], Callable[[int], None]]:
-    """A test of what holds of a few at random; of more and of many where there is time for it."""
+    """Make a test of a property on a few random examples; slow and long runs take more and many."""
 
     def of(holds: Callable[..., None]) -> Callable[[int], None]:
         long = [pytest.mark.long, pytest.mark.timeout(600)]

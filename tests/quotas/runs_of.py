@@ -1,4 +1,4 @@
-"""Runs as the ledger and budgets find them: rows with times of our choice, whoever let them in."""
+"""Runs as the ledger and budgets find them: rows with chosen times, made without a pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.quotas.stage import Stage
 def run_of(
     stage: Stage, admitted_at: datetime | None, gpus: int = 1, *, by: Actor | None = None, **values: Any
 ) -> Claim:
-    """One that runs since then: alice's in demo, or carol's in second."""
+    """Create a run since `admitted_at`: alice's in demo, or carol's in second."""
     by = by or stage.cast.alice
     defaults: dict[str, Any] = {
         "tenant": stage.cast.second if by == stage.cast.carol else stage.cast.demo,
@@ -43,7 +43,7 @@ def ran(
     by: Actor | None = None,
     **values: Any,
 ) -> Claim:
-    """One that ran from then on for so long, and stands in the ledger."""
+    """Create a run that has ended, with its time in the ledger."""
     released_at = admitted_at + timedelta(hours=hours)
     claim = run_of(stage, admitted_at, gpus, by=by, state="released", released_at=released_at, **values)
     ledger.close(claim)

@@ -1,4 +1,4 @@
-"""The cast, and short ways to put nodes, pods and claims on the stage."""
+"""The cast, and short ways to create nodes, pods and claims."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Stage:
         )
 
     def request(self, gpus: int = 1, *, by: Actor | None = None, **values: Any) -> Claim:
-        """Alice's in demo, or carol's in second."""
+        """Request GPUs: for alice in demo, or for carol in second."""
         by = by or self.cast.alice
         defaults: dict[str, Any] = {
             "tenant": self.cast.second if by == self.cast.carol else self.cast.demo,
@@ -79,7 +79,7 @@ class Stage:
         return admission.request(**(defaults | values))
 
     def running(self, gpus: int = 1, **values: Any) -> Claim:
-        """A claim that was admitted at once."""
+        """Request GPUs and run a pass. Return the claim, which must be admitted."""
         claim = self.request(gpus, **values)
         self.admit(claim.pool)
         claim.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Where admins set quotas: every page opens, live use stands beside limits, changes are recorded and heard."""
+"""Admin pages of quotas: every page opens, live use stands beside limits, changes are recorded and notified."""
 
 from __future__ import annotations
 

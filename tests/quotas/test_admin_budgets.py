@@ -1,4 +1,4 @@
-"""Budgets in the admin: what is spent beside each, more of it, less of it after asking; and the ledger, to look at."""
+"""Budgets in the admin: hours spent, adding hours, lowering after a question; and the read-only ledger."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def admin(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 @pytest.fixture
 def budget(stage: Stage) -> Budget:
-    """Ten hours, of which six are spent in this month."""
+    """Budget of ten hours, of which six are spent this month."""
     begin = timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     ran(stage, begin, 6)
     return Budget.objects.create(tenant=stage.cast.demo, gpu_hours=10)

@@ -80,7 +80,7 @@ def test_the_products_that_there_are_stand_beside_the_field(stage: Stage, admin:
 
 
 def test_a_flavor_is_of_a_size_that_its_pool_gives(stage: Stage, admin: Client) -> None:
-    """Of the pool as it is about to be saved."""
+    """The pool counts as the same form is about to save it."""
     flavor = {"name": "Two", "slug": "two", "units": 2, "cpu_millicores": 4000, "memory_mib": 4096}
     filled = filled_in(stage) | {f"flavors-0-{name}": value for name, value in flavor.items()}
     filled |= {"flavors-TOTAL_FORMS": "1"}

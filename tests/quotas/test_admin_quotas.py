@@ -1,4 +1,4 @@
-"""Quotas, limits and pools in the admin: more lets people start, less stops nothing, and both are on record."""
+"""Quotas, limits and pools in the admin: raising starts claims, lowering stops nothing, both are recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def admin(stage: Stage) -> Client:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is enqueued is done at once, as by a worker that stands by."""
+    """Run enqueued passes at once, as an idle worker would."""
     monkeypatch.setattr(tasks, "enqueue_pass", admit)
 
 

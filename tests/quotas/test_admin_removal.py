@@ -1,4 +1,4 @@
-"""What somebody begins to use while an admin deletes it stays."""
+"""A pool that somebody begins to use while an admin deletes it stays."""
 
 from __future__ import annotations
 

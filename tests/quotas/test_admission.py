@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Heard:
-    """What a signal told while the test ran."""
+    """Records what a signal sent during the test."""
 
     def __init__(self, signal: Signal) -> None:
         self.signal, self.told = signal, []  # type: tuple[Signal, list[dict[str, Any]]]
@@ -111,7 +111,7 @@ def test_a_run_counts_where_its_pod_really_is(stage: Stage) -> None:
 
 
 def test_a_run_whose_node_another_filled_keeps_its_room_on_the_nodes_that_are_left(stage: Stage) -> None:
-    """The cluster may place a pod elsewhere than on the node that was chosen: nothing is given twice for that."""
+    """The cluster may place a pod on another node than the chosen one: even then nothing is given twice."""
     stage.quota(16)
     chosen, displacing = stage.running(2), stage.running(3)
     assert (chosen.node, displacing.node) == ("gpu-1", "gpu-2")
@@ -123,7 +123,7 @@ def test_a_run_whose_node_another_filled_keeps_its_room_on_the_nodes_that_are_le
 
 
 def test_a_run_whose_pod_is_gone_from_another_node_keeps_its_room_until_it_is_released(stage: Stage) -> None:
-    """By its claim it is on the node that was chosen again, which somebody else has by now."""
+    """The claim still names the node chosen first, which another run fills by now."""
     stage.quota(16)
     elsewhere = stage.running(4)
     pod = stage.pod("gpu-2", 4, run=elsewhere.pk)
@@ -248,7 +248,7 @@ def test_one_that_is_sent_back_stands_in_front_and_waits_out_its_back_off(stage:
     assert successor.not_before is not None
     assert timedelta(seconds=25) < successor.not_before - timezone.now() <= timedelta(seconds=30)
 
-    assert stage.admit() == 1  # not that one yet
+    assert stage.admit() == 1  # `behind`, not the successor
     assert states([successor, behind]) == ["waiting", "admitted"]
     assert again(successor).reason_code == "unschedulable"
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """Run it in so many threads, which start together, each with a connection of its own."""
+    """Run `work` in threads that start together, each with its own connection."""
     start = threading.Barrier(threads)
 
     def in_thread(number: int) -> Any:
@@ -229,7 +229,7 @@ def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: 
 
 
 def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holders(stage: Stage) -> None:
-    """Else the two would take a claim's row and its holder's in opposite order."""
+    """Prevents a deadlock: the two lock a claim's row and its holder's in opposite order."""
     run = stage.running()
     admission.doubt_end(run.pk)
     order: list[str] = []
@@ -268,7 +268,7 @@ def test_a_pass_that_waited_while_its_pool_was_taken_out_of_use_starts_nobody(st
 
 
 def test_a_pass_takes_holders_in_one_order(stage: Stage) -> None:
-    """Who marks many of them takes the same, or the two would deadlock."""
+    """Prevents a deadlock with code that enqueues many holders, and locks them in the same order."""
     holders = [stage.request(holder_id=uuid4()).holder_id for _ in range(4)]
     started: list[UUID] = []
 

@@ -1,4 +1,4 @@
-"""The backstop in a tenant's namespace: never less than what the queue lets it have."""
+"""The backstop in a tenant's namespace: never lower than what the queue allows."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Any operations on claims, several at once, each in a thread and a connection of its own as a process would be.
+"""Random operations on claims, several at once, each in its own thread and connection, as separate processes.
 
-Two clusters, three pools of which two share nodes, two tenants with quotas, borrowing, bookings, and limits over both
-clusters for themselves and each of their people. A process may die in the middle of a transaction. Passes run only
-when Berth itself enqueued them, so a change that forgets whom it lets start is found too; whether all that could start
-has, an oracle says by brute force.
+Two clusters, three pools of which two share nodes, two tenants with quotas, borrowing and bookings, and limits over
+both clusters for the tenants and for each of their people. A process may die in the middle of a transaction. Passes run
+only when Berth itself enqueued them, so a change that forgets to enqueue one is found too. A brute-force oracle checks
+that all claims that could start have started.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MAY_COME_LATE = ("renew", "send_back", "goes_down")
 
 
 class ClaimsAtOnce(RuleBasedStateMachine):
-    """Each step is a batch of operations that begin together."""
+    """State machine whose steps are batches of operations that begin together."""
 
     stage: Stage
     crew: Crew
@@ -89,7 +89,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 
     @initialize(limited=st.booleans(), workspaces=MOST, batch=st.lists(REQUEST, min_size=4, max_size=THREADS))
     def begin(self, limited: bool, workspaces: int | None, batch: list[Operation]) -> None:
-        """Nothing but the clusters' locks parts the passes for tenants without a limit."""
+        """Start with or without a tenant's limit: without, only the clusters' locks keep passes apart."""
         if limited:
             TenantLimit.objects.create(tenant=self.stage.cast.demo, workspaces=workspaces)
         self.passes_at_once(batch, calm=True)
@@ -114,12 +114,12 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 
     @rule(batch=st.lists(st.one_of(REQUEST, RELEASE), min_size=3, max_size=THREADS), calm=st.booleans())
     def passes_at_once(self, batch: list[Operation], calm: bool) -> None:
-        """Pools that share nodes, on which there is room again, have each a worker of their own."""
+        """Run the batch, then one worker per pool at once, as two pools share nodes."""
         self.at_once(batch, calm=False)
         self.at_once([("work", {})] * len(self.pools), calm=calm)
 
     def allow(self, most: Most, batch: list[Operation]) -> None:
-        """Of changes that come in one batch each may be the last one for a moment."""
+        """Allow what each change of the batch allows alone: any of them may be the last for a moment."""
         for name, arguments in batch:
             if name in ("change_quota", "change_limit", "node_changes"):
                 with transaction.atomic():
@@ -149,12 +149,12 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         return claim.pk
 
     def work(self) -> None:
-        """What a worker does with the next task of the queue."""
+        """Run the next task of the queue, as a worker does."""
         if (pool := take_task()) is not None:
             admission_pass(pool)
 
     def process_dies(self) -> None:
-        """In the middle of a transaction, wherever that is."""
+        """Kill a process in the middle of a transaction, at any point."""
         others = [self.own_backend, backend()]
         for _look in range(40):
             if kill_one_but(others):
@@ -162,7 +162,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
                 return
 
     def worker_dies(self) -> None:
-        """With a task that it had taken."""
+        """Lose a task that a worker had taken."""
         if take_task() is not None:
             self.pass_was_lost = True
 
@@ -176,7 +176,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         return admission.send_back(self.claim(which), "unschedulable", {})
 
     def goes_down(self, which: int) -> tuple[Claim, Claim] | None:
-        """One that was told to give its units back has ended."""
+        """End a run that had to give its units back."""
         told = sorted(self.told.to_stop)
         if not told:
             return None
@@ -251,10 +251,10 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             pod.requests = {"cpu": 1000, GPU: claim.units}
             with transaction.atomic():
                 PodUsage.objects.bulk_create([pod], ignore_conflicts=True)
-                passes.on_capacity_changed(claim.pool.cluster)  # as the watch tells of any pod
+                passes.on_capacity_changed(claim.pool.cluster)  # as the watcher reports any pod
 
     def pods_are_gone(self) -> None:
-        """Those of runs that have ended."""
+        """Delete the pods of runs that have ended."""
         live = Claim.objects.filter(state="admitted").values("pk")
         for cluster in Cluster.objects.all():
             with transaction.atomic():
@@ -266,13 +266,13 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         passes.on_tick()
 
     def claim(self, which: int) -> Claim:
-        """As somebody read it before this batch; one that never was where there is none."""
+        """Return a claim as read before this batch; an unsaved one if there was none."""
         return self.known[which % len(self.known)] if self.known else Claim(pool=self.pools[0])
 
     # --- what must hold
 
     def results_agree(self, before: dict[UUID, Claim], done: list[tuple[Operation, Future[Any]]]) -> None:
-        """The answers are those of some order, one after the other: an end has one winner, who lost had a reason."""
+        """Check that the results fit some serial order: an end has one winner, and losers have a reason."""
         now = {claim.pk: claim for claim in Claim.objects.all()}
         losers: list[tuple[Operation, UUID]] = []
         survived = [
@@ -296,7 +296,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             else:
                 losers.append((operation, claim.pk))
         ended = {pk for pk, claim in now.items() if claim.state == "released"}
-        if len(survived) < len(done):  # who was killed cannot say what became of it: the rows do
+        if len(survived) < len(done):  # a killed operation has no result, so the rows count
             self.ends.update(dict.fromkeys(ended - self.ends.keys(), 1))
         assert self.ends == dict.fromkeys(ended, 1), f"ended {self.ends}, released {ended}"
         for (name, arguments), pk in losers:
@@ -331,7 +331,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
             assert successor.node == Claim.objects.get(pk=claim.pk).node
 
     def went_down(self, ended: Claim, successor: Claim) -> None:
-        """It waits in front, at its old place."""
+        """Check that the successor waits in front, at its old place."""
         self.ends[ended.pk] += 1
         assert (successor.returns_first, successor.attempt) == (True, 0)
         assert (successor.holder_id, successor.units, successor.place) == (
@@ -341,13 +341,13 @@ class ClaimsAtOnce(RuleBasedStateMachine):
         )
 
     def told_as_it_is(self) -> None:
-        """Whoever listens heard each beginning and each end once."""
+        """Check that each start and each end was signalled once."""
         rows = Claim.objects.all()
         assert self.told.admitted == dict.fromkeys((c.pk for c in rows if c.admitted_at), 1)
         assert self.told.released == dict.fromkeys((c.pk for c in rows if c.state == "released"), 1)
 
     def becomes_quiet(self) -> None:
-        """Nobody asks for more; the workers do what is in their queue, and no tick comes to help."""
+        """Work off the task queue without new requests (a tick only if a pass was lost). Then nobody waits in vain."""
         self.pods_are_gone()
         if self.pass_was_lost:
             Pool.objects.exclude(pass_queued_at=None).update(pass_queued_at=LONG_AGO)
@@ -361,7 +361,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
 
 @pytest.fixture
 def at_once(stage: Stage) -> Iterator[Callable[..., Counter[str]]]:
-    """Plays so many examples of so many batches; what was run."""
+    """Runs a number of examples and batches. Returns counts of what was run."""
     far = Cluster.objects.create(slug="far", name="Far")
     gpu = Node.objects.get(name="gpu-1")
     stage.node("gpu-far", cluster=far, labels=gpu.labels)

@@ -1,4 +1,4 @@
-"""Any sequence of requests, passes, ends, restarts and losses of nodes: the invariants hold after every step."""
+"""Random sequences of requests, passes, ends, restarts and node losses: invariants hold after every step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Claims(RuleBasedStateMachine):
         self.stage = Stage()
         self.stage.quota(5)
         self.released: Counter[Any] = Counter()
-        # What was held a step before: when a node shrinks or a quota is lowered, nothing is taken back.
+        # Held one step before: a smaller node or a lowered quota takes nothing back.
         self.held_on: Counter[str] = Counter()
         self.held_by: Counter[Any] = Counter()
 

@@ -1,4 +1,4 @@
-"""When those who wait will start, on plain values."""
+"""Forecasts of starts, on plain values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def minutes(number: float) -> timedelta:
 
 
 def run(gpus: int, *, age: float = 0, ends: float | None = None, tenant: UUID = DEMO, **values: Any) -> Run:
-    """Running for so many minutes, and for so many more at most."""
+    """Return a run that started `age` minutes ago and ends in `ends` minutes at most."""
     takes = Room(gpus, 1000, 1024, 1)
     ends_at = None if ends is None else NOW + minutes(ends)
     return Run(UUID(int=next(numbers)), tenant, None, takes, NOW - minutes(age), ends_at, **values)
@@ -141,7 +141,7 @@ def test_who_waits_for_the_tenants_quota_starts_when_the_tenant_ends_something()
     first, second = asks(2), asks(1)
     state = pool([node("a", run(2, ends=30)), node("b")], first, second, demo=full)
     assert 20 <= early(told(state, first)) <= 30
-    assert early(told(state, second)) > 100  # not beside the first, whatever is free
+    assert early(told(state, second)) > 100  # not beside the first, although a node is free
 
 
 def test_a_limit_of_the_person_holds_back_nobody_else() -> None:
@@ -207,7 +207,7 @@ def test_one_that_is_asked_about_alone_is_told_the_same(state: PoolState) -> Non
 
 
 def test_a_limit_holds_back_nobody_who_asks_for_nothing_of_it() -> None:
-    """A job is no workspace."""
+    """A job does not count towards the limit of workspaces."""
     full = replace(OPEN, used=Limits(0, 0, 3), limits=Limits(workspaces=2))
     job = asks(4, is_workspace=False)
     assert late(told(pool([node("a", run(4, ends=5))], job, demo=full), job)) <= 20
@@ -227,7 +227,7 @@ def test_nobody_is_told_that_the_past_is_when_it_starts() -> None:
     assert range_.earliest >= NOW and late(range_) <= 20
 
 
-# --- What was told, and what came of it
+# --- Forecasts and actual starts
 
 TOLD = Range(NOW + minutes(60), NOW + minutes(120))
 
@@ -239,7 +239,7 @@ def test_a_start_outside_the_range_widens_those_that_follow_to_that_side() -> No
 
 
 def test_in_the_long_run_at_most_one_of_ten_starts_falls_outside_on_either_side() -> None:
-    """Whatever the plays say: here they know nothing of how late things are."""
+    """The stretch alone corrects: these simulations know nothing of delays."""
     stretch, outside = Stretch(), 0
     for number in range(2000):
         lateness = (number * 37 % 100) / 100  # evenly from 0 to 1
@@ -254,7 +254,7 @@ def test_a_range_is_told_anew_when_a_person_would_notice() -> None:
     assert not moved(TOLD, Range(TOLD.earliest + minutes(5), NOW + minutes(125)), NOW)
     assert moved(TOLD, Range(NOW + minutes(30), NOW + minutes(120)), NOW)
     assert moved(TOLD, None, NOW) and moved(None, TOLD, NOW) and not moved(None, None, NOW)
-    assert moved(TOLD, TOLD, NOW + minutes(121))  # it is over
+    assert moved(TOLD, TOLD, NOW + minutes(121))  # the range is over
 
 
 def test_how_sure_it_is_is_told_by_how_soon_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What those who wait are told: place, GPUs ahead, and when."""
+"""Forecasts for waiting requests: position, GPUs ahead, and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def look(stage: Stage) -> None:
-    """As the worker does after a pass, a while after the last time."""
+    """Run a pass and a forecast, as the worker does some time after the last forecast."""
     long_ago = timezone.now() - 2 * foretelling.AT_MOST_EVERY
     Pool.objects.filter(forecast_at__isnull=False).update(forecast_at=long_ago)
     stage.admit()
@@ -25,7 +25,7 @@ def look(stage: Stage) -> None:
 
 
 def full(stage: Stage) -> list[Claim]:
-    """Both nodes, by a run of each tenant; nobody waits."""
+    """Fill both nodes by a run of each tenant; nobody waits."""
     return [stage.running(4), stage.running(4, by=stage.cast.carol)]
 
 

@@ -1,4 +1,4 @@
-"""How long runs last, learned from those that were there."""
+"""Lengths of runs, learned from past runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_half_of_the_runs_have_ended_by_their_median() -> None:
 
 def test_a_run_that_goes_on_already_is_one_of_the_longer_ones() -> None:
     curve = Curve(past(1, 2, 3, 10, 20))
-    assert curve.left(4 * HOUR, 0.4) == 6 * HOUR  # ten hours in all: one of the two that lasted beyond four
+    assert curve.left(4 * HOUR, 0.4) == 6 * HOUR  # ten hours in all: the shorter of the two beyond four
 
 
 def test_who_outlived_all_others_is_expected_to_go_on_for_up_to_as_long_again() -> None:

@@ -1,4 +1,4 @@
-"""Who hears that a tenant may use more or less."""
+"""Notices of changed quotas and limits, and who gets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When admission passes are enqueued: after whatever may let somebody start, one per pool at a time."""
+"""Enqueueing of admission passes: after any change that may let a claim start, one per pool at a time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_comes_during_a_pass_wants_another(
 
     def admit_then_somebody_asks(pool_id: UUID) -> int:
         started = admit(pool_id)
-        stage.request()  # before the task is over, and too late for what it read
+        stage.request()  # after the pass read, and before its task is over
         return started
 
     monkeypatch.setattr(admission, "admit", admit_then_somebody_asks)
@@ -138,11 +138,11 @@ def test_a_start_wants_a_pass_where_one_it_outran_is_in_others_way_no_more(
         stage.quota(4, tenant=tenant, pool=far)
     TenantLimit.objects.create(tenant=stage.cast.demo, workspaces=1)
     stage.running(2, by=stage.cast.carol, pool=far)
-    stage.request(4, pool=far)  # keeps the node for itself
+    stage.request(4, pool=far)  # reserves the node
     behind = stage.request(1, by=stage.cast.carol, pool=far)
     assert stage.admit(far) == 0
     forget(enqueued)
-    stage.running(1)  # now that one waits for its tenant's limit
+    stage.running(1)  # now the other waits for its tenant's limit
     assert "far" in enqueued
     assert stage.admit(far) == 1
     assert states([behind]) == ["admitted"]
@@ -176,7 +176,7 @@ def test_a_restart_of_one_whose_end_was_in_doubt_lets_those_start_who_are_over_b
     run = stage.running(3, max_runtime_minutes=240)
     stage.running(4, by=stage.cast.carol)
     admission.doubt_end(run.pk)
-    stage.request(4)  # nobody knows when: it keeps the node
+    stage.request(4)  # its start is unknown: it reserves the node
     short = stage.request(1, max_runtime_minutes=30)
     assert stage.admit() == 0
     forget(enqueued)
@@ -240,7 +240,7 @@ def test_a_queue_that_is_away_does_not_undo_what_was_accepted(
 
     monkeypatch.setattr(tasks, "enqueue_pass", away)
     assert states([stage.request()]) == ["waiting"]
-    assert Pool.objects.get().pass_queued_at is None  # so that the next tick wants it
+    assert Pool.objects.get().pass_queued_at is None  # so the next tick enqueues it
 
 
 def test_the_pass_is_a_task_of_the_worker(stage: Stage) -> None:

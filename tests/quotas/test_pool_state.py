@@ -1,4 +1,4 @@
-"""What a pass reads of a pool: runs and their ends, what is own and borrowed, past use, people, bookings."""
+"""State of a pool as a pass reads it: runs, their ends, own and borrowed GPUs, past use, people, bookings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_of(state: PoolState, claim: Claim) -> Run:
 
 
 def used(stage: Stage, claim: Claim, days_ago: int, units_per_gpu: int = 1) -> None:
-    """A day of the claim's units, so long ago."""
+    """Add one day of the claim's units to the ledger."""
     LedgerEntry.objects.create(
         claim=claim, pool=claim.pool, tenant=claim.tenant, user=claim.user, units=claim.units,
         units_per_gpu=units_per_gpu, microseconds=DAY_OF_ONE_GPU * 10**6,
@@ -43,9 +43,9 @@ def test_runs_stand_on_their_nodes_with_their_latest_ends(stage: Stage) -> None:
     assert run_of(state, endless).ends_at is None
     run = run_of(state, hour)
     assert (run.takes.units, run.priority, run.in_pool) == (2, 1, True)
-    assert hour.admitted_at and run.ends_at == hour.admitted_at + 75 * MINUTE  # with time for its start
+    assert hour.admitted_at and run.ends_at == hour.admitted_at + 75 * MINUTE  # includes time to start
     Claim.objects.filter(pk=hour.pk).update(end_unproven_since=timezone.now())
-    assert run_of(read(stage), hour).ends_at is None  # nobody knows when an admin looks
+    assert run_of(read(stage), hour).ends_at is None  # unknown until an admin confirms it
 
 
 def test_runs_of_another_pool_on_the_same_nodes_are_there_too(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""What people see of pools, quotas and the queue."""
+"""Pools, quotas and the queue as people see them."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_what_the_outlook_says_is_what_happens(stage: Stage) -> None:
 
 
 def crowd(stage: Stage, number: int) -> None:
-    """More of everything."""
+    """Add a pool, a tenant, a node, a pod and requests."""
     pool = stage.another_pool(f"more-{number}", units_per_gpu=number)
     tenant = Tenant.objects.create(slug=f"tenant-{number}", name="T")
     Membership.objects.create(user=stage.cast.alice.user, tenant=tenant, role="member")

@@ -1,4 +1,4 @@
-"""Every reason is a sentence and a hint that a person can use."""
+"""Reasons: a sentence and a hint for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIGURES = dict.fromkeys(
     ],
     2,
 )
-# Why a run may not go on for longer: nothing is to be done.
+# Reasons why a run cannot be extended: they have no hint.
 OF_EXTENDING = {"kept_for_others", "out_of_budget", "longest_runtime"}
 TIMES = {
     "budget_spent": {"whose": "tenant", "from": "2026-02-01"},

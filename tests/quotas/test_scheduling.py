@@ -126,7 +126,7 @@ def test_a_request_that_no_ready_node_can_ever_hold_holds_nobody_back_and_says_s
 
 
 def test_room_that_others_than_berth_take_is_not_waited_for() -> None:
-    """They may stay for ever, and a queue behind them would stand still for ever."""
+    """Foreign pods may stay for ever, and a queue behind them would never move."""
     foreign = NodeState("a", free=room(3), without_ours=room(3))
     small = asks(1)
     decisions = decided([foreign], asks(4), small)

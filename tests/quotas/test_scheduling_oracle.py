@@ -1,4 +1,4 @@
-"""Whatever the pool: every claim that could start has, and nothing that could not, judged by brute force."""
+"""Decisions on random pools, judged by brute force: all claims that could start have started, and no others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_nobody_who_started_delays_somebody_before(state: PoolState) -> None:
         lasts = next(claim.lasts for claim in state.waiting if claim.claim == one.claim)
         over = min(after(NOW, lasts), one.must_end_at or END)  # until then others wait for a limit
         for claim in queue[: queue.index(one.claim)]:
-            # The limit that is full now may be free by then, by a run that ends.
+            # A limit that is full now may be free by then, as a run ends.
             is_free_by_then = claim not in told and tenants[claim] in give_back
             assert claim not in without or told.get(claim, over) <= without[claim] or is_free_by_then
 
@@ -86,9 +86,9 @@ def test_who_was_asked_stays_asked_as_long_as_nothing_changes(state: PoolState) 
 
 @of_any(pools(asked=False), many=1000)
 def test_looking_again_and_again_comes_to_rest_and_asks_nobody_back_and_forth(state: PoolState) -> None:
-    """Who begins to borrow in one look may be asked for it, or be asked for others of its tenant, in the next.
+    """A pass may lead to more in the next: a tenant that begins to borrow may be preempted there.
 
-    One who takes a booked place late may leave room for others in the next.
+    A run that takes a booked place late may also leave room for others there.
     """
     spared: set[UUID] = set()
     for _look in range(5):
@@ -126,7 +126,7 @@ def test_nobody_is_asked_in_vain_or_without_borrowing(state: PoolState) -> None:
             (runs[one.run].takes.units for one in decisions.reclaims if runs[one.run].tenant == tenant),
             default=0,
         )
-        # Only one that is asked may be partly on its tenant's own.
+        # Only one of the preempted runs may be partly on its tenant's own GPUs.
         assert not asked or quota.used_units - (asked - largest) > (quota.nominal_units or 0)
     for one in decisions.reclaims:
         others = tuple(reclaim for reclaim in decisions.reclaims if reclaim is not one)
@@ -154,7 +154,7 @@ def test_the_first_owner_has_as_few_asked_as_would_do_on_any_node(state: PoolSta
 def test_a_large_one_starts_after_finitely_many_ends_whatever_small_ones_come(
     sizes: list[int], random: Random
 ) -> None:
-    """Nobody knows when a run ends; a small one comes whenever one does, of a tenant that had nothing."""
+    """Runs have no known end; after one ends, a small request of another tenant comes."""
     quota = TenantQuota(0, None)
     nodes = [NodeState(f"node-{number}", Room(4, 99, 99, 99), Room(4, 99, 99, 99)) for number in range(3)]
     small = [
@@ -184,7 +184,7 @@ def test_a_large_one_starts_after_finitely_many_ends_whatever_small_ones_come(
 def test_what_the_first_was_told_never_moves_later_and_is_kept_whatever_comes_behind_it(
     state: PoolState, small: list[tuple[int, int]]
 ) -> None:
-    """As long as every run ends when it is to; whenever one does, a small one comes that would fit at once."""
+    """Runs end as planned; after one ends, a small request comes that would fit at once."""
     nodes = [
         replace(node, runs=tuple(replace(run, ends_at=run.ends_at or NOW + 3 * HOUR) for run in node.runs))
         for node in state.nodes
@@ -222,7 +222,7 @@ def at_next_end(state: PoolState) -> PoolState:
 
 
 def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> Iterator[tuple[Run, ...]]:
-    """The borrowed runs of a node without which the need fits once those have ended that do so by themselves."""
+    """Yield sets of borrowed runs to preempt so that the need fits, once runs that end soon are gone."""
     gone = [run for run in node.runs if run.ends_at is not None and run.ends_at <= SOON]
     over = Counter({tenant: q.used_units - (q.nominal_units or 0) for tenant, q in state.tenants.items()})
     over.subtract(
@@ -234,7 +234,7 @@ def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> I
     ]
     for some in chain.from_iterable(combinations(lent, number) for number in range(len(lent) + 1)):
         back = Counter(run.tenant for run in some for _unit in range(run.takes.units))
-        if partly_own:  # the largest of each tenant may be
+        if partly_own:  # allowed for the largest run of each tenant
             back = Counter({tenant: units + 1 - max(run.takes.units for run in some if run.tenant == tenant)
                             for tenant, units in back.items()})  # fmt: skip
         free = node.free
@@ -245,7 +245,7 @@ def enough(state: PoolState, node: NodeState, need: Room, partly_own: bool) -> I
 
 
 def applied(state: PoolState, decisions: Decisions) -> PoolState:
-    """As the next pass would read it."""
+    """Return the state as the next pass would read it."""
     claims = {claim.claim: claim for claim in state.waiting}
     told = {one.run: one.beneficiary for one in decisions.reclaims}
     nodes = []

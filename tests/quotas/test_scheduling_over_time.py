@@ -1,4 +1,4 @@
-"""The rules that look ahead: backfill, bookings, borrowing and asking back, cards; on plain values."""
+"""The rules that look ahead: backfill, bookings, borrowing and preemption, cards; on plain values."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_run_may_be_extended_until_what_is_kept_for_others_begins() -> None:
     assert may_last_until(pool([node(run)], asks(4)), run.claim) == NOW + HOUR
 
 
-# Whose turn it is
+# Order of the queue
 
 
 def test_the_tenant_that_had_less_for_its_weight_goes_first() -> None:
@@ -248,7 +248,7 @@ def test_a_used_place_is_not_kept_free_beside_the_run_that_uses_it() -> None:
     assert started(decide(pool([node(used)], mine, bookings=(booking,)))) == [mine.claim]
 
 
-# Borrowing, and asking back
+# Borrowing and preemption
 
 
 def lent_pool(*nodes: NodeState, waiting: Waiting, lent: TenantQuota, **others: Any) -> Decisions:
@@ -354,7 +354,7 @@ def test_what_no_card_ever_has_is_told_as_such() -> None:
 
 
 def test_who_was_asked_for_one_that_may_not_start_any_more_is_asked_for_the_next_at_once() -> None:
-    """And is not spared, only to be asked again by the next pass."""
+    """The preemption is not cancelled only to be made again by the next pass."""
     owner, above = asks(3), asks(4, tenant=THIRD)
     asked = runs(3, None, SECOND, reclaim_at=NOW + 4 * MINUTE, reclaim_for=above.claim)
     third = TenantQuota(0, 2, nominal_units=2)

@@ -1,4 +1,4 @@
-"""Whatever the nodes, quotas and queue: what the rules promise holds."""
+"""Promises of the rules, for random nodes, quotas and queues."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def free_quota(state: PoolState, decisions: Decisions, tenant: UUID) -> TenantQu
 
 
 def within(quota: TenantQuota, claim: Waiting) -> bool:
-    """There is quota left for this claim."""
+    """Return True if quota is left for this claim."""
     units = quota.limit_units is None or quota.used_units + claim.need.units <= quota.limit_units
     pairs = (
         (claim.need.cpu_millicores, quota.used.cpu_millicores, quota.limits.cpu_millicores),
@@ -182,7 +182,7 @@ def test_whoever_overtakes_one_that_waits_for_room_leaves_a_node_on_which_it_cou
 
 @of_any(states(), few=25)
 def test_the_first_that_may_start_and_fits_never_waits(state: PoolState) -> None:
-    """Work is conserved: the head of the queue is not left standing beside free room."""
+    """Work is conserved: the head of the queue never waits beside free room."""
     decisions = decide(state)
     left = left_on(state, decisions).values()
     for waits in decisions.waits:

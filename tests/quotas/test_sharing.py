@@ -1,4 +1,4 @@
-"""Each way of sharing: what is asked for becomes a portion, a sentence, a refusal and pieces of a pod."""
+"""Ways of sharing: a request becomes a portion, a sentence, a refusal and pieces of a pod."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_asked_for_becomes_whole_units(
         ("0.5", 20 * GIB, Portion(50, 1, 20 * GIB, 50)),
         ("0.5", None, Portion(50, 1, 40 * GIB, 50)),
         (None, 20 * GIB, Portion(25, 1, 20 * GIB, 25)),
-        ("0.1", 60 * GIB, Portion(75, 1, 60 * GIB, 10)),  # billed by what it takes most of
+        ("0.1", 60 * GIB, Portion(75, 1, 60 * GIB, 10)),  # billed by its largest part
         ("1.5", None, Portion(150, 2, 60 * GIB, 75)),
         ("2", None, Portion(200, 2, 80 * GIB, 100)),
         ("1", 20 * GIB, Portion(100, 1, 80 * GIB, 100)),  # all of the cores is the whole card

@@ -1,4 +1,4 @@
-"""What admission says fits on the cards of a node is what HAMi's scheduler places there, and no other."""
+"""Admission and HAMi's scheduler agree exactly on what fits on the cards of a node."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_admission_and_hami_agree_about_every_launch(
     state = NodeState({"metadata": {"name": "n", "annotations": annotations}})
     devices = cards_of_node(annotations)
     for number, step in enumerate(steps):
-        if isinstance(step, int):  # one ends
+        if isinstance(step, int):  # a pod ends
             if state.pods:
                 state.pods.pop(list(state.pods)[step % len(state.pods)])
             continue

@@ -1,4 +1,4 @@
-"""Where HAMi cuts GPUs by memory and cores, room is counted card by card, and no card is ever given out twice."""
+"""Room of HAMi pools, which cut GPUs by memory and cores: counted by card, and no part is given out twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def card(name: str, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def pool(stage: Stage) -> Pool:
-    """Two cards on gpu-1; gpu-2 is another's."""
+    """Pool of HAMi with two cards on gpu-1; gpu-2 is not in the pool."""
     stage.change_node("gpu-2", labels={})
     stage.change_node("gpu-1", devices=[card("GPU-a"), card("GPU-b")])
     Node.objects.filter(name="gpu-1").update(
@@ -63,7 +63,7 @@ def test_a_run_is_counted_on_the_fullest_card_that_holds_it_until_its_pod_says_w
     assert (first.state, first.cards, first.card_memory_mib, first.card_cores) == ("admitted", 1, 20_480, 50)
     assert free(pool) == (Card(61_440, 50, 9), WHOLE)
     usage = stage.pod("gpu-1", run=first.pk)
-    assert free(pool) == (Card(61_440, 50, 9), WHOLE)  # bound, and nothing told yet
+    assert free(pool) == (Card(61_440, 50, 9), WHOLE)  # bound, its card not reported yet
     usage.devices = [{"id": "GPU-b", "memory_mib": 20_480, "cores": 50}]
     usage.save()
     assert free(pool) == (WHOLE, Card(61_440, 50, 9))

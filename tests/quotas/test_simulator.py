@@ -1,4 +1,4 @@
-"""The simulator of traces, on traces of an hour: what it plays is what Berth does."""
+"""The simulator of traces, on traces of an hour: it does what Berth does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pool(*jobs: Job, nodes: int = 1, nominal: int = 2, **values: object) -> Pool
 
 
 def jobs(*asked: tuple[UUID, float, int, float, int | None]) -> list[Job]:
-    """Whose, from which minute on, how many GPUs, how many minutes, which lifetime."""
+    """Make jobs from tenant, start (minute), GPUs, length (minutes) and lifetime (minutes)."""
     return [
         Job(number, tenant, 1, at * MINUTE, units, minutes * MINUTE, lifetime)
         for number, (tenant, at, units, minutes, lifetime) in enumerate(asked, 1)
@@ -33,7 +33,7 @@ def jobs(*asked: tuple[UUID, float, int, float, int | None]) -> list[Job]:
 
 
 def waited(simulation: Simulation) -> list[float]:
-    """In minutes, without the minutes in which runs come and go."""
+    """Return the waiting times in whole minutes."""
     return [work.waited // MINUTE for work in simulation.work]
 
 

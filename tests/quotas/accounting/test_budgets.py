@@ -1,4 +1,4 @@
-"""GPU-hours of a month: counted exactly, told in time, and held to while things run."""
+"""Monthly budgets of GPU-hours: exact counts, notices in time, and enforcement while things run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 
 class Clock:
-    """The time of day that everybody reads."""
+    """The current time for all code under test."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -56,7 +56,7 @@ def stage(stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 class Heard:
-    """What the room above was told of claims."""
+    """Records the signals sent to the room above."""
 
     def __init__(self) -> None:
         self.ends: list[tuple[Any, datetime | None]] = []
@@ -77,7 +77,7 @@ def heard(stage: Stage) -> Heard:
 
 
 def budget(stage: Stage, gpu_hours: float, by: Actor | None = None, **values: Any) -> Budget:
-    """Of demo, or of one person in it."""
+    """Create a budget of demo, or of one person in it."""
     return Budget.objects.create(
         tenant=stage.cast.demo, user=by.user if by else None, gpu_hours=Decimal(str(gpu_hours)), **values
     )
@@ -93,7 +93,7 @@ def told() -> list[tuple[str, int]]:
     return [(notice.user.username, notice.data["percent"]) for notice in notices]
 
 
-# --- What is counted
+# --- Counting
 
 
 def test_slices_count_as_fractions_and_pools_by_their_weight_exactly(stage: Stage) -> None:
@@ -106,7 +106,7 @@ def test_slices_count_as_fractions_and_pools_by_their_weight_exactly(stage: Stag
 
 def test_only_this_month_counts_and_only_what_is_over_or_was_until_now(stage: Stage) -> None:
     ran(stage, datetime(2026, 2, 28, 22, tzinfo=UTC), 5)
-    run_of(stage, NOW + HOUR)  # by a clock that stood ahead
+    run_of(stage, NOW + HOUR)  # recorded by a fast clock
     assert standing(budget(stage, 10)).spent == 3
 
 
@@ -177,7 +177,7 @@ def test_without_gpus_nothing_is_spent_so_it_starts(stage: Stage) -> None:
     assert again(waiting).state == "admitted"
 
 
-# --- Told
+# --- Notices
 
 
 def test_owners_hear_at_80_95_and_100_percent_once_each(stage: Stage, clock: Clock) -> None:
@@ -213,12 +213,12 @@ def test_who_is_killed_while_telling_tells_once_all_the_same(
             spending.keep_to_budgets()
     assert told() == []
     spending.keep_to_budgets()
-    BudgetMonth.objects.update(told_percent=0)  # as if it had been told, and not written down
+    BudgetMonth.objects.update(told_percent=0)  # as if notified, but not recorded
     spending.keep_to_budgets()
     assert told() == [("alice", 80)]
 
 
-# --- What runs
+# --- Current runs
 
 
 def test_what_runs_is_told_until_when_then_stopped_and_told_again_until_it_is(
@@ -269,7 +269,7 @@ def test_a_new_month_spares_what_was_to_stop(stage: Stage, heard: Heard, clock: 
     assert heard.stops == []
 
 
-# --- More of it
+# --- Adding hours
 
 
 def test_an_admin_adds_hours_and_what_was_to_stop_goes_on(stage: Stage, heard: Heard, clock: Clock) -> None:
@@ -324,7 +324,7 @@ def test_what_is_added_in_a_month_has_an_end(stage: Stage) -> None:
     assert budgets.add_hours(stage.cast.admin, row, Decimal(10)).added_gpu_hours == budgets.MOST_HOURS
 
 
-# --- Who sees what
+# --- Visibility
 
 
 def test_a_tenants_budget_is_seen_by_all_in_it_and_a_persons_by_them_and_owners(stage: Stage) -> None:
@@ -340,7 +340,7 @@ def test_a_tenants_budget_is_seen_by_all_in_it_and_a_persons_by_them_and_owners(
         assert set(budgets.visible(actor)) == seen
 
 
-# --- By itself
+# --- Periodic checks
 
 
 @pytest.mark.parametrize("between_ticks", [5.0, 5.5, 6.0])
@@ -360,7 +360,7 @@ def test_each_minute_of_ticks_has_a_look(
 
 
 def test_a_worker_that_begins_looks_at_what_is_spent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one before it may have died between telling a run that its budget is spent, and stopping it."""
+    """The previous worker may have died after it set a run's end and before it stopped the run."""
     looks: list[str] = []
     monkeypatch.setattr(tasks, "enqueue_spending", lambda: looks.append("a look"))
     task_broker.began.send(sender=None)

@@ -1,4 +1,4 @@
-"""The ledger has every admitted second once, whatever clocks do, who dies when, and who comes at once."""
+"""The ledger counts every admitted second once, despite wrong clocks, crashes and concurrent calls."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class TestOneClaim:
     def test_by_whatever_clocks_and_kills_each_second_stands_once(
         self, stage: Stage, looks: list[tuple[timedelta, bool]], end: timedelta
     ) -> None:
-        """Each look is by another clock, and may die before it commits; a release comes at last."""
+        """Settle by several clocks, where any call may die before it commits; then release."""
         with transaction.atomic():
             claim = run_of(stage, NOON)
             known = timedelta(0)

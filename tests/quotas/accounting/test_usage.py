@@ -1,4 +1,4 @@
-"""What was used, and budgets, as the API, the table for spreadsheets and the page tell them; and to whom."""
+"""Usage and budgets in the API, the CSV and the page, and who may see them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USAGE = "/api/v1/usage/"
 
 @pytest.fixture
 def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """alice 3 and bob 2 hours in demo, carol 4 in second, all on the 19th; a run of alice's since an hour."""
+    """Runs on the 19th of alice (3 h) and bob (2 h) in demo, carol (4 h) in second; alice runs since an hour."""
     cast = stage.cast
     for by, hours in ((cast.alice, 3), (cast.bob, 2), (cast.carol, 4)):
         ran(stage, NOW - 30 * HOUR, hours, by=by)
@@ -237,7 +237,7 @@ def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
     monkeypatch.setattr(ask_busy, "send", lambda **_asked: [(None, hours)])
     text = text_of(browser(stage.cast.alice).get("/usage/", {"group_by": "user"}))
     assert "Of these, busy" in text and text.count("not measured") == 1
-    assert text.count("1.50") == 2  # bob's, and in all
+    assert text.count("1.50") == 2  # bob's row, and the total
     used = {row["user"]: row["used_gpu_hours"] for row in asked(stage.cast.alice, group_by="user")["results"]}
     assert used == {"alice": None, "bob": 1.5}
     assert asked(stage.cast.alice)["total"]["used_gpu_hours"] == 1.5

@@ -209,7 +209,7 @@ def test_whoever_books_beside_runs_without_an_end_hears_that_these_count_too(sta
 
 
 def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(stage: Stage) -> None:
-    stage.cast.alice.user.time_zone = "Asia/Seoul"  # whose clocks are never changed
+    stage.cast.alice.user.time_zone = "Asia/Seoul"  # has no daylight saving time
     stage.cast.alice.user.save()
     alice = browser(stage.cast.alice)
     begins = soon(24).astimezone(ZoneInfo("Asia/Seoul"))

@@ -1,4 +1,4 @@
-"""Booking, changing and cancelling: who may, what is refused with what else, and who hears of it."""
+"""Booking, changing and cancelling: permissions, refusals with alternatives, and notices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.quotas.stage import Stage
 pytestmark = pytest.mark.django_db
 
 HOUR = timedelta(hours=1)
-# When these modules were read. All tests may take an hour: what is to come is several hours ahead.
+# Time of import. All tests may take an hour, so future times are several hours ahead.
 BEGAN = timezone.now().replace(second=0, microsecond=0)
 
 
@@ -59,7 +59,7 @@ def refused(stage: Stage, asked: Wish, **values: Any) -> Refusal:
     return caught.value
 
 
-# --- Who may
+# --- Permissions
 
 
 def test_an_owner_books_and_it_is_on_record(stage: Stage) -> None:
@@ -91,7 +91,7 @@ def test_for_outsiders_there_is_nothing(stage: Stage) -> None:
         book(stage, by=stage.cast.carol)
 
 
-# --- What is refused
+# --- Refusals
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_cannot_be_booked_says_which_field_and_what_to_do(
 
 
 def test_more_than_the_tenants_own_says_how_much_that_is(stage: Stage) -> None:
-    """What it borrows others need to get back, and nobody is asked for what is booked."""
+    """Borrowed GPUs cannot be booked: others may need them back, and booked GPUs are never preempted."""
     Quota.objects.filter(tenant=stage.cast.demo).update(borrowing_limit_gpus=2)
     assert "5 GPUs" in (refusal := refused(stage, wish(places=5))).message
     assert "4 of its own" in refusal.message
@@ -283,7 +283,7 @@ def test_of_two_who_book_the_same_at_once_one_gets_it_and_the_other_hears_when(s
     assert asked.ends_at in outcomes
 
 
-# --- Who hears
+# --- Notices
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def told(stage: Stage) -> Iterator[Any]:
 
 def test_the_people_of_the_tenant_hear_of_it_but_not_whoever_did_it(stage: Stage, told: Any) -> None:
     booking = book(stage)
-    bookings.change(stage.cast.alice, booking, replace(Wish.of(booking), title="exam"))  # nothing to see to
+    bookings.change(stage.cast.alice, booking, replace(Wish.of(booking), title="exam"))  # notifies nobody
     bookings.change(stage.cast.alice, booking, replace(Wish.of(booking), title="exam", ends_at=soon(27)))
     bookings.cancel(stage.cast.admin, booking)
     assert [title.split()[:2] for title in told(stage.cast.bob)] == [

@@ -1,4 +1,4 @@
-"""What can be booked, and from when: beside an exhaustive search over whole hours."""
+"""Free slots for bookings, compared with an exhaustive search over whole hours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pool(
     nominal: int = 8,
     books: int | None = None,
 ) -> PoolState:
-    """Nodes with so many units and these runs; both tenants have the same quota. `books`: the first has other GPUs."""
+    """Nodes (units, runs); both tenants have the same quota. `books`: own GPUs of the first, if different."""
     quota = TenantQuota(0, 12, nominal_units=nominal)
     whose = quota if books is None else replace(quota, nominal_units=books)
     states = (
@@ -99,7 +99,7 @@ def test_a_run_stops_being_borrowed_once_older_ones_of_its_tenant_have_ended() -
     assert FreeSlots(state).is_free(booked(0, 2, units_each=2))
     assert FreeSlots(state).is_free(
         booked(2, 4, units_each=2)
-    )  # the older one is over, the younger one is own by then
+    )  # the older run is over, and the younger no longer borrows
     assert not FreeSlots(state).is_free(booked(2, 4, units_each=4))
 
 
@@ -149,7 +149,7 @@ def test_where_gpus_are_cut_a_run_takes_whole_ones_and_places_share_those_of_the
     assert not slots.is_free(booked(1, 3, units_each=200))
 
 
-# --- Beside an exhaustive search
+# --- Compared with an exhaustive search
 
 
 def hours(draw: st.DrawFn) -> tuple[int, int]:
@@ -185,7 +185,7 @@ def asked(draw: st.DrawFn, sizes: st.SearchStrategy[int]) -> Booked:
 
 
 def room(state: PoolState) -> list[list[int]]:
-    """By node and hour: what is free beside the runs that are their tenant's own."""
+    """Return the free units by node and hour; runs on borrowed GPUs do not count."""
     runs = [(number, one) for number, node in enumerate(state.nodes) for one in node.runs]
     free = [[node.without_ours.units] * LAST for node in state.nodes]
     for hour in range(LAST):
@@ -205,7 +205,7 @@ def room(state: PoolState) -> list[list[int]]:
 
 
 def fits(state: PoolState, bookings: Sequence[Booked]) -> bool:
-    """Whether there is any way to lay out all places, and no tenant has more than its own."""
+    """Return True if all places can be laid out, and no tenant books more than its own GPUs."""
     for hour in range(LAST):
         for tenant, quota in state.tenants.items():
             now = [b for b in bookings if b.tenant == tenant and b.starts_at <= at(hour) < b.ends_at]

@@ -1,4 +1,4 @@
-"""What is booked is kept free by real passes: no long run begins on it, a short one may, and its tenant gets it."""
+"""Real passes keep booked GPUs free: no long run starts on them, a short run may, and the tenant gets them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def booking(stage: Stage) -> Booking:
-    """Four GPUs of one node for demo in twelve hours, where the other node is full."""
+    """Four GPUs of gpu-1 for demo in twelve hours; gpu-2 is not ready."""
     stage.change_node("gpu-2", ready=False)
     return bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(12, places=2, gpus_each=2))
 
@@ -84,7 +84,7 @@ def test_a_borrowed_run_in_the_way_is_asked_back_before_it_begins_though_nobody_
     own, borrowed = stage.running(1, by=stage.cast.carol), stage.running(3, by=stage.cast.carol)
     booking = bookings.book(stage.cast.alice, stage.cast.demo, stage.pool, wish(12, places=2))
     stage.admit()
-    assert again(borrowed).reclaim_at is None  # there is time
+    assert again(borrowed).reclaim_at is None  # too early
     Booking.objects.update(starts_at=timezone.now() + timedelta(minutes=8))
     stage.admit()
     asked = again(borrowed)

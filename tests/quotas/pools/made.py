@@ -1,4 +1,4 @@
-"""A pool and a node of one cluster, in memory alone."""
+"""An unsaved pool and node of one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU that does not work is given to nobody: its node takes nothing new as long as the kubelet could give it out."""
+"""A broken GPU is given to nobody: its node takes nothing new while the kubelet could hand the GPU out."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from tests.quotas.stage import Stage, states
 def test_a_node_is_closed_whenever_the_next_pod_could_get_a_bad_gpu(
     bad: set[int], held: set[int], withdrawn: int
 ) -> None:
-    """Four whole GPUs; the device plugin withdrew some of the bad ones, nobody knows which."""
+    """Four whole GPUs; the device plugin withdrew some of the bad GPUs, it is unknown which."""
     withdrawn = min(withdrawn, len(bad))
     known = [Bad(str(one), held=int(one in held)) for one in bad]
     is_closed = bad_gpus.may_be_given(pool(), known, withdrawn)
     free_and_bad = bad - held
-    # At worst the plugin withdrew those that somebody has.
+    # Worst case: the plugin withdrew GPUs in use.
     still_given = max(0, len(free_and_bad) - max(0, withdrawn - len(bad & held)))
     assert is_closed >= bool(still_given)
     if not free_and_bad or withdrawn == len(bad):
-        assert not is_closed  # and not for nothing
+        assert not is_closed  # not closed without need
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_bad_gpu_that_somebody_has_closes_nothing_until_it_is_free(stage: Stag
     gpus(stage, "gpu-1", bad={2}, held={2: pod})
     second = stage.running(1)
     assert second.node == "gpu-1"
-    pod.delete()  # it ended; the agent has not said so yet
+    pod.delete()  # the agent has not reported the end yet
     third = stage.request(1)
     stage.admit()
     assert states([third]) == [Claim.State.WAITING]
@@ -136,7 +136,7 @@ def test_what_the_agent_said_of_the_run_before_is_not_taken_for_the_next_ones(st
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_admitted_to_a_node_that_may_give_a_bad_gpu(stage: Stage, seed: int) -> None:
-    """Whatever is bad and held: who is admitted can only get a GPU that works."""
+    """Random GPUs are bad or held: an admitted run can only get a GPU that works."""
     chance = random.Random(seed)
     stage.quota(8)
     free_and_bad = {}
@@ -166,7 +166,7 @@ def test_hami_uses_the_other_cards_of_the_node(stage: Stage) -> None:
 @pytest.mark.django_db
 def test_who_asks_for_gpus_that_no_device_plugin_offers_now_waits_and_is_not_refused(stage: Stage) -> None:
     for row in stage.pool.cluster.nodes.all():
-        # The kubelet has forgotten the resource, the label tells of it.
+        # The kubelet has forgotten the resource; the label still shows it.
         row.allocatable = row.capacity = row.allocatable | {"nvidia.com/gpu": 0}
         row.labels |= {"nvidia.com/gpu.count": "4"}
         row.gpus_out_code = "gpu_plugin_down"

@@ -1,4 +1,4 @@
-"""What doctor says of the pools of a cluster: nodes, resources, ways of sharing, and Kueue beside us."""
+"""Doctor's findings on the pools of a cluster: nodes, resources, ways of sharing, and Kueue beside us."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a pool is out, why, and in words: nodes that take nothing new, GPUs that do not work."""
+"""Nodes and GPUs of a pool that are out, why, and in words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_a_node_has_and_cannot_give_is_broken(
 
 
 def test_it_is_told_in_words() -> None:
-    assert health.told(pool(), Out(tainted=2, units=8)) == {}  # kept for others, and not out of order
+    assert health.told(pool(), Out(tainted=2, units=8)) == {}  # kept for others, not broken
     out = Out(not_ready=2, cordoned=1, units=12, broken_units=5)
     assert health.words(health.told(pool(units_per_gpu=4), out)) == [
         "2 nodes are not ready.",

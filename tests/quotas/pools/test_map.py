@@ -1,4 +1,4 @@
-"""What is on a node becomes GPUs side by side: how many of each kind is true, whatever lies where."""
+"""Drawing of a node's GPUs side by side: the number of each kind is exact, the positions need not be."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_a_booking_keeps_is_not_free() -> None:
 
 
 class TestCards:
-    """Where each GPU is known by itself."""
+    """Nodes whose GPUs are known one by one."""
 
     CARDS: ClassVar = {"GPU-a": True, "GPU-b": True, "GPU-c": False}
 

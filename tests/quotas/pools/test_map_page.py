@@ -1,4 +1,4 @@
-"""The map of GPUs as each person may see it, by constant queries however much there is."""
+"""The GPU map as each person may see it, with a constant number of queries."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def many_nodes(cast: Cast, count: int) -> None:
 
 def test_a_large_pool_is_folded_and_quick(cast: Cast) -> None:
     many_nodes(cast, 500)
-    began = time.thread_time()  # others may keep the processor busy
+    began = time.thread_time()  # CPU time of this thread: other processes may be busy
     seen = page_of(cast.bob)
     took_seconds = time.thread_time() - began
     assert "Show all 502 nodes" in seen

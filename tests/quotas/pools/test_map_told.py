@@ -1,4 +1,4 @@
-"""What the nodes' agents tell of GPUs stands on the map: how busy each is, which pod has which, and why one is out."""
+"""Agents' reports on the GPU map: how busy each GPU is, which pod has it, and why it is out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gpu(cast: Cast, index: int, *, node: str = "gpu-1", **values: Any) -> Gpu:
 
 
 def in_pod(workspace: Workspace) -> dict[str, str]:
-    """Its pod on gpu-1, and how the kubelet names it."""
+    """Create the workspace's pod on gpu-1. Return its names as the kubelet reports them."""
     PodUsage.objects.create(
         cluster=workspace.pool.cluster,
         uid=str(workspace.pk),
@@ -120,7 +120,7 @@ def test_who_holds_a_withdrawn_gpu_leaves_one_that_works_to_nobody(cast: Cast) -
     )
     resource = cast.pool.resource_name
     Node.objects.filter(name="gpu-1").update(capacity={resource: 4}, allocatable={resource: 3})
-    assert row(cast).words == "1 yours · 2 free · 1 out of use"  # of three that are given out, one is taken
+    assert row(cast).words == "1 yours · 2 free · 1 out of use"  # one of three usable GPUs is taken
     assert sorted(kinds(row(cast))) == [["free"], ["free"], ["mine"], ["out"]]
 
 

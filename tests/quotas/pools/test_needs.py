@@ -1,4 +1,4 @@
-"""Pools by what a GPU must have: which are enough, and the cheapest first."""
+"""Pools by GPU requirements: those that meet them, the cheapest first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ A100 = {
         ({"min_compute_capability": "8.0"}, True),
         ({"min_compute_capability": "7"}, True),
         ({"min_compute_capability": "8.6"}, False),
-        ({"min_compute_capability": "10.0"}, False),  # not as text
+        ({"min_compute_capability": "10.0"}, False),  # compared as numbers
         ({"ecc": True}, True),
         ({"ecc": False}, False),
         ({"product": "a100"}, True),
@@ -63,7 +63,7 @@ def test_the_memory_is_that_of_a_unit() -> None:
 
 @pytest.mark.django_db
 def test_the_api_tells_those_that_fit_the_cheapest_first() -> None:
-    stage = Stage()  # its a100 has 80 GB, at 1 an hour
+    stage = Stage()  # its pool a100 has 80 GB and weight 1
     stage.another_pool("h100", gpu_memory_mib=81_559, compute_capability="9.0", weight=4)
     stage.another_pool("mig", gpu_memory_mib=81_920, unit_memory_mib=9728, units_per_gpu=7, sharing="mig")
     stage.another_pool("a100-40", **A100, weight=Decimal("0.5"))

@@ -1,4 +1,4 @@
-"""What a pool may say of itself: each fault has its field and a sentence, and what works is let through."""
+"""Validation of a pool: each fault has its field and a sentence, and what works is accepted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("driver_path", {"driver_path": "/opt"}),
     ("driver_path", {"driver_path": "/etc/kubernetes/pki"}),
     ("driver_path", {"driver_path": "/var/lib/kubelet/pods"}),
-    ("driver_path", {"driver_path": "/var/lib"}),  # the same from above
+    ("driver_path", {"driver_path": "/var/lib"}),  # a parent of it
     ("driver_path", {"driver_path": "/var/lib/containerd"}),
     ("image_pull_secrets", {"image_pull_secrets": {"name": "registry"}}),
     ("image_pull_secrets", {"image_pull_secrets": ["My Registry"]}),

@@ -1,4 +1,4 @@
-"""Which nodes a pool chooses: in words, against Kubernetes' own scheduling rules, and the same wherever it is asked."""
+"""Nodes that a pool selects: by labels, as Kubernetes' own scheduling rules do, and the same in every place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A100 = "NVIDIA-A100-SXM4-80GB"
 
 
 def chosen(by: Pool, **labels: str) -> bool:
-    """By the words of the labels: product, memory, cc, ecc."""
+    """Return True if the pool selects a node with these labels, given by short names (see `told`)."""
     told = {"product": PRODUCT, "memory": MEMORY_MIB, "ecc": ECC, "major": MAJOR, "minor": MINOR}
     node = Node(cluster=CLUSTER, name="n", labels={told.get(name, name): v for name, v in labels.items()})
     return selection.members(by, [node]) == [node]
@@ -78,13 +78,13 @@ def test_ecc_is_what_an_admin_said_of_the_node() -> None:
     ("values", "product", "fits"),
     [
         ({}, A100, True),
-        ({}, f"{A100}-SHARED", False),  # what it announces as GPUs are replicas
+        ({}, f"{A100}-SHARED", False),  # its GPUs are replicas
         ({}, f"{A100}-MIG-1g.10gb", False),
         ({}, "NVIDIA-A100-SXM4-40GB", False),
         ({"sharing": "time-slicing"}, f"{A100}-SHARED", True),
         ({"sharing": "mps"}, f"{A100}-SHARED", True),
-        ({"sharing": "time-slicing"}, A100, False),  # there they are whole GPUs
-        # Where the resource was renamed, the product was not.
+        ({"sharing": "time-slicing"}, A100, False),  # its GPUs are whole
+        # With a renamed resource, the product keeps its name.
         ({"sharing": "time-slicing", "resource_name": "nvidia.com/gpu.shared"}, A100, True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-1g.10gb", True),
         ({"sharing": "mig", "mig_profile": "1g.10gb"}, f"{A100}-MIG-3g.40gb", False),
