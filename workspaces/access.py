@@ -1,4 +1,4 @@
-"""Who may see and do what with workspaces. Strangers get the same answer as for what does not exist."""
+"""Access rules for workspaces. A workspace that the actor may not see is answered like one that does not exist."""
 
 from uuid import UUID
 
@@ -13,18 +13,18 @@ from .models import Workspace
 
 
 def visible(actor: Actor) -> QuerySet[Workspace]:
-    """All workspaces of the actor's tenants, deleted ones too (their story stays readable)."""
+    """Workspaces of the actor's tenants, deleted ones included (their events stay readable)."""
     return Workspace.objects.filter(tenant__in=visible_tenants(actor))
 
 
 def get(actor: Actor, workspace_id: UUID | str) -> Workspace:
-    """The workspace, or NotThere."""
+    """Return the workspace or raise NotThere."""
     related = ("tenant", "owner", "image", "pool__cluster", "flavor")
     return require_there(actor, visible(actor).select_related(*related).filter(pk=workspace_id).first())
 
 
 def require_there(actor: Actor, workspace: Workspace | None) -> Workspace:
-    """Of what the actor may see: a deleted one is there only for its own person."""
+    """Return the workspace. Raise NotThere if it is None, or deleted and not the actor's own."""
     if workspace is None or (workspace.deleted_at and not is_own(actor, workspace)):
         raise NotThere("not_found", _("There is no such workspace."), _("Look in the list of workspaces."))
     return workspace
@@ -39,7 +39,7 @@ def may_launch(actor: Actor, tenant: Tenant) -> bool:
 
 
 def require_launch(actor: Actor, tenant: Tenant) -> None:
-    """Members and owners may launch; viewers only look."""
+    """Refuse viewers: only members and owners of the tenant may launch."""
     actor.require(Scope.WORKSPACES)
     if not may_launch(actor, tenant):
         raise NotAllowed(
@@ -50,7 +50,7 @@ def require_launch(actor: Actor, tenant: Tenant) -> None:
 
 
 def require_own(actor: Actor, workspace: Workspace) -> None:
-    """Starting and changing is for its own person, while they are a member."""
+    """Refuse anybody but the workspace's owner, who must still be allowed to launch in the tenant."""
     require_launch(actor, workspace.tenant)
     if not is_own(actor, workspace):
         raise NotAllowed(
@@ -61,7 +61,7 @@ def require_own(actor: Actor, workspace: Workspace) -> None:
 
 
 def may_manage(actor: Actor, workspace: Workspace) -> bool:
-    """Whether the actor may stop, extend, delete it and read its logs."""
+    """Return True if the actor may stop, extend and delete the workspace and read its logs."""
     role = role_in(actor, workspace.tenant)
     return role == Role.OWNER or (is_own(actor, workspace) and role == Role.MEMBER)
 
@@ -72,7 +72,7 @@ def require_manage(actor: Actor, workspace: Workspace) -> None:
 
 
 def require_log(actor: Actor, workspace: Workspace) -> None:
-    """Who may read its log: the same people, and a token that only reads will do."""
+    """Refuse actors that may not manage the workspace. A read-only token is enough here."""
     if not may_manage(actor, workspace):
         raise NotAllowed(
             "not_yours",

@@ -1,4 +1,4 @@
-"""Where admins keep the catalogue (images, sizes), and find and stop anybody's workspace."""
+"""Admin pages for images and sizes, and for finding and stopping anybody's workspace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StopWorkspaces(Previewed[Workspace]):
 
 
 def in_use(field: str) -> Coalesce:
-    """How many workspaces that are not deleted point at the row by this field."""
+    """SQL count of the undeleted workspaces that reference the row through this field."""
     there = Workspace.objects.filter(**{field: OuterRef("pk")}, deleted_at__isnull=True)
     count = there.order_by().values(field).annotate(count=Count("pk")).values("count")
     return Coalesce(Subquery(count), 0)
@@ -117,7 +117,7 @@ class ImagePage(RecordedPage[Image]):
 
 @admin.register(Flavor)
 class FlavorPage(RecordedPage[Flavor]):
-    """Here and not in quotas: what uses a size is a workspace."""
+    """Admin page of sizes. It is in this app and not in quotas, because workspaces use the sizes."""
 
     purpose = gettext_lazy(
         "Ready-made sizes: so many GPUs, cores and GiB of one pool. A workspace keeps what it has."
@@ -149,7 +149,7 @@ class FlavorPage(RecordedPage[Flavor]):
 
 @admin.register(Workspace)
 class WorkspacePage(ReadOnlyPage[Workspace]):
-    """To find and to stop: rows are changed by use cases alone."""
+    """Read-only page for finding and stopping workspaces: only use cases change the rows."""
 
     purpose = gettext_lazy("Everybody's. What happens to one is on its own page, as its person sees it.")
     list_display = ("name", "owner", "tenant", "size", "phase", "node", "created_at", "page")

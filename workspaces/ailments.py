@@ -1,7 +1,7 @@
-"""What a running workspace suffers from that is not its own: its node, its GPU, its storage. The room above finds it.
+"""Problems of a running workspace that come from outside: its node, GPU or storage. The room above finds them.
 
-An event tells when it begins and when it is over, its person gets a notice, and the workspace's message says it as long
-as it lasts.
+Events report the begin and the end of a problem, the owner gets a notice, and the workspace's message shows the
+problem while it lasts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .story import tell
 
 @dataclass(frozen=True)
 class Ailment:
-    """`code` has its words in clusters.explain; `data` must be of use to its person, and name nobody else."""
+    """A problem. The text of `code` is in clusters.explain; `data` must help the owner and name no other person."""
 
     code: str
     data: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Ailment:
 
 
 def bring(workspace_id: UUID, run: UUID | None, wanted: Sequence[Ailment]) -> None:
-    """Make it what it suffers from, as long as that run is on."""
+    """Set the current problems of the workspace, if this run is still on."""
     with changing(workspace_id) as row:
         if row.run != run or row.ending:
             return
@@ -44,6 +44,6 @@ def bring(workspace_id: UUID, run: UUID | None, wanted: Sequence[Ailment]) -> No
 
 
 def message(row: Workspace) -> tuple[str, dict[str, Any]]:
-    """What a ready one says: the gravest of what it suffers from, if anything."""
+    """Return code and data of a ready workspace's message: its most serious problem, else `ready`."""
     gravest_first = sorted(row.ailments, key=lambda one: one["level"] != Event.Level.ERROR)
     return (gravest_first[0]["code"], gravest_first[0]["data"]) if gravest_first else ("ready", {})

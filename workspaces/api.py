@@ -1,4 +1,4 @@
-"""REST for workspaces: thin, every rule lives in the use case that it calls."""
+"""REST API of workspaces. Views are thin: each rule is in the use case that a view calls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .serializers import (
 )
 
 LONGEST_FOLLOW_SECONDS = 600
-# What says where and how much is another's; secrets are not sent back.
+# Fields of the asked size, which an alternative replaces; and secrets, which are never sent back.
 REPLACED_BY_ALTERNATIVES = {
     "flavor",
     "pool",
@@ -62,7 +62,7 @@ REPLACED_BY_ALTERNATIVES = {
 
 
 def answer(actor: Actor, workspace_id: UUID, status: int) -> Response:
-    """The workspace as it is now."""
+    """Return the workspace as it is now."""
     workspace = access.get(actor, workspace_id)
     return Response(workspace_json(workspace, actor), status=status)
 
@@ -148,7 +148,7 @@ class WorkspaceView(APIView):
 
 
 class Query(StrictSerializer):
-    """Query parameters, checked like a body; other parameters are let be."""
+    """Query parameters, checked like a body. Unknown parameters are ignored."""
 
     @classmethod
     def of(cls, request: Request) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class LogQuery(Query):
 
 
 class ActionView(APIView):
-    """Start, stop, restart: 202 when something will happen, 200 when it is so already."""
+    """Start, stop or restart: 202 if something will happen, 200 if nothing has to change."""
 
     write_scope = Scope.WORKSPACES
     use_case: Callable[[Actor, Workspace], bool]
@@ -278,7 +278,7 @@ class EventsView(ListView):
 
 
 class WhateverAccepted(DefaultContentNegotiation):
-    """Text is sent to who asks for text, JSON or anything; refusals are JSON."""
+    """Accept any Accept header: the log is sent as text, refusals as JSON."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
         return renderers[0], renderers[0].media_type

@@ -7,7 +7,7 @@ class WorkspacesConfig(AppConfig):
     verbose_name = _("Workspaces")
 
     def ready(self) -> None:
-        """The rooms below speak by signals; here they are heard."""
+        """Connect the receivers of signals from the rooms below."""
         from django.db.models.signals import post_delete, post_save
 
         from accounts.notices import words
@@ -56,5 +56,5 @@ class WorkspacesConfig(AppConfig):
         post_save.connect(notices.on_event, sender=Event)
         post_save.connect(measures.on_event, sender=Event)
         words.register(notices.SUBJECT, notices.describe)
-        # The SSH jump lets nobody stay on a key that is gone.
+        # The SSH jump ends connections whose key was removed.
         ssh_keys_changed.connect(receivers.on_access_changed)

@@ -1,4 +1,4 @@
-"""An admitted run on its way up: make what is missing, look, write how far it got. Steps 3 to 10 of a launch."""
+"""Bring an admitted run up: create what is missing, look, record the progress. Steps 3 to 10 of a launch."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ from .story import tell
 from .volumes import VolumeGone, alert_deleted, free_for, keep_data, make_claim
 from .wanted import Wanted, wanted_of
 
-# One that is ended from outside again and again does not start again by itself for ever.
+# A run that is interrupted again and again is not restarted for ever.
 MOST_INTERRUPTIONS = 3
 INTERRUPTIONS_WITHIN = timedelta(minutes=10)
-# One that is worded anew at every look is not told for ever.
+# Unexplained messages with an event each: a message that is worded anew at every look must not add events for ever.
 MOST_UNEXPLAINED = 10
 
 
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
-    """One pass: apply what is missing or differs, then record what is seen."""
+    """Run one pass: apply what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim)
     seen = pod_back(look_closely(workspace, api), wanted, api)
     seen, in_the_way = make(wanted, seen, api)
@@ -80,9 +80,9 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
 
 
 def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
-    """Apply what is not seen, in the order of the steps; what refuses stops it there and is returned, explained.
+    """Apply what is missing, in the order of the steps. A refusal ends this and is returned, explained.
 
-    What an apply answers takes the place of what was seen before: nothing is read twice.
+    The answer of an apply replaces the object seen before: nothing is read twice.
     """
     if (out := node_out(wanted, seen)) is not None:
         return seen, out
@@ -101,7 +101,7 @@ def make(wanted: Wanted, seen: Seen, api: Api) -> tuple[Seen, Trouble | None]:
 
 
 def node_out(wanted: Wanted, seen: Seen) -> Trouble | None:
-    """What came over its node since it was admitted there: a pod that may not start where it is to start waits in vain,
+    """Return a trouble that requeues the run if its node became unwell before the start: the pod would wait in vain,
     and the queue knows when that node, or another, has room."""
     code = wanted.unwell_nodes.get(wanted.node)
     has_begun = started_set(seen.stateful_set, str(wanted.run)) or any(
@@ -112,7 +112,7 @@ def node_out(wanted: Wanted, seen: Seen) -> Trouble | None:
     return Trouble(Diagnosis(code, {"node": wanted.node}), Outcome.REQUEUE)
 
 
-# A refusal that passes by itself, when others end or a namespace is gone; every other one is final.
+# Refusals that pass without help, when other pods end or a namespace is gone. Any other refusal is final.
 PASSING_REFUSALS = ("exceeded quota", "being terminated", "object is being deleted")
 
 
@@ -123,7 +123,7 @@ def refused(refusal: ClusterRefused) -> Trouble:
 
 
 def make_driver_volume(wanted: Wanted, api: Api) -> None:
-    """Of a pool on old nodes, before the pod, which would not be scheduled without."""
+    """Create the driver's volume and PVC in a pool of old nodes. Without them, the pod would not be scheduled."""
     if not wanted.mounts_driver or wanted.workspace.ready_at is not None:
         return
     volume, claim = drivers.objects(wanted.workspace.pool, wanted.workspace.tenant, wanted.instance)
@@ -132,13 +132,13 @@ def make_driver_volume(wanted: Wanted, api: Api) -> None:
     if there is not None and there.get("status", {}).get("phase") == "Bound":
         return
     reference = api.apply(volume)["spec"].get("claimRef", {})
-    if there is None and reference.get("uid"):  # of a claim that somebody deleted
+    if there is None and reference.get("uid"):  # its PVC was deleted
         free_for(name, namespace, volume["metadata"]["name"], api)
     api.apply(claim)
 
 
 def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
-    """One that exists is left as it is: it holds data."""
+    """Create missing PVCs. Existing PVCs hold data and are not applied again; only their labels are repaired."""
     claims = {claim["metadata"]["name"]: claim for claim in seen.volume_claims}
     for body in manifests.volume_claims(wanted):
         name = body["metadata"]["name"]
@@ -150,14 +150,14 @@ def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
 
 
 def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
-    """The StatefulSet first, so that all else can hang on it."""
+    """Apply the StatefulSet first, so that it can own the other objects."""
     there = seen.stateful_set or first_set(wanted, seen, api)
     if there is None:
         return seen
     metadata = there["metadata"]
     if metadata.get("deletionTimestamp"):
-        return seen  # an apply would be answered and lost; its end will be seen
-    if run_of(there) != str(wanted.run):  # left by an earlier run: its pod must not be taken for this one's
+        return seen  # an apply would succeed and be lost; the watch reports the end
+    if run_of(there) != str(wanted.run):  # left by an earlier run: its pod must not pass for this run's
         api.delete(
             "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
         )
@@ -169,14 +169,14 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     seen = replace(seen, stateful_set=there, service=service)
     if not started_set(there, str(wanted.run)):
         return start_container(wanted, there, seen, api)
-    if wanted.workspace.ready_at is None:  # a newer start script is not for what runs already
+    if wanted.workspace.ready_at is None:  # a run that was ready keeps its start script
         script = api.get("ConfigMap", wanted.namespace, wanted.name)
         apply_if_differs(manifests.config_map(wanted, there), script, api)
     return seen
 
 
 def first_set(wanted: Wanted, seen: Seen, api: Api) -> Object | None:
-    """Without its pod. One that a deleted set left behind is taken over and runs on, or ends before there is a set."""
+    """Create the StatefulSet with no replicas. If a pod of a deleted set still runs, adopt it, or wait for its end."""
     if any(is_of(str(wanted.run), pod) and not going(pod) for pod in seen.pods):
         return api.apply(manifests.stateful_set(wanted, replicas=1))
     if seen.pods:
@@ -186,20 +186,20 @@ def first_set(wanted: Wanted, seen: Seen, api: Api) -> Object | None:
 
 
 def start_container(wanted: Wanted, there: Object, seen: Seen, api: Api) -> Seen:
-    """Its pod, once there is storage; which is kept before a pod can write to it."""
+    """Create the pod once there is storage. Volumes are set to Retain before a pod can write to them."""
     api.apply(manifests.stamped(manifests.config_map(wanted, there)))
     seen = look_at_storage(wanted.workspace, seen, api)
     keep_data(wanted.workspace, seen.volume_claims, api)
     if not all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims):
         return seen
     body = manifests.stateful_set(wanted, replicas=1)
-    # If it went meanwhile, it is not made again without the rest.
+    # With its uid, a set that was deleted meanwhile is not created again without its other objects.
     body["metadata"]["uid"] = there["metadata"]["uid"]
     return replace(seen, stateful_set=api.apply(body))
 
 
 def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Object:
-    """As it is in the cluster now."""
+    """Apply the object if its digest differs. Return the object as it is in the cluster now."""
     wanted = manifests.stamped(body)
     digest = wanted["metadata"]["annotations"][HASH]
     if there is None or there["metadata"].get("annotations", {}).get(HASH) != digest:
@@ -208,7 +208,7 @@ def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Ob
 
 
 def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
-    """A pod that an earlier run left behind goes, and says nothing about this run."""
+    """Delete or release pods of earlier runs. Return the state without them: they say nothing about this run."""
     mine = [pod for pod in seen.pods if is_of(str(workspace.run), pod)]
     for pod in seen.pods:
         metadata = pod["metadata"]
@@ -220,7 +220,7 @@ def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
 
 
 def release_rejected(seen: Seen, api: Api) -> None:
-    """A pod that its node would not have never ran: let it go, and the controller tries another."""
+    """Remove the finalizer of pods that never ran (their node rejected them), so that the controller tries another."""
     for pod in seen.pods:
         if end_proven(pod) and (
             rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not terminal(pod))
@@ -232,10 +232,10 @@ def release_rejected(seen: Seen, api: Api) -> None:
 
 
 def record(workspace: Workspace, observation: Observation, trouble: Trouble | None) -> bool:
-    """Row and new events in one transaction. Whether a run is to be taken down now."""
+    """Write row and new events in one transaction. Return True if a run is to be taken down now."""
     with transaction.atomic():
         if observation.done == len(STEPS) and workspace.ready_at is None:
-            admission.lock(workspace.pool.cluster_id)  # its clock starts, by which others plan
+            admission.lock(workspace.pool.cluster_id)  # the run's clock starts, and the queue plans by it
         with changing(workspace.pk) as row:
             if row.run == workspace.run and not row.ending:  # else somebody ended this run meanwhile
                 write_down(row, observation, trouble)
@@ -243,7 +243,7 @@ def record(workspace: Workspace, observation: Observation, trouble: Trouble | No
 
 
 def write_down(row: Workspace, observation: Observation, trouble: Trouble | None) -> None:
-    """Steps never go back within a run."""
+    """Record progress in the row. Steps never go back within a run."""
     if observation.ended and (trouble is None or trouble.outcome != Outcome.REQUEUE):
         ended_by_itself(row, observation)
         return
@@ -258,7 +258,7 @@ def write_down(row: Workspace, observation: Observation, trouble: Trouble | None
 
 
 def tell_steps(row: Workspace, observation: Observation) -> None:
-    """One event for each step whose evidence is new, in order."""
+    """Add an event for each step with new evidence, in order."""
     row.node = observation.node or row.node
     first = STEPS.index(Step(row.step))
     if row.ready_at is not None:
@@ -269,7 +269,7 @@ def tell_steps(row: Workspace, observation: Observation) -> None:
 
 
 def tell_restart(row: Workspace, observation: Observation) -> None:
-    """The container ended and its node started it again: files on the home are there, what ran is gone."""
+    """Report that the node restarted the container: files in the home remain, running programs are gone."""
     if observation.restarts <= row.container_restarts:
         return
     row.container_restarts = observation.restarts
@@ -295,7 +295,7 @@ def become_ready(row: Workspace, observation: Observation) -> None:
 
 
 def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
-    """Told once when it appears; final when it has lasted long enough."""
+    """Report a trouble once, when it appears. End the run when the trouble has lasted long enough."""
     diagnosis = trouble.diagnosis
     final = trouble.outcome != Outcome.WAIT
     name = name_of(diagnosis, row)
@@ -309,10 +309,10 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
     if not row.troubles.get(name):
         row.troubles = {**row.troubles, name: now.isoformat() if final else NO_DEADLINE}
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
-    # What a start is refused for at once does not end what already runs.
+    # A trouble that fails a start at once does not end a run that was ready.
     if not final or (row.ready_at and not trouble.after_seconds):
         return
-    # A container that crashes, runs a moment and crashes again shows many faces of one trouble: the first counts.
+    # A container that crashes again and again shows one trouble in several forms: count from the first.
     since = min(datetime.fromisoformat(first_seen) for first_seen in row.troubles.values() if first_seen)
     if now - since < timedelta(seconds=trouble.after_seconds):
         return
@@ -325,7 +325,7 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
 
 
 def name_of(diagnosis: Diagnosis, row: Workspace) -> str:
-    """Under which the row has this trouble. Messages that no rule explains have one code: each kind is its own."""
+    """Key of the trouble in the row. Unexplained messages share one code, so each kind gets its digest as well."""
     if diagnosis.known:
         return diagnosis.code
     name = f"{diagnosis.code}:{digest_of('start', diagnosis.data['raw'])[:16]}"
@@ -334,7 +334,7 @@ def name_of(diagnosis: Diagnosis, row: Workspace) -> str:
 
 
 def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
-    """The start did not succeed: why is kept, the run ends, its units come back when that is proven."""
+    """Give up the start: keep the reason and end the run. Its units come back when the end is proven."""
     row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
     row.desired = Desired.STOPPED
     tell(row, "given_up", step=row.step, level=Event.Level.ERROR)
@@ -348,7 +348,7 @@ def interruptions(row: Workspace) -> int:
 
 
 def pod_vanished(workspace: Workspace) -> None:
-    """Somebody forced it away while it ran: another one beside it would share its disk, so the run ends."""
+    """End the run: its pod was removed by force and may still run, and a second pod beside it would share its disk."""
     with changing(workspace.pk) as row:
         if row.run == workspace.run and not row.ending:
             tell(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
@@ -356,9 +356,7 @@ def pod_vanished(workspace: Workspace) -> None:
 
 
 def ended_by_itself(row: Workspace, observation: Observation) -> None:
-    """Its pod ended unasked: it starts again under a new run if it had been ready or a hand took it, else the start
-    failed.
-    """
+    """Handle a pod that ended unasked: begin a new run if it had been ready or was deleted, else fail the start."""
     data: dict[str, Any] = {"reason": observation.ended}
     if (why := observation.end_told) is not None:
         tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)

@@ -1,7 +1,7 @@
-"""Change a workspace that is there: its name, size, lifetime. All of it or nothing, and what waits for a start says so.
+"""Change an existing workspace: its name, size, disk, lifetime. All of it or nothing.
 
-A size that is changed while a run is on is kept beside the row until the next start: what runs goes on as it was
-admitted, under its own claim.
+A size that is changed during a run is kept beside the row until the next start, and an event says so: the run goes on
+as it was admitted, under its own claim.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Lifetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What somebody wants of it from now on. None: as it is."""
+    """Requested values. None: leave as it is."""
 
     name: str | None = None
     size: SizeAsked | None = None
@@ -45,7 +45,7 @@ class Change:
 
     @property
     def named(self) -> dict[str, object]:
-        """For the audit: which of it was asked for."""
+        """Requested fields, and the new name, for the audit trail."""
         names = [
             name for name in ("size", "disk_mib", "lifetime", "notify") if getattr(self, name) is not None
         ]
@@ -53,7 +53,7 @@ class Change:
 
 
 def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
-    """Whether anything became another. Raises a Refusal that names the field, and then nothing is changed."""
+    """Return True if anything changed. Raise a Refusal that names the field; then nothing is changed."""
     with lifecycle.allowed(actor, workspace, "change"):
         require_own(actor, workspace)
         _check(wanted)
@@ -83,7 +83,7 @@ def _check(wanted: Change) -> None:
 
 
 def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
-    """Checked as at launch."""
+    """Resolve and check the size, as at launch."""
     size = resolve(workspace.tenant, asked)
     if size.pool.cluster_id != workspace.pool.cluster_id:
         text = _("Its files are in %(here)s, and %(pool)s is in %(there)s.") % {
@@ -98,11 +98,11 @@ def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
     return size
 
 
-# --- Each part, inside `changing`. Whether it became another.
+# --- One function per field, inside `changing`. Each returns True if the field changed.
 
 
 def _rename(row: Workspace, name: str) -> bool:
-    """For people; its objects in the cluster are named by id and stay."""
+    """Change the name that people see. Objects in the cluster are named by id and stay."""
     if row.name == name:
         return False
     tell(row, "renamed", old=row.name, new=name)
@@ -126,7 +126,7 @@ def _resize(row: Workspace, size: Size) -> bool:
 
 
 def _ask_anew(row: Workspace, size: Size) -> bool:
-    """It only waits: the queue is asked for the new size instead. What asks for no more keeps its place."""
+    """Replace the waiting claim by a claim for the new size. If that asks for no more, it keeps the place."""
     if size == Size.of(row) and row.next_size is None:
         return False
     waiting = runs.claim_of(row, Claim.State.WAITING)
@@ -169,7 +169,7 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
 
 
 def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
-    """A clock that runs, or that could, starts anew."""
+    """Set the lifetime. If the run is ready or has an end, the lifetime counts from now."""
     minutes = longest.granted(row.tenant, wanted.minutes)
     if row.max_runtime_minutes == minutes:
         return False

@@ -1,6 +1,6 @@
-"""A new workspace with the settings of another: for whoever may launch in its tenant. Files are never copied.
+"""Launch with the settings of another workspace, for anyone who may launch in its tenant. Files are never copied.
 
-What is its own person's alone (environment, repository) goes along only when they clone their own.
+The owner's private settings (environment, repository) are copied only into the owner's own clones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .sizing import Size
 
 
 def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace:
-    """Launched as if it had been asked for anew: the same checks, limits and queue."""
+    """Launch a copy like any new workspace: with the same checks, limits and queue."""
     own = access.is_own(actor, source)
     return launch(
         actor,
@@ -39,7 +39,7 @@ def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace
 
 
 def free_name(actor: Actor, source: Workspace) -> str:
-    """`exp`, `exp-2`, `exp-3` …: the first that the person has not given in this tenant."""
+    """Return the first of `exp`, `exp-2`, `exp-3` … that is free among the person's names in this tenant."""
     mine = Workspace.objects.filter(owner=actor.user, tenant=source.tenant, deleted_at__isnull=True)
     taken = set(mine.values_list("name", flat=True))
     stem = re.sub(r"-\d+$", "", source.name)

@@ -1,8 +1,8 @@
-"""Websockets: every change of what a person may see, as it is committed.
+"""Websockets that send every committed change that a person may see.
 
-A message only wakes: what is sent is read from the rows, so that a lost or doubled message harms nothing. Groups are
-joined before the first read, so that nothing falls between. One sender per socket: what changes while a slow client
-takes its time is told once, in its last state.
+A message only wakes a socket. The data is read from the rows, so a lost or doubled message does no harm. Groups are
+joined before the first read, so that no change is missed. Each socket has one sender: what changes several times while
+a slow client reads is sent once, in its last state.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LOG_RETRY_SECONDS = 2
 
 
 class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    """What all sockets share: who it is, a ping, one sender, and an end when the person loses access."""
+    """Base of all sockets: the person, a ping, one sender, and an end when the person loses access."""
 
     actor: Actor
 
@@ -66,21 +66,21 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.channel_layer.leave(self.channel_name)
 
     async def dispatch(self, message: Json) -> None:
-        """Channels' own also looks after database connections, in a thread: what is done here needs none."""
+        """Call the handler without Channels' database clean-up, which takes a thread: no handler uses the database."""
         await getattr(self, get_handler_name(message))(message)
 
     async def receive(self, *_: Any, **__: Any) -> None:
-        """Nobody has to say anything here; to stumble over what somebody does would leave all of this running."""
+        """Ignore what a client sends: an error here would leave the socket's tasks running."""
 
     async def _live(self) -> None:
-        """The socket's whole life after the handshake; a refusal anywhere ends it with the code that says why."""
+        """Serve the socket after the handshake. A refusal anywhere closes it with the code for the reason."""
         try:
             self.actor = await database_sync_to_async(who)(self.scope)
             self.start(self._ping())
             if self.actor.token is not None:
                 self.start(self._recheck_at(self.actor.token.expires_at))
             await self._join()
-            # A sign-out between the two would have been told to nobody.
+            # Check again: a sign-out before the groups were joined did not reach this socket.
             self.actor = await database_sync_to_async(self._still)()
             while True:
                 await self.tell()
@@ -99,19 +99,19 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.close(FAILED)
 
     async def send(self, *args: Any, **kwargs: Any) -> None:
-        """Who left meanwhile is told nothing: their disconnect, which is on its way, ends it all."""
+        """Send, unless the client has left: its disconnect, which is on its way, ends the socket's tasks."""
         with suppress(OSError):
             await super().send(*args, **kwargs)
 
     def _still(self) -> Actor:
-        """A socket that a browser's session opened ends with that session."""
+        """Return the actor as of now. Raise NotSignedIn if access ended, or the browser session of the socket."""
         by_session = "token" not in query(self.scope)
         if by_session and person_of(self.scope["session"].session_key or "") is None:
             raise NotSignedIn("not_signed_in", _("You are not signed in."), _("Sign in."))
         return still(self.actor)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Something beside telling, ended with the socket."""
+        """Run a task beside the sender; it ends with the socket."""
         self._jobs.append(asyncio.create_task(work))
 
     async def _ping(self) -> None:
@@ -121,7 +121,7 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def _recheck_at(self, moment: datetime) -> None:
         await asyncio.sleep((moment - timezone.now()).total_seconds())
-        if timezone.now() < moment:  # a clock that was set back meanwhile makes it later than it was
+        if timezone.now() < moment:  # the clock was set back meanwhile
             await self._recheck_at(moment)
         else:
             await self.access_changed({})
@@ -135,14 +135,14 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self._joined = wanted
 
     def groups_to_hear(self) -> set[str]:
-        """What wakes this socket, besides its person's own group. Synchronous; raises NotThere."""
+        """Groups that wake this socket, besides its person's own. Synchronous; raises NotThere."""
         raise NotImplementedError
 
     async def tell(self) -> None:
         """Read the rows and send what the client does not have yet."""
         raise NotImplementedError
 
-    # --- Messages of the channel layer: each only wakes the teller
+    # --- Messages of the channel layer: each only wakes the sender
 
     def wake(self) -> None:
         self._wake.set()
@@ -154,13 +154,13 @@ class Live(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.wake()
 
     async def access_changed(self, message: Json) -> None:
-        """The person was deactivated, or their tenants changed: what they may is asked anew first."""
+        """Check access before the next send: the person was deactivated, or their tenants changed."""
         self._recheck = True
         self.wake()
 
 
 def who(scope: Json) -> Actor:
-    """The person of a ticket or of the session's cookie; NotSignedIn says which of the two failed."""
+    """Return the person of a ticket or of the session's cookie. NotSignedIn says which of the two failed."""
     ticket = query(scope).get("token")
     if ticket is not None:
         actor = tickets.redeem(ticket)
@@ -173,7 +173,7 @@ def who(scope: Json) -> Actor:
 
 
 def still(actor: Actor) -> Actor:
-    """The same actor as the rows are now; NotSignedIn when they may no longer come in."""
+    """Return the actor from the current rows. Raise NotSignedIn if person or token may no longer sign in."""
     user = User.objects.filter(pk=actor.user.pk, is_active=True).first()
     token = APIToken.objects.filter(pk=actor.token.pk).first() if actor.token else None
     if user is None or (actor.token and (token is None or not tokens.is_usable(token))):
@@ -186,14 +186,14 @@ def query(scope: Json) -> dict[str, str]:
 
 
 class Nowhere(Live):
-    """An address that nobody listens at."""
+    """Unknown address: closed with NOT_THERE."""
 
     def groups_to_hear(self) -> set[str]:
         raise not_there()
 
 
 class Pools(Live):
-    """Wakes pages that show pools, and tells nothing: who asks anew gets what they may see."""
+    """Socket that wakes pages showing pools. It sends no data: the page then loads what its person may see."""
 
     def groups_to_hear(self) -> set[str]:
         return {POOLS}
@@ -206,7 +206,7 @@ class Pools(Live):
 
 
 class WorkspaceList(Live):
-    """All that the person may see: a snapshot, then each that changes."""
+    """Workspaces that the person may see: a snapshot, then each workspace that changes."""
 
     async def connect(self) -> None:
         self.changed: set[UUID] | None = None  # None: all, as a snapshot
@@ -250,7 +250,7 @@ class WorkspaceList(Live):
 
 
 class OfWorkspace(Live):
-    """About the workspace of the address, for whoever may see it."""
+    """Base of sockets about the workspace in the address, for people who may see it."""
 
     @property
     def workspace_id(self) -> UUID:
@@ -263,7 +263,7 @@ class OfWorkspace(Live):
 
 
 class OneWorkspace(OfWorkspace):
-    """One workspace and its story: every event after `?after=N`, in order, none twice."""
+    """Workspace and its events after `?after=N`, in order, none twice."""
 
     async def connect(self) -> None:
         after = query(self.scope).get("after", "")
@@ -288,7 +288,7 @@ class OneWorkspace(OfWorkspace):
 
 
 class WorkspaceLog(OfWorkspace):
-    """The log, followed over restarts: `start` before its last lines are told anew, `note` when there is none."""
+    """Log, followed over restarts: `start` before its last lines are sent again, `note` if there is no log."""
 
     log: logs.Log | None = None
 
@@ -324,7 +324,7 @@ class WorkspaceLog(OfWorkspace):
         self.start(self._wake_later())
 
     async def _wake_later(self) -> None:
-        """The container may have been started anew in its place, or the cluster be back."""
+        """Wake the sender later: the container may have restarted in place, or the cluster be back."""
         await asyncio.sleep(LOG_RETRY_SECONDS)
         self.wake()
 

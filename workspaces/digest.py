@@ -1,10 +1,10 @@
-"""A short digest of a JSON value: equal wants have equal digests, whatever the order of their keys."""
+"""Short digest of a JSON value. Equal values have equal digests, whatever the order of their keys."""
 
 import hashlib
 import json
 from typing import Any
 
-HASH = "berth.dev/hash"  # the annotation that carries it
+HASH = "berth.dev/hash"  # annotation that holds the digest
 
 
 def digest_of(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The NVIDIA driver of old nodes, whose container runtime does not bring it: their folder, mounted read-only.
+"""NVIDIA driver of old nodes, whose container runtime does not provide it: the node's folder, mounted read-only.
 
-Pod Security `restricted` forbids hostPath in a pod, and allows a claim that is bound to a volume made by hand. So each
-tenant gets one of each for a pool with a driver's path. They hold no data, stay while the pool names that path, and
-have the path in their names: another path is another volume, as none can be changed. Pure.
+Pod Security `restricted` forbids hostPath in a pod, but allows a PVC that is bound to a volume made by hand. So each
+tenant gets a volume and a PVC for each pool with a driver path. They hold no data and stay while the pool has that
+path. Volumes cannot be changed, so another path gets another volume: a digest of the path is in the names. Pure.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .digest import digest_of
 from .tenancy import tenant_labels
 
 PREFIX = "driver-"
-MOUNT_PATH = "/usr/local/nvidia"  # where images for CUDA look
-SIZE = "1Gi"  # Kubernetes wants one; nothing measures it
+MOUNT_PATH = "/usr/local/nvidia"  # CUDA images look here
+SIZE = "1Gi"  # Kubernetes requires a size; nothing measures it
 
 
 def claim_name(pool: Pool) -> str:
@@ -26,7 +26,7 @@ def claim_name(pool: Pool) -> str:
 
 
 def objects(pool: Pool, tenant: Tenant, instance: UUID) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The volume, meant for one claim of this tenant; and that claim, which takes no other volume."""
+    """Return a volume for one PVC of this tenant, and that PVC, which takes no other volume."""
     name = claim_name(pool)
     volume = f"{name}-{tenant.slug}"
     shared = {"storageClassName": "", "accessModes": ["ReadOnlyMany"]}
@@ -41,7 +41,7 @@ def objects(pool: Pool, tenant: Tenant, instance: UUID) -> tuple[dict[str, Any],
                 "capacity": {"storage": SIZE},
                 "persistentVolumeReclaimPolicy": "Retain",
                 "claimRef": {"namespace": tenant.namespace, "name": name},
-                # A node without the folder refuses the pod, in words; Kubernetes would make an empty one.
+                # A node without the folder refuses the pod with a message, instead of creating an empty folder.
                 "hostPath": {"path": pool.driver_path, "type": "Directory"},
             },
         },

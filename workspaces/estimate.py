@@ -1,4 +1,4 @@
-"""Would it start now, or when? And if not now, what would: the answer of the launch form and of `POST estimate/`."""
+"""Forecast for a launch, and alternatives that would start now: for the launch form and `POST estimate/`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from quotas.pools.nodes import PoolNodes
 from .sizing import Size
 
 MOST_ALTERNATIVES = 3
-# A lifetime that ends before something that is kept for others.
+# Lifetimes to offer: a shorter run may end before something that is kept for others begins.
 SHORTER_MINUTES = (480, 240, 60)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Something else that would start now. `minutes`: if it lasts no longer than that; None: as asked."""
+    """Launch that would start now. `minutes`: with at most this lifetime; None: with the lifetime asked for."""
 
     size: Size
     minutes: int | None = None
 
     @property
     def body(self) -> dict[str, Any]:
-        """The same as fields of a launch body, in place of what was asked."""
+        """Fields of a launch body, in place of those asked for."""
         asked = self.size.asked()
         body: dict[str, Any] = {} if self.minutes is None else {"max_runtime_minutes": self.minutes}
         if asked.flavor:
@@ -55,7 +55,7 @@ def estimate(
     minutes: int | None = None,
     nodes: Mapping[UUID, PoolNodes] | None = None,
 ) -> tuple[Outlook, list[Alternative]]:
-    """What the queue would say to this size; and if it does not start now, what would. Writes nothing."""
+    """Return the forecast for this size, and alternatives if it does not start now. Writes nothing."""
     looks, asked = Looks(nodes=nodes), size.asked_by(tenant, user, minutes)
     others = _others(tenant, user, size, minutes)
     looks.look_at((other for _alternative, other in others), beside=[asked])
@@ -66,7 +66,7 @@ def estimate(
 def alternatives(
     looks: Looks, tenant: Tenant, user: User, size: Size, minutes: int | None
 ) -> list[Alternative]:
-    """What would start now instead: the same for a shorter time, fewer GPUs of the same pool, or ready-made sizes."""
+    """Return what would start now instead: a shorter lifetime, fewer GPUs of the same pool, or ready-made sizes."""
     others = _others(tenant, user, size, minutes)
     looks.look_at(other for _alternative, other in others)
     return _starting_now(looks, others)
@@ -100,7 +100,7 @@ def _nearest_first(size: Size, minutes: int | None, flavors: list[Flavor]) -> It
 
 
 def _of_each_kind_once(found: Iterator[Alternative]) -> Iterator[Alternative]:
-    """The longest of the shorter lifetimes is enough."""
+    """Skip shorter lifetimes but the longest."""
     shorter = False
     for other in found:
         if not (other.minutes and shorter):
@@ -109,7 +109,7 @@ def _of_each_kind_once(found: Iterator[Alternative]) -> Iterator[Alternative]:
 
 
 def _fewer(size: Size) -> Iterator[Size]:
-    """Half as many GPUs of the same pool, a quarter …, with CPU and memory in proportion; where units are counted."""
+    """Yield half as many GPUs of the pool, a quarter …, CPU and memory in proportion; nothing if `cards` is set."""
     units = size.portion.units // 2
     while units and not size.portion.cards:
         part = Fraction(units, size.portion.units)
@@ -124,7 +124,7 @@ def _fewer(size: Size) -> Iterator[Size]:
 
 
 def distance(one: Size, other: Size) -> float:
-    """How different in GPUs."""
+    """Difference in GPUs."""
     return abs(float(one.pool.gpus(one.portion.units)) - float(other.pool.gpus(other.portion.units)))
 
 

@@ -1,4 +1,4 @@
-"""The launch form: the same LaunchSpec as the API's, in words and units for people."""
+"""Launch form: makes the same LaunchSpec as the API, with words and units for people."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ MOST_GPUS = 4096
 MOST_CPUS = 1024
 MOST_MEMORY_GIB = 16 * 1024
 LIFETIMES_MINUTES = tuple(hours * 60 for hours in (1, 4, 8, 24, 72, 168))
-# In the place of a flavor: find me a GPU with at least …. No slug has this character.
+# Value of the flavor field for "Find me a GPU". No slug has this character.
 FIND = "*"
 FINDING = ("gpus", "gpu_memory_gb", "compute_capability", "ecc", "in_pool", "cpu", "memory_gib")
 FOLDED = ("repository", "env", "secret_env")
-# How a refusal names what the form calls otherwise.
+# Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "disk_mib": "disk_gib",
     "memory_mib": "memory_gib",
@@ -48,7 +48,7 @@ OTHER_NAMES = {
 
 
 class EnvironmentField(forms.CharField):
-    """NAME=value, one a line."""
+    """Field of NAME=value lines."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off"})
@@ -73,7 +73,7 @@ class EnvironmentField(forms.CharField):
 
 
 class GpusField(forms.DecimalField):
-    """How many GPUs, exactly: 0.25 is a quarter of one."""
+    """Exact number of GPUs: 0.25 is a quarter of one."""
 
     def clean(self, value: Any) -> Fraction | None:
         number = super().clean(value)
@@ -81,7 +81,7 @@ class GpusField(forms.DecimalField):
 
 
 def plain_text(**attributes: str) -> forms.TextInput:
-    """For names and addresses: nothing to complete or to correct."""
+    """Text input without completion and spell check, for names and addresses."""
     return forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", **attributes})
 
 
@@ -104,7 +104,7 @@ class LaunchForm(forms.Form):
         ),
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    # In the units that GPUs are sold in: of the 80 GB of an H100, programs have 79.6 GiB.
+    # In GB, as GPUs are sold: of the 80 GB of an H100, programs have 79.6 GiB.
     gpu_memory_gb = forms.IntegerField(
         label=_("GPU memory, at least"), required=False, min_value=1, max_value=MOST_MEMORY_GIB
     )
@@ -194,7 +194,7 @@ class LaunchForm(forms.Form):
         self._choose("max_runtime_minutes", lifetimes(minutes))
 
     def lifetime(self, text: str) -> int | None:
-        """From a link: any number of minutes that the launch takes; it is then among those to choose from."""
+        """Return the minutes given in a link, and offer them as a choice. Raise ValidationError if they are invalid."""
         minutes = _minutes(text)
         if minutes is None:
             raise forms.ValidationError(gettext("Give minutes, from 1 to 525600."))
@@ -202,7 +202,7 @@ class LaunchForm(forms.Form):
         return minutes
 
     def untouched(self) -> QueryDict:
-        """What it would send if nobody changed anything."""
+        """Return what the form would send if nothing were changed."""
         sent = QueryDict(mutable=True)
         for name in self.fields:
             value = self[name].value()
@@ -217,13 +217,13 @@ class LaunchForm(forms.Form):
 
     @property
     def finds(self) -> bool:
-        """Whether a GPU is looked for instead of a ready-made size."""
+        """True if the form looks for a GPU instead of a ready-made size."""
         return self.chosen_flavor == FIND
 
     def clean(self) -> dict[str, Any]:
-        """All faults at once. What is filled in under "Find me a GPU" counts only when that is chosen."""
+        """Report all faults at once. Fields under "Find me a GPU" count only if that is chosen."""
         cleaned = super().clean() or self.cleaned_data
-        self.errors.pop("once", None)  # a broken token is none
+        self.errors.pop("once", None)  # an invalid token counts as none
         if not self.finds:
             for name in FINDING:
                 self.errors.pop(name, None)
@@ -236,7 +236,7 @@ class LaunchForm(forms.Form):
         return cleaned
 
     def size(self) -> SizeAsked:
-        """Of a form whose size is valid."""
+        """Return the size asked for. The size fields must be valid."""
         data = self.cleaned_data
         if data["flavor"] in self.parts:
             return self.parts[data["flavor"]].size()
@@ -249,7 +249,7 @@ class LaunchForm(forms.Form):
         return replace(needed, gpu=None, pool=data["in_pool"], gpu_memory_mib=memory_mib)
 
     def needed(self) -> SizeAsked:
-        """What a GPU that is looked for must have, whichever pool is chosen."""
+        """Requirements on the GPU that is looked for, whichever pool is chosen."""
         data = self.cleaned_data
         return SizeAsked(
             gpu=GpuAsked(
@@ -263,7 +263,7 @@ class LaunchForm(forms.Form):
         )
 
     def spec(self) -> LaunchSpec:
-        """Of a valid form."""
+        """Return the launch of a valid form."""
         data = self.cleaned_data
         return LaunchSpec(
             tenant=data["tenant"],
@@ -279,7 +279,7 @@ class LaunchForm(forms.Form):
         )
 
     def refuse(self, refusal: Refusal) -> None:
-        """Show what the launch refused, at the field that it is about."""
+        """Show the faults of a refused launch at their fields."""
         show_refusal(self, refusal, self._called)
 
     def _called(self, name: str) -> str:
@@ -288,7 +288,7 @@ class LaunchForm(forms.Form):
 
     @property
     def size_faults(self) -> list[str]:
-        """What keeps the size from being looked at."""
+        """Faults for which there is no forecast."""
         names = ("flavor", *(FINDING if self.finds else ()))
         return [str(error) for name in names for error in self.errors.get(name, [])]
 
@@ -297,7 +297,7 @@ class LaunchForm(forms.Form):
         return any(self[name].errors for name in FOLDED)
 
 
-# Plainer than Django's own.
+# Plainer than Django's messages.
 LIMITS = {
     "min_value": _("Give at least %(limit_value)s."),
     "max_value": _("Give at most %(limit_value)s."),
@@ -313,25 +313,25 @@ DEFAULTS: dict[str, Any] = {
 
 
 def _pools_with_gpus() -> list[tuple[str, str]]:
-    """Also those without ready-made sizes."""
+    """Open pools with GPUs, also those without ready-made sizes."""
     pools = Pool.objects.filter(is_open=True).exclude(resource_name="")
     return list(pools.order_by("name").values_list("slug", "name"))
 
 
 def _capabilities(pools: Sequence[PoolChoice]) -> list[tuple[str, str]]:
-    """Those that the pools have, the least first."""
+    """Compute capabilities of the pools, lowest first."""
     known = {choice.pool["gpu"]["compute_capability"] for choice in pools} - {None}
     return [(text, text) for text in sorted(known, key=lambda text: [int(part) for part in text.split(".")])]
 
 
 def lifetimes(minutes: int | None) -> list[tuple[Any, str]]:
-    """The usual ones, and one that was had before or is asked for."""
+    """Choices of a lifetime: the usual ones, and the present or requested one."""
     offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
     return [("", gettext("never: until I stop it")), *((n, lifetime(n)) for n in offered)]
 
 
 def _minutes(text: str) -> int | None:
-    """A lifetime as somebody wrote it; None if it is none."""
+    """Return a written lifetime in minutes; None if it is not valid."""
     if not (text.isascii() and text.isdigit() and len(text) < 7):
         return None
     return int(text) if 1 <= int(text) <= LONGEST_MINUTES else None

@@ -1,4 +1,4 @@
-"""The form on a workspace's settings page: what its own person may change, as the API's PATCH takes it."""
+"""Form of a workspace's settings page: what its owner may change, as in the API's PATCH."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .parts import Part, parts_of
 from .sizing import Size, SizeAsked
 
 AS_IT_IS = ""
-# How a refusal names what the form calls otherwise.
+# Names in refusals, where the form's field is called otherwise.
 OTHER_NAMES = {
     "gpus": "flavor",
     "gpu_memory_mib": "flavor",
@@ -66,7 +66,7 @@ class SettingsForm(forms.Form):
         field.choices = choices
 
     def change(self) -> Change:
-        """Of a valid form: what differs from what was there."""
+        """Return what a valid form changes."""
         data, changed = self.cleaned_data, set(self.changed_data)
         chosen = data["flavor"]
         other_size = "flavor" in changed and chosen != AS_IT_IS
@@ -82,12 +82,12 @@ class SettingsForm(forms.Form):
         )
 
     def refuse(self, refusal: Refusal) -> None:
-        """Show what was refused, at the field that it is about."""
+        """Show the faults at their fields."""
         show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
 
 
 def flavors_by_pool(workspace: Workspace) -> dict[Pool, list[Flavor]]:
-    """Of the cluster that has its files."""
+    """Sizes by pool, in the cluster that has the workspace's files."""
     found: dict[Pool, list[Flavor]] = {}
     for flavor in Flavor.objects.filter(pool__cluster=workspace.pool.cluster).select_related("pool"):
         found.setdefault(flavor.pool, []).append(flavor)
@@ -95,7 +95,7 @@ def flavors_by_pool(workspace: Workspace) -> dict[Pool, list[Flavor]]:
 
 
 def sizes(size: Size, pools: Mapping[Pool, Sequence[Flavor]], parts: Iterable[Part]) -> list[Any]:
-    """Ready-made ones and shares of a GPU, by pool; and its own, where that is no ready-made one."""
+    """Choices of ready-made sizes and shares of a GPU, by pool; first the current size, if it is not ready-made."""
     choices: dict[Pool, list[tuple[str, str]]] = {
         pool: [(flavor.slug, flavor.name) for flavor in flavors] for pool, flavors in pools.items()
     }

@@ -1,4 +1,4 @@
-"""A workspace's own secrets: the SSH host key that stays the same over all its runs, and Jupyter's token."""
+"""Secrets of a workspace: the SSH host key, which stays the same over all its runs, and Jupyter's token."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from .models import Workspace, WorkspaceSecret
 
 
 def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
-    """Create and store them, encrypted."""
+    """Create the workspace's secrets and store them, encrypted."""
     private, public = new_host_key()
     return WorkspaceSecret.objects.create(
         workspace=workspace,
@@ -27,7 +27,7 @@ def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
 
 
 def new_host_key() -> tuple[str, str]:
-    """An ed25519 key in OpenSSH's formats: private, public."""
+    """Create an ed25519 key. Return private and public part in OpenSSH's formats."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
@@ -37,6 +37,6 @@ def new_host_key() -> tuple[str, str]:
 
 
 def fingerprint(public_key: str) -> str:
-    """As `ssh-keygen -l` prints it: SHA256 of the key blob in unpadded base64."""
+    """Fingerprint as `ssh-keygen -l` prints it: SHA256 of the key blob in unpadded base64."""
     blob = base64.b64decode(public_key.split()[1])
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")

@@ -1,6 +1,6 @@
-"""Launch: the first step of the path. Checks what is asked, then writes workspace, claim and first event at once.
+"""First step of a launch: check the request, then write workspace, claim and first event in one transaction.
 
-Form, API and command line all make a `LaunchSpec`; what cannot be is refused here, by field, with what to do.
+Form, API and command line all make a `LaunchSpec`. Impossible requests are refused here, by field, with a hint.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .story import tell
 LONGEST_NAME = 63
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What decides which GPUs a container sees, who it is and how it is reached is Berth's to set.
+# Set by Berth alone: they decide which GPUs a container sees, its user and how it is reached.
 RESERVED_ENV = re.compile(
     r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|CUDA_TASK_PRIORITY|CUDA_OVERSUBSCRIBE"
     r"|GPU_CORE_.*|LD_PRELOAD"
@@ -47,7 +47,7 @@ LARGEST_DISK_MIB = 16 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchSpec:
-    """What somebody asks for. `size` says how much; secret_env never leaves this object but encrypted."""
+    """Request for a workspace. `secret_env` leaves this object only encrypted."""
 
     tenant: str
     name: str
@@ -60,11 +60,11 @@ class LaunchSpec:
     priority: int = 0
     max_runtime_minutes: int | None = None
     notify: bool = True
-    settings_of: Workspace | None = None  # a clone's: told in its story
+    settings_of: Workspace | None = None  # source of a clone, named in an event
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
-    """Create the workspace and put its claim into the queue. Raises a Refusal, which is also audited."""
+    """Create the workspace and put its claim into the queue. Raise a Refusal, which is also audited."""
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
         require_launch(actor, tenant)
@@ -78,14 +78,14 @@ def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
 
 
 def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
-    """Nobody may jump all tenants' queue."""
+    """Refuse a priority above 0 except from admins: it would jump the queue of all tenants."""
     if spec.priority > 0 and not actor.user.is_staff:
         text = _("Only admins may give a priority above 0.")
         raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
 
 
 def refuse_too_many_waiting(actor: Actor) -> None:
-    """Nobody may fill it."""
+    """Refuse more than MOST_WAITING requests per person: nobody may fill the queue."""
     if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
         raise TooMany(
             "too_many_waiting",
@@ -96,7 +96,7 @@ def refuse_too_many_waiting(actor: Actor) -> None:
 
 
 def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
-    """Everything about a launch that can be told without writing. All faulty fields are named at once."""
+    """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
     fields: dict[str, list[str]] = {}
     fields |= check_name(spec.name)
     image = Image.objects.filter(slug=spec.image, is_active=True).first()
@@ -174,11 +174,11 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
 
 
 def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
-    """Without the cluster's lock: what it writes is new, so no pass is at it, and it waits for none."""
+    """Write the rows, without the cluster's lock: no admission pass can be using rows that are new."""
     try:
         with transaction.atomic():
             list(locked(User.objects.filter(pk=actor.user.pk)))  # one launch of a person at a time
-            # Who takes them out of the tenant waits for this one, and finds it; or was first.
+            # A concurrent removal from the tenant waits for this lock and then finds the workspace, or came first.
             list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
             require_launch(actor, tenant)
             refuse_too_many_waiting(actor)
@@ -230,7 +230,7 @@ def claim_for(workspace: Workspace) -> Claim:
 
 
 def needs(workspace: Workspace, size: Size) -> dict[str, Any]:
-    """Of a claim: who asks, and for how much."""
+    """Arguments of a claim: who asks, and for how much."""
     return {
         "tenant": workspace.tenant,
         "user": workspace.owner,

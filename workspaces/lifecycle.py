@@ -1,6 +1,6 @@
-"""Start, stop, restart, delete: each says what is wanted, in one transaction; reconcile does it.
+"""Start, stop, restart, delete: each writes the desired state in one transaction; reconcile carries it out.
 
-Every function returns whether anything changed: asking twice is no error.
+The functions return True if anything changed: asking twice is no error.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .story import tell
 
 
 def start(actor: Actor, workspace: Workspace) -> bool:
-    """Wanted running: into the queue now, or as soon as the run that is ending has ended."""
+    """Request a run: put a claim into the queue now, or as soon as the ending run has ended."""
     with allowed(actor, workspace, "start"):
         require_own(actor, workspace)
     with audited_change(actor, workspace, "start") as row:
-        require_own(actor, workspace)  # who was taken out of the tenant meanwhile
+        require_own(actor, workspace)  # they may have been removed from the tenant meanwhile
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
@@ -41,7 +41,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
 
 
 def stop(actor: Actor, workspace: Workspace) -> bool:
-    """Wanted stopped; files stay. What only waits is out of the queue at once."""
+    """Request a stop; files stay. A waiting workspace leaves the queue at once."""
     with allowed(actor, workspace, "stop"):
         require_manage(actor, workspace)
     with audited_change(actor, workspace, "stop") as row:
@@ -56,7 +56,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
 
 
 def restart(actor: Actor, workspace: Workspace) -> bool:
-    """End the current run and begin the next: on the same units, unless it has another size from then on."""
+    """End the current run and begin the next, on the same units unless the size was changed."""
     if workspace.desired == Desired.STOPPED:
         return start(actor, workspace)
     with allowed(actor, workspace, "restart"):
@@ -72,7 +72,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
 
 
 def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> bool:
-    """Wanted gone. Home and disk stay in the cluster unless `delete_disk`, which may be added until it is done."""
+    """Request deletion. Home and disk stay in the cluster unless `delete_disk`, which may be added until the end."""
     with allowed(actor, workspace, "delete"):
         require_manage(actor, workspace)
     with audited_change(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
@@ -88,7 +88,7 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
 
 @contextmanager
 def allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
-    """Who may not is refused, and that is on record."""
+    """Record a refusal in the audit trail and raise it again."""
     try:
         yield
     except Refusal as refusal:
@@ -107,7 +107,7 @@ def allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
 def audited_change(
     actor: Actor, workspace: Workspace, verb: str, data: dict[str, object] | None = None
 ) -> Iterator[Workspace]:
-    """The row, locked in the right order; the change is audited with it."""
+    """Yield the row, locked in the right order; a change is audited in the same transaction."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
         with changing(workspace.pk) as row:

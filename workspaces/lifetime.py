@@ -1,8 +1,8 @@
-"""A run may have a lifetime: its person is warned before its end, then it is stopped; files stay.
+"""Lifetimes of runs: the owner is warned before the end, then the run is stopped; files stay.
 
-The clock starts when the run is ready: neither the queue nor the pull of an image takes of anybody's time. It stands
-in the row, so it outlives every process; a run that was interrupted and came back goes on under it. Whoever extends
-and the pass that stops lock the same row: the later one sees what the first one did.
+The clock starts when the run is ready: time in the queue or for the pull of an image does not count. The clock is in
+the row, so it outlives every process, and a run that was interrupted and came back continues on it. An extension and a
+stop lock the same row: the later one sees what the first one did.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from .story import tell
 
 LONGEST_MINUTES = 365 * 24 * 60
 MINUTE = timedelta(minutes=1)
-# What its person brings has begun: from here on a start takes as long as they let it.
+# Steps in which the user's own programs run: the time that they take is up to the user.
 PROGRAMS_RUN = (Step.ENDPOINT, Step.READY)
 WARN_BEFORE = (timedelta(minutes=30), timedelta(minutes=5))
 
 
 def first_due(now: datetime, stops_at: datetime) -> datetime:
-    """When to warn first: by the earliest warning that comes after half of the time, else at half of it."""
+    """Time of the first warning: the earliest of WARN_BEFORE in the second half of the time left, else the middle."""
     left = stops_at - now
     return stops_at - next((before for before in WARN_BEFORE if 2 * before <= left), left / 2)
 
 
 def due_after_warning(now: datetime, stops_at: datetime) -> datetime:
-    """What comes after a warning: the next one, or the end."""
+    """Time of the next warning, or of the end."""
     left = stops_at - now
     return stops_at - next((before for before in WARN_BEFORE if 2 * before <= left), timedelta())
 
 
-# --- The clock of a row. Inside `changing`, under the cluster's admission lock: others plan by it.
+# --- The clock of a row. Inside `changing`, under the cluster's admission lock: the queue plans by it.
 
 
 def on_admitted(*, claim: Claim, **_: object) -> None:
-    """It was let in only because it ends by then, ready or not."""
+    """Set the end of a run that was admitted only because it ends by then, ready or not."""
     if claim.holder_kind == Claim.Holder.WORKSPACE and claim.must_end_at is not None:
         with changing(claim.holder_id) as row:
             if row.run == claim.pk and not row.ending and row.stops_at is None:
@@ -62,7 +62,7 @@ def on_admitted(*, claim: Claim, **_: object) -> None:
 
 
 def begin(row: Workspace) -> None:
-    """The run is ready: its clock starts, unless it has none or goes on under the one that runs."""
+    """Start the clock of a run that is ready, unless it has no lifetime or its clock runs already."""
     claim = runs.claim_of(row, Claim.State.ADMITTED)
     if claim is None or row.stops_at not in (None, claim.must_end_at):
         return
@@ -71,13 +71,13 @@ def begin(row: Workspace) -> None:
         return
     stops_at = row.ready_at + timedelta(minutes=row.max_runtime_minutes)
     if claim.ends_at is not None and stops_at > claim.ends_at and (bound := ends.bound(claim)):
-        # Its start took longer than was allowed for, or it was restarted: later than was promised as others may.
+        # The start took longer than planned, or the run was restarted: end later than promised only within the bound.
         stops_at = min(stops_at, max(bound.until, claim.ends_at))
     end_at(row, stops_at)
 
 
 def end_at(row: Workspace, stops_at: datetime | None) -> None:
-    """None: nothing ends it."""
+    """Set the end of the run. None: no end."""
     if stops_at is None:
         runs.stop_clock(row)
     else:
@@ -91,11 +91,11 @@ def keep_to(row: Workspace, stops_at: datetime) -> None:
     row.lifetime_due_at = first_due(timezone.now(), stops_at)
 
 
-# --- What is due
+# --- Warnings and stops that are due
 
 
 def pass_due() -> None:
-    """Warn and stop whom it is time for. Late or twice, it does the same."""
+    """Warn and stop the workspaces that are due. A late or second call does the same."""
     now = timezone.now()
     for due in (Workspace.objects.filter(lifetime_due_at__lte=now), never_ready(now)):
         for workspace_id, cluster_id in due.values_list("pk", "pool__cluster_id"):
@@ -103,7 +103,7 @@ def pass_due() -> None:
 
 
 def never_ready(now: datetime) -> QuerySet[Workspace]:
-    """Their programs run, and for a lifetime and a start's time they did not answer: no clock of theirs began."""
+    """Starts whose programs did not answer for a lifetime and START_MARGIN, so that no clock began."""
     lifetime = ExpressionWrapper(F("max_runtime_minutes") * Value(MINUTE), output_field=DurationField())
     starting = Workspace.objects.filter(
         desired=Desired.RUNNING, ending="", step__in=PROGRAMS_RUN, ready_at=None, stops_at=None
@@ -136,7 +136,7 @@ def act(workspace_id: UUID, cluster_id: UUID) -> None:
 
 
 def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bool:
-    """So many minutes more, or its lifetime once more. False: nothing ends it, so there is nothing to move."""
+    """Move the end by `minutes`, or by the lifetime once more. Return False if nothing ends the run."""
     with lifecycle.allowed(actor, workspace, "extend"):
         require_manage(actor, workspace)
         refuse_too_long(minutes, "minutes")
@@ -172,9 +172,10 @@ def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bo
 
 
 def allowed(row: Workspace, stops_at: datetime | None) -> datetime | None:
-    """Nobody's run goes on into what is kept for others, nor for longer than its tenant's may. None: for ever.
+    """Return the end that is allowed, or raise a Conflict. None: no end.
 
-    It may end as it would have; and less than a minute too late is made right.
+    A run must not reach into what is kept for others, nor exceed its tenant's longest runtime. Its present end stays
+    allowed. An end that is less than a minute too late is corrected.
     """
     bound = first_bound(row)
     if bound is None or (stops_at is not None and stops_at <= max(bound.until, row.stops_at or bound.until)):
@@ -191,7 +192,7 @@ def first_bound(row: Workspace) -> Bound | None:
     bounds = [ends.bound(claim)]
     minutes = longest.longest_of(row.tenant_id)
     if minutes is not None and claim.admitted_at is not None:
-        began = row.ready_at or claim.admitted_at + START_MARGIN  # at the latest, for those who plan by it
+        began = row.ready_at or claim.admitted_at + START_MARGIN  # the latest: the queue plans by it
         bounds.append(Bound(began + timedelta(minutes=minutes), "longest_runtime"))
     return min((bound for bound in bounds if bound is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""Change a workspace's row under its lock, and tell open pages when the change is committed."""
+"""Change a workspace's row under its lock, and notify open pages when the change is committed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ RELATED = ("tenant", "owner", "image", "pool__cluster", "flavor")
 
 
 def announce(workspace: Workspace) -> None:
-    """Wake whoever shows it: its own page, its tenant's lists, the admins' lists."""
+    """Wake the pages that show the workspace: its own page, its tenant's lists, the admins' lists."""
     groups = [f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}", "staff"]
     publish_to_all(groups, {"type": "workspace.changed", "id": str(workspace.pk)})
 
 
 @contextmanager
 def changing(workspace_id: UUID) -> Iterator[Workspace]:
-    """The row, locked; what differs at the end is saved and announced, in the same transaction."""
+    """Yield the row, locked; save and announce what differs at the end, in the same transaction."""
     with transaction.atomic():
         workspace = locked(Workspace.objects.all()).get(pk=workspace_id)
         before = _values(workspace)

@@ -1,6 +1,6 @@
-"""What stands beside the launch form while it is filled in: when it would start, what is left, and the same elsewhere.
+"""Panel beside the launch form while it is filled in: the forecast, what is left, and the same size elsewhere.
 
-Reads and writes nothing but words: launching is the form's own button.
+No row is written: launching is the form's own button.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_FOUND = 5  # pools beside the form
 
 
 def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> dict[str, Any]:
-    """For the template `_answer.html`. The form is bound; of its fields only those that are valid count."""
+    """Return the context of the template `_answer.html`. The form is bound; only its valid fields count."""
     context: dict[str, Any] = {
         "asking": tenant,
         "left": what_is_left(actor, tenant.slug),
@@ -60,7 +60,7 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
 
 
 def choices(pools: list[Found], form: LaunchForm, root: str) -> list[dict[str, Any]]:
-    """Pools with such a GPU, and what chooses each in the form, by script or by link."""
+    """Pools with such a GPU, and the form values that choose each, for a script and as a link."""
     fills = [{"flavor": FIND, "in_pool": one.size.pool.slug} for one in pools]
     here = link(form, root)
     return [
@@ -70,7 +70,7 @@ def choices(pools: list[Found], form: LaunchForm, root: str) -> list[dict[str, A
 
 
 def offered(others: list[Alternative], tenant: Tenant) -> list[dict[str, Any]]:
-    """Alternatives with what they put into the form, by script or by link."""
+    """Alternatives with the form values that choose each, for a script and as a link."""
     return [
         {
             "other": other,
@@ -96,7 +96,7 @@ def fills(other: Alternative) -> dict[str, Any]:
 
 
 def what_is_left(actor: Actor, tenant: str) -> dict[str, Any]:
-    """Of the tenant's limits over all pools; what has no limit is not in it."""
+    """Rest of the tenant's limits over all pools; amounts without a limit are left out."""
     of_tenant = next(limits for limits in limits_for(actor) if limits["tenant"] == tenant)
     return {
         name: {"left": max(0, amount["limit"] - amount["used"]), "limit": amount["limit"]}
@@ -106,7 +106,7 @@ def what_is_left(actor: Actor, tenant: str) -> dict[str, Any]:
 
 
 def link(form: LaunchForm, root: str) -> str:
-    """An address that fills in this form for somebody else."""
+    """Return an address that fills in this form for somebody else."""
     names = IN_LINKS + (FINDING if form.finds else ())
     values = {name: str(form[name].value() or "") for name in names}
     values["repository"] = without_credentials(values["repository"])

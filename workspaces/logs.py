@@ -1,7 +1,7 @@
-"""A workspace's log as it is written, straight from its container: the only read of ours that asks the cluster.
+"""Live log of a workspace, straight from its container: the only read of ours that asks the cluster.
 
-Each reader holds a thread while it waits for the next line, so readers are counted and refused beyond a limit: one
-of all together, and one of each workspace, or one person could read so much that nobody else can.
+Each reader holds a thread while it waits for the next line. So readers are limited, in total and per workspace:
+otherwise one person could take all the threads.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ClusterAway(Refusal):
 
 
 class Log:
-    """An open log: lines with their line feed. Closing it, from anywhere, ends who reads it."""
+    """An open log: lines with their line feed. Closing the log, from any thread, ends its reader."""
 
     def __init__(self, workspace_id: UUID, lines: Lines, longest_seconds: float | None) -> None:
         self._workspace_id, self._lines = workspace_id, lines
@@ -82,7 +82,7 @@ class Log:
 
 
 def _next(lines: Iterator[str]) -> str | None:
-    """The next line; None at the end, also when the cluster went silent or away."""
+    """Return the next line; None at the end, also when the cluster went silent or away."""
     try:
         return next(lines, None)
     except ClusterError:
@@ -97,7 +97,7 @@ def open_log(
     follow: bool = False,
     longest_seconds: float | None = None,
 ) -> Log:
-    """Ask the cluster for the log. Blocks for that request; raises a Refusal that says why there is none."""
+    """Ask the cluster for the log, in a blocking request. Raise a Refusal that says why there is none."""
     if container not in ("", CONTAINER_NAME):
         text = _("A workspace has one container: “%(name)s”.") % {"name": CONTAINER_NAME}
         raise Invalid("no_such_container", text, _("Leave it out."), fields={"container": [text]})
@@ -141,7 +141,7 @@ def _ask(workspace: Workspace, tail: int, follow: bool) -> Lines:
 
 
 def _no_log(workspace: Workspace) -> Conflict:
-    """There is no container to read from; what the workspace does instead says when there will be."""
+    """Conflict for a missing container, with the workspace's message, which says when there will be one."""
     doing = sentence(workspace.message_code, workspace.message_data)
     advice = hint(workspace.message_code, workspace.message_data)
     return Conflict("no_log_yet", _("There is no log at the moment. %(doing)s") % {"doing": doing}, advice)

@@ -1,4 +1,4 @@
-"""How long the runs of a tenant may go on: what a launch gets that asks for no lifetime, and the most it may ask."""
+"""Longest runtime of a tenant: the most that a launch may ask for, and what it gets if it asks for no lifetime."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FIELD = "max_runtime_minutes"
 
 
 def longest_of(tenant_id: UUID) -> int | None:
-    """In minutes; None: no limit."""
+    """Longest runtime in minutes; None: no limit."""
     limits = TenantLimit.objects.filter(tenant=tenant_id)
     return limits.values_list("longest_runtime_minutes", flat=True).first()
 
 
 def granted(tenant: Tenant, minutes: int | None) -> int | None:
-    """The lifetime of what asks for so many minutes, None for none. Refused beyond the tenant's longest."""
+    """Return the lifetime for a request of so many minutes (None: no lifetime). Raise Invalid above the longest."""
     longest = longest_of(tenant.pk)
     if longest is None or minutes is None:
         return minutes if longest is None else longest
@@ -37,13 +37,13 @@ def granted(tenant: Tenant, minutes: int | None) -> int | None:
 
 
 def at_most(tenant_id: UUID, minutes: int | None) -> int | None:
-    """The same without a word: for settings that were copied."""
+    """Return the minutes, cut to the tenant's longest without a refusal: for copied settings."""
     given = [span for span in (minutes, longest_of(tenant_id)) if span is not None]
     return min(given, default=None)
 
 
 def fit(row: Workspace) -> None:
-    """Its next run keeps to what its tenant may have by now. Inside `changing`."""
+    """Cut the lifetime of the next run to what the tenant may have now. Inside `changing`."""
     minutes = at_most(row.tenant_id, row.max_runtime_minutes)
     if minutes is not None and minutes != row.max_runtime_minutes:
         row.max_runtime_minutes = minutes

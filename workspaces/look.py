@@ -15,7 +15,7 @@ from clusters.api import Api
 from .models import Workspace
 from .observe import Object, Seen, condition
 
-USUAL = timedelta(seconds=15)  # for a step; the periodic pass looks at all that take longer
+USUAL = timedelta(seconds=15)  # for a step; the periodic pass looks at slower ones
 
 
 def labels_of(workspace: Workspace) -> dict[str, str]:
@@ -23,7 +23,7 @@ def labels_of(workspace: Workspace) -> dict[str, str]:
 
 
 def look_at(workspace: Workspace, api: Api) -> Seen:
-    """What is there now. The StatefulSet before the pods: if it is gone, none comes after those that are seen."""
+    """Read what is there now. StatefulSet before pods: if it is gone, no pod follows those that are seen."""
     return Seen(
         stateful_set=api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name),
         pods=all_of("Pod", workspace, [] if workspace.pod_ended else [f"{workspace.object_name}-0"], api),
@@ -32,7 +32,7 @@ def look_at(workspace: Workspace, api: Api) -> Seen:
 
 
 def all_of(kind: str, workspace: Workspace, known: Iterable[str], api: Api) -> list[Object]:
-    """By label; and what is known to be there also by name, for a hand may have taken its labels off."""
+    """Find objects by label, and known ones also by name: their labels may have been removed by hand."""
     namespace = workspace.tenant.namespace
     found: list[Object] = [*api.list(kind, namespace=namespace, labels=labels_of(workspace))]
     names = {body["metadata"]["name"] for body in found}
@@ -43,7 +43,7 @@ def all_of(kind: str, workspace: Workspace, known: Iterable[str], api: Api) -> l
 
 
 def look_closely(workspace: Workspace, api: Api) -> Seen:
-    """And what else a start waits for. Where there is no StatefulSet, no Service hangs on it."""
+    """Read also what a start waits for. The StatefulSet owns the Service: without the one there is no other."""
     seen = look_at(workspace, api)
     if seen.stateful_set is None:
         return seen
@@ -52,7 +52,7 @@ def look_closely(workspace: Workspace, api: Api) -> Seen:
 
 
 def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
-    """Claims that were not bound, as they are by now."""
+    """Read the PVCs again if any was not bound."""
     claims = seen.volume_claims
     if any(claim.get("status", {}).get("phase") != "Bound" for claim in claims):
         claims = api.list(
@@ -62,7 +62,7 @@ def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
 
 
 def what_ails(workspace: Workspace, seen: Seen, api: Api) -> Seen:
-    """And what tells why it does not go on: read where the watch heard of a trouble, or a step takes long."""
+    """Read events and node, which explain a delay, if the watch reported a trouble or the step takes long."""
     is_slow = timezone.now() - workspace.step_since > USUAL
     if settled(seen) or not (workspace.warned or is_slow):
         return seen
@@ -79,7 +79,7 @@ def node_of(seen: Seen, api: Api) -> Object | None:
 
 
 def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
-    """Of the classes of claims that are not bound yet."""
+    """Binding mode by storage class, for PVCs that are not bound yet."""
     pending = {
         claim["spec"].get("storageClassName", "")
         for claim in claims
@@ -94,7 +94,7 @@ def binding_modes(claims: Sequence[Object], api: Api) -> dict[str, str]:
 
 
 def events_about(workspace: Workspace, seen: Seen, api: Api) -> list[dict[str, Any]]:
-    """Events of the objects that can tell why a start does not go on; of this run's objects only, by uid."""
+    """Events that can explain why a start does not go on: of this run's objects only, by uid."""
     about: list[Object] = [*seen.volume_claims, *seen.pods]
     if not seen.pods and seen.stateful_set:
         about.append(seen.stateful_set)

@@ -1,4 +1,4 @@
-"""A run has to leave its node: it is stopped with its reason, files are kept, and its person may start it elsewhere."""
+"""Stop a run that has to leave its node, with the reason. Files are kept; the owner may start it elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .story import tell
 
 
 def stop_run(run: UUID) -> bool:
-    """False: it is not on any more, or ends already."""
+    """Stop the run. Return False if it is over or ending already."""
     claim = Claim.objects.filter(pk=run, holder_kind=Claim.Holder.WORKSPACE).select_related("pool").first()
     if claim is None:
         return False

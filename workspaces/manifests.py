@@ -1,4 +1,4 @@
-"""A workspace as Kubernetes objects. Pure: from what is wanted to dicts, tested by comparing them.
+"""Kubernetes objects of a workspace, as dicts. Pure; tested by comparing the dicts.
 
 The recipe was seen working on Kubernetes 1.36 under Pod Security `restricted`.
 """
@@ -23,7 +23,7 @@ FINALIZER = "berth.dev/end-seen"
 
 
 def volume_claims(wanted: Wanted) -> list[dict[str, Any]]:
-    """Home and local disk: they outlive every run, so nothing owns them."""
+    """PVCs of home and local disk. Nothing owns them, because they outlive every run."""
     workspace, cluster = wanted.workspace, wanted.cluster
     claims = [_claim(wanted, "home", cluster.home_class, cluster.home_mib)]
     if workspace.disk_mib:
@@ -42,7 +42,7 @@ def _claim(wanted: Wanted, role: str, storage_class: str, size_mib: int) -> dict
 
 
 def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
-    """One pod and never two: the next comes only once the last is gone, and it goes only once its end was seen."""
+    """StatefulSet of one pod, never two: the next comes when the last is gone, and that goes when its end was seen."""
     template = {
         "metadata": {
             "labels": wanted.labels | {labels.RUN: str(wanted.run)},
@@ -63,7 +63,7 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
         spec={
             "replicas": replicas,
             "serviceName": wanted.name,
-            # A template that became another, by a newer Berth or by hand, never restarts what runs.
+            # A template changed by a newer Berth or by hand never restarts a running pod.
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": {labels.WORKSPACE: str(wanted.workspace.pk)}},
             "template": template,
@@ -74,7 +74,7 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
 
 
 def trial_pod(wanted: Wanted) -> dict[str, Any]:
-    """The pod as the StatefulSet will make it, for a dry run: a refusal comes back as an answer."""
+    """Pod as the StatefulSet will create it, for a dry run: a refusal comes back as an answer."""
     metadata = {
         "name": f"{wanted.name}-0",
         "namespace": wanted.namespace,
@@ -94,7 +94,7 @@ def secret(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_map(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """The start script and who is who inside: a uid needs a name, or SSH refuses the login."""
+    """ConfigMap with the start script and the container's users: a uid needs a name, or SSH refuses the login."""
     image = wanted.workspace.image
     passwd = (
         "root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -115,7 +115,7 @@ SERVICE_TYPES = {
 
 
 def service(wanted: Wanted, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """The way in. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook."""
+    """Service of the workspace. It answers also while Jupyter is not ready: SSH must not die with a frozen notebook."""
     cluster, image = wanted.cluster, wanted.workspace.image
     ports = []
     if image.offers_jupyter:
@@ -141,21 +141,21 @@ def _object(wanted: Wanted, api: str, kind: str, name: str, **body: Any) -> dict
 
 
 def _owned(body: dict[str, Any], owner: Mapping[str, Any]) -> dict[str, Any]:
-    """Hang it on the StatefulSet, so that nothing of a run is left when that goes."""
+    """Make the StatefulSet the owner, so that nothing of a run is left when the set is deleted."""
     body["metadata"]["ownerReferences"] = [
         {
             "apiVersion": "apps/v1",
             "kind": "StatefulSet",
             "name": owner["metadata"]["name"],
             "uid": owner["metadata"]["uid"],
-            "blockOwnerDeletion": True,  # then its own end is the end of all, and one watch tells it
+            "blockOwnerDeletion": True,  # the set goes last, so one watch reports the end of all
         }
     ]
     return body
 
 
 def stamped(body: dict[str, Any]) -> dict[str, Any]:
-    """With the digest of what is wanted, so that only what differs is applied again."""
+    """Add the digest of the object, so that only what differs is applied again."""
     digest = digest_of(body)
     metadata = body["metadata"]
     return {

@@ -1,4 +1,4 @@
-"""What is measured of launches, for /metrics: nobody's name, and no query."""
+"""Metrics of launches for /metrics: without personal names and without queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOCKETS = Gauge("berth_sockets", "Websockets of pages and scripts that are open.
 
 
 def on_event(*, instance: Event, created: bool, **_: Any) -> None:
-    """A step that was under way is done, once that is committed."""
+    """Measure a step that this event completes, once it is committed."""
     row = instance.workspace
     if not created or instance.level != Event.Level.INFO or not instance.step or instance.step != row.step:
         return

@@ -1,6 +1,6 @@
-"""What an admin may do about a workspace whose objects are not as its row says. Nothing here happens by itself.
+"""Repairs that an admin makes if a workspace's objects differ from its row. Nothing here happens by itself.
 
-What runs goes on: an object made again is applied, and its pod follows a changed template at its next start alone.
+The run goes on: objects made again are applied, and the pod follows a changed template only at its next start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .wanted import wanted_of
 
 
 def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
-    """A StatefulSet, Service, Secret or ConfigMap as the run under way wants it."""
+    """Return a StatefulSet, Service, Secret or ConfigMap as the current run wants it. Raise Conflict without a run."""
     claim = claim_of(workspace, Claim.State.ADMITTED)
     owner = api.get("StatefulSet", workspace.tenant.namespace, workspace.object_name)
     if claim is None or owner is None or run_of(owner) != str(claim.pk):
@@ -46,7 +46,7 @@ def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
 
 
 def restart(actor: Actor, workspace: Workspace) -> bool:
-    """End the run and begin the next on the same units: what its pod became cannot be mended while it runs."""
+    """End the run and begin the next on the same units: a changed pod cannot be repaired while it runs."""
     actor.require(Scope.ADMIN)
     with audited_change(actor, workspace, "restart") as row:
         refuse_deleted(row)
@@ -59,13 +59,13 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
 
 
 def tell_of(workspace: Workspace, code: str, **data: Any) -> None:
-    """One line of its story: who did what to its objects."""
+    """Add an event: who did what to the workspace's objects."""
     with changing(workspace.pk) as row:
         tell(row, code, **data)
 
 
 def hand_back(actor: Actor, workspace: Workspace) -> bool:
-    """A deleted workspace whose volumes were kept comes back to its person, stopped, as it was."""
+    """Restore a deleted workspace whose volumes were kept, stopped and as it was. Return False if it is not deleted."""
     actor.require(Scope.ADMIN)
     with audited_change(actor, workspace, "hand_back") as row:
         if row.deleted_at is None:
@@ -83,7 +83,7 @@ def hand_back(actor: Actor, workspace: Workspace) -> bool:
 
 
 def free_name(row: Workspace) -> str:
-    """Its own, or with a number where its person has another of that name by now."""
+    """Return its own name, with a number if its owner has another workspace of that name by now."""
     others = Workspace.objects.filter(tenant=row.tenant, owner=row.owner, deleted_at__isnull=True)
     taken = set(others.values_list("name", flat=True))
     numbered = (f"{row.name[:58]}-{number}" for number in count(2))
@@ -91,7 +91,7 @@ def free_name(row: Workspace) -> str:
 
 
 def forget_volume(workspace: Workspace, claim: str, volume: str) -> bool:
-    """Its data is about to be deleted: nothing can be bound again. False: that is no deleted workspace's volume."""
+    """Forget a volume whose data is about to be deleted. Return False if it is no deleted workspace's volume."""
     with changing(workspace.pk) as row:
         if row.deleted_at is None or row.volumes.get(claim) != volume:
             return False
@@ -100,6 +100,6 @@ def forget_volume(workspace: Workspace, claim: str, volume: str) -> bool:
 
 
 def remember_volume(workspace: Workspace, claim: str, volume: str) -> None:
-    """It was not deleted after all."""
+    """Record a volume again that was not deleted after all."""
     with changing(workspace.pk) as row:
         row.volumes = {**row.volumes, claim: volume}

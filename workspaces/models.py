@@ -1,4 +1,4 @@
-"""Workspaces: what their person wants (`desired`), what was last seen (`phase`), and their story (`Event`)."""
+"""Workspaces: what their owner wants (`desired`), what was last seen (`phase`), and what happened (`Event`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quotas.models import Flavor, Pool
 
 
 class Image(models.Model):
-    """An entry of the catalogue: a container reference, what it offers, and who it runs as."""
+    """Entry of the catalogue: a container reference, what it offers, and the user that it runs as."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(_("slug"), max_length=40, unique=True)
@@ -80,11 +80,11 @@ class Step(models.TextChoices):
 STEPS = tuple(Step)
 
 
-NO_DEADLINE = ""  # of a trouble that may last
+NO_DEADLINE = ""  # value for a trouble that may last
 
 
 class Ending(models.TextChoices):
-    """Why the current run is being taken down; empty while it is not."""
+    """Reason why the current run is being taken down; empty while it is not."""
 
     STOP = "stop", _("stop")
     RESTART = "restart", _("restart")
@@ -112,7 +112,7 @@ class Workspace(models.Model):
         Flavor, null=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("flavor")
     )
     units = models.PositiveIntegerField(_("units"), default=0)
-    # As of a claim: where GPUs are cut by memory and cores.
+    # As in a claim: set where GPUs are cut by memory and cores.
     cards = models.PositiveSmallIntegerField(default=0, db_default=0)
     card_memory_mib = models.PositiveIntegerField(null=True)
     card_cores = models.PositiveSmallIntegerField(null=True)
@@ -144,11 +144,11 @@ class Workspace(models.Model):
         _("step"), max_length=10, choices=Step, default=Step.REQUEST, help_text=_("Under way, or the last.")
     )
     step_since = models.DateTimeField(_("step since"))
-    # {code, data, at} of why the last start did not succeed, else null.
+    # Why the last start failed, as {code, data, at}; else null.
     failure = models.JSONField(null=True)
-    # What is in the way of the step under way, and for what may end the run, since when: {code: RFC 3339 time}.
+    # Troubles of the current step: {code: RFC 3339 time since when, or NO_DEADLINE if it cannot end the run}.
     troubles = models.JSONField(default=dict)
-    # What the run suffers from that is not its own, as ailments.Ailment has it; the room above finds it.
+    # Problems of the run that come from outside, as ailments.Ailment; the room above finds them.
     ailments = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
@@ -159,7 +159,7 @@ class Workspace(models.Model):
     pod_ended = models.BooleanField(default=True)
     container_restarts = models.PositiveIntegerField(default=0, help_text=_("Within that pod."))
 
-    # Claims that may hold data, and the volumes that are kept for them: {claim: volume}.
+    # PVCs that may hold data, and the volumes that are kept for them: {PVC: volume}.
     volumes = models.JSONField(default=dict)
 
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -168,15 +168,15 @@ class Workspace(models.Model):
     )
     ready_at = models.DateTimeField(_("ready at"), null=True)
     stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run is over."))
-    # When the lifetime has something to say or do next: a warning, or the stop itself.
+    # Time of the lifetime's next warning, or of the stop itself.
     lifetime_due_at = models.DateTimeField(null=True, db_index=True)
     deleted_at = models.DateTimeField(_("deleted at"), null=True)
     changed_at = models.DateTimeField(auto_now=True)
     last_event = models.PositiveIntegerField(default=0, help_text=_("Number of the newest event."))
-    # Something may have changed: set with the first mark, cleared by the reconcile that saw the last one.
+    # Set with the first mark (request for a reconcile), cleared by the reconcile that saw the last mark.
     dirty_since = models.DateTimeField(_("dirty since"), null=True, db_index=True)
     dirty_marks = models.PositiveIntegerField(default=0)
-    # The cluster told of a trouble of this run: its events are read until it is ready.
+    # The cluster reported a trouble of this run: its events are read until it is ready.
     warned = models.BooleanField(default=False, db_default=False)
 
     class Meta:
@@ -199,17 +199,17 @@ class Workspace(models.Model):
         return self.name
 
     def get_phase_display(self) -> str:  # type: ignore[no-redef]  # the plugin adds the same
-        """As Django's own, which puts all choices together anew for each of fifty cards."""
+        """Label of the phase. Django's own builds the list of choices again for each of fifty cards."""
         return str(Phase(self.phase).label)
 
     @property
     def object_name(self) -> str:
-        """The name of its Kubernetes objects."""
+        """Name of the workspace's Kubernetes objects."""
         return f"ws-{self.id}"
 
 
 class WorkspaceSecret(models.Model):
-    """What only its person may have; every value encrypted (accounts.secrets), so a database dump tells nothing."""
+    """Secrets for the owner alone, encrypted (accounts.secrets), so that a database dump reveals none of them."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="secret")
     jupyter_token = models.TextField()
@@ -219,13 +219,13 @@ class WorkspaceSecret(models.Model):
     env = models.TextField(help_text=_("JSON object of secret_env."))
 
     def clear_env(self) -> dict[str, str]:
-        """secret_env in clear: for the Secret in the cluster, and nobody else."""
+        """Return secret_env in clear: only for the Secret in the cluster and for the owner's clones."""
         values: dict[str, str] = json.loads(decrypt(self.env))
         return values
 
 
 class Event(models.Model):
-    """One line of a workspace's story, numbered 1, 2, 3 … within it, kept for ever. Words come from its code."""
+    """Event of a workspace, numbered 1, 2, 3 … within it and kept for ever. Its text comes from its code."""
 
     class Level(models.TextChoices):
         INFO = "info", _("info")
@@ -249,7 +249,7 @@ class Event(models.Model):
 
 
 class GatewayPass(models.Model):
-    """A browser's way to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
+    """Access of a browser to one workspace's Jupyter: a ticket for one use, then a pass while its session lives."""
 
     digest = models.CharField(primary_key=True, max_length=64)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")

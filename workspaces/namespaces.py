@@ -1,4 +1,4 @@
-"""A tenant's namespace in a cluster: made before its first launch, kept as wanted, never taken over from others."""
+"""Namespace of a tenant in a cluster: made before its first launch, kept as wanted, never taken over from others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .digest import HASH
 
 
 class NamespaceTrouble(Exception):
-    """The namespace cannot be used. `final`: it will not pass by itself."""
+    """The namespace cannot be used. `final`: waiting does not help."""
 
     def __init__(self, code: str, namespace: str, *, final: bool) -> None:
         super().__init__(code)
@@ -25,7 +25,7 @@ class NamespaceTrouble(Exception):
 
 
 def ensure_tenant(tenant: Tenant, cluster: Cluster, instance: UUID, api: Api) -> None:
-    """Apply the namespace and its fences if they differ from what is wanted, the namespace's own mark last."""
+    """Apply the namespace and its contents if they differ from what is wanted; the namespace's digest comes last."""
     namespace, *inside = tenancy.objects(tenant, cluster, instance, ceilings(tenant, cluster))
     there = api.get("Namespace", None, tenant.namespace)
     if there is not None:

@@ -1,6 +1,6 @@
-"""Which lines of a workspace's story its person hears of without looking, and in which words.
+"""Notices for the owner of a workspace: the events that cause one, and its words.
 
-A notice keeps the number of its event: the words are the story's own, made anew for whoever reads them.
+A notice keeps the number of its event. Its words are those of the event, made anew for each reader.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from . import access, story
 from .models import Event, Phase, Workspace
 
 SUBJECT = "workspace"
-# Who waited less still sits before it: the page tells them.
+# After a shorter wait, people still have the page open, and it shows that the workspace is ready.
 READY_IS_WORTH_A_MAIL_AFTER = timedelta(minutes=10)
-# After these a person has what they asked for, or knows that they have not.
+# Events after which a person has what they asked for, or knows that they do not get it.
 ENDS_OF_A_WAIT = ("ready", "stopped", "given_up", "refused_again")
 
 
@@ -46,7 +46,7 @@ UNWELL = gettext_lazy("“%(name)s”: something is wrong with what it runs on")
 GIVES_BACK = gettext_lazy("“%(name)s” has to give its GPUs back soon")
 ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 ENDS_BY_BUDGET = "ends_by_budget"
-# Their end stands on the claim, and in the event.
+# Events whose time of the end is on the claim, and in the event.
 ENDS_OF_CLAIMS = (*ASKED_BACK, ENDS_BY_BUDGET)
 TOLD: dict[str, Told] = {
     "ready": Told(Kind.READY, gettext_lazy("“%(name)s” is ready")),
@@ -74,7 +74,7 @@ TOLD: dict[str, Told] = {
 
 
 def on_event(*, instance: Event, created: bool, **_: object) -> None:
-    """A line of the story was written: in the same transaction its person is told, if it is for them."""
+    """Notify the owner of a new event in the same transaction, if the event has a notice."""
     workspace, told = instance.workspace, TOLD.get(instance.code)
     if not created or told is None or not workspace.notify:
         return
@@ -92,7 +92,7 @@ def on_event(*, instance: Event, created: bool, **_: object) -> None:
 
 
 def tell_of_ailment(event: Event) -> None:
-    """Something that it runs on is not well: its person hears of it once, as long as it lasts."""
+    """Notify the owner of a problem of node, GPU or storage: once for as long as it lasts."""
     workspace = event.workspace
     if workspace.notify and event.code not in TOLD:
         tell(
@@ -106,7 +106,7 @@ def tell_of_ailment(event: Event) -> None:
 
 
 def _about(event: Event) -> dict[str, Any]:
-    """What the words need. Of a failure, why: the event itself only says that it is over."""
+    """Data for the words. A failure gets its cause, because the event itself only says that the start failed."""
     about: dict[str, Any] = {"code": event.code, "data": event.data}
     if TOLD[event.code].kind == Kind.FAILED:
         about["cause"] = event.workspace.failure
@@ -118,7 +118,7 @@ def _about(event: Event) -> dict[str, Any]:
 
 
 def waited(event: Event) -> timedelta:
-    """How long its person has waited for what this event tells: since the last one that ended a wait."""
+    """Time that the owner has waited for this event: since the last event that ended a wait."""
     earlier = Event.objects.filter(workspace=event.workspace, number__lt=event.number)
     last = earlier.filter(code__in=ENDS_OF_A_WAIT).aggregate(last=Max("number"))["last"] or 0
     asked_at = earlier.filter(number__gt=last).order_by("number").values_list("at", flat=True).first()
@@ -129,7 +129,7 @@ def waited(event: Event) -> timedelta:
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """For the workspaces that the person may still see."""
+    """Words by notice, for workspaces that the person may still see."""
     ids = {notice.subject_id for notice in notices}
     seen = access.visible(Actor(user)).filter(owner=user, pk__in=ids).select_related("tenant")
     workspaces = {workspace.pk: workspace for workspace in seen}
@@ -156,7 +156,7 @@ def _words(notice: Notice, workspace: Workspace, asked: Mapping[UUID | None, Ask
 
 
 def _text(notice: Notice, workspace: Workspace) -> str:
-    """Where the story's own line says too little to whoever is not on its page."""
+    """Text for a notice if the event's own sentence says too little outside the workspace's page; else empty."""
     if notice.kind == Kind.READY:
         return _("Your workspace in %(tenant)s runs: Jupyter and SSH answer.") % {
             "tenant": workspace.tenant.name
@@ -180,7 +180,7 @@ def _stops_at(notice: Notice) -> datetime | None:
 
 
 def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
-    """Nobody is called to what is not ready any more, was stopped already, or was given more time."""
+    """Return True if the notice is out of date: not ready any more, already stopped, given more time, or repaired."""
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
     if notice.kind == Kind.HEALTH or notice.data["code"] == "node_drains":

@@ -1,4 +1,4 @@
-"""A person's notices as they come: how many are unread, and each new one in words, for the browser to show.
+"""Websocket of a person's notices: the number of unread ones, and each new one in words, for the browser to show.
 
 {"type": "unread", "unread": 2}
 {"type": "notice", "notice": {"id", "kind", "at", "title", "text", "path"}}

@@ -1,10 +1,10 @@
-"""What the cluster's objects say about a run: how many of the ten steps have their evidence, what is in the way,
-and whether its end is proven. Pure: from raw objects to an `Observation`.
+"""State of a run, derived from the cluster's objects: how many of the ten steps have their evidence, which trouble
+there is, and whether the run's end is proven. Pure: from raw objects to an `Observation`.
 
-When a start does not succeed, how long a trouble may last before it is final:
+Time that a trouble of a start may last before it is final:
 at once       a name that is no image, a refusal of the container's configuration
-5 minutes     an image that is not there or denied, a container that keeps crashing
-2 minutes     no node takes it: the claim goes back to the front of the queue
+5 minutes     an image that is missing or denied, a container that keeps crashing
+2 minutes     no node takes the pod: the claim goes back to the front of the queue
 never         a pull under way, a mount that is tried again
 """
 
@@ -40,11 +40,11 @@ TROUBLE_REASONS = (
 FIRST_USE = "WaitForFirstConsumer"
 LONGEST_RAW = 2000
 DELETED, EVICTED = "Deleted", "Evicted"
-BY_KUBELET = "TerminationByKubelet"  # of the condition DisruptionTarget
+BY_KUBELET = "TerminationByKubelet"  # reason in the condition DisruptionTarget
 
 
 class Outcome(Enum):
-    """What a trouble that lasts leads to."""
+    """Result of a trouble that lasts."""
 
     FAIL = "fail"
     REQUEUE = "requeue"
@@ -53,7 +53,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is in the way. `after_seconds`: how long it may last before `outcome`."""
+    """Obstacle to a start. `after_seconds`: how long it may last before `outcome`."""
 
     diagnosis: Diagnosis
     outcome: Outcome = Outcome.WAIT
@@ -61,7 +61,7 @@ class Trouble:
 
 
 def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0) -> Trouble:
-    """Explained, with the cluster's own words beside: the page folds them below."""
+    """Explain a text of the cluster. The original text is kept for the page, which shows it folded."""
     diagnosis = diagnose(source, text)
     with_raw = replace(diagnosis, data={"raw": text[:LONGEST_RAW], **diagnosis.data})
     return Trouble(with_raw, outcome, after_seconds)
@@ -69,7 +69,7 @@ def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
+    """Raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
 
     volume_claims: Sequence[Object] = ()
     stateful_set: Object | None = None
@@ -77,12 +77,12 @@ class Seen:
     service: Object | None = None
     events: Sequence[Object] = ()
     binding_modes: Mapping[str, str] = field(default_factory=dict)
-    # Of the pod; read only while the pod is not ready.
+    # The pod's node; read only while the pod is not ready.
     node: Object | None = None
 
     @property
     def pod(self) -> Object | None:
-        """The one pod; the newest where a hand made another."""
+        """The workspace's pod; the newest if somebody made another by hand."""
         return max(self.pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "", default=None)
 
 
@@ -97,18 +97,18 @@ class Observation:
     restarts: int = 0
     # How the container last ended before the node started it again.
     last_end: Diagnosis | None = None
-    # Set when the pod has ended by itself: why, in its own word, and explained where the node said more.
+    # Set when the pod ended unasked: the reason in one word, and an explanation if the node reported more.
     ended: str = ""
     end_told: Diagnosis | None = None
 
     @property
     def step(self) -> Step:
-        """The step under way, or the last when all are done."""
+        """The current step, or the last if all are done."""
         return STEPS[min(self.done, len(STEPS) - 1)]
 
 
 def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "") -> Observation:
-    """How far the run got. Steps count only in order: the first without evidence is the one under way."""
+    """Return how far the run got. Steps count only in order: the first without evidence is the current one."""
     pod = seen.pod
     host, ports = address(seen.service, pod, node_address)
     evidence = [
@@ -143,7 +143,7 @@ def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "")
 
 
 def accepted(claim: Object, binding_modes: Mapping[str, str]) -> bool:
-    """Bound, or of a class that binds when the pod is placed."""
+    """Return True if the PVC is bound, or its class binds when the pod is placed."""
     if claim["metadata"].get("deletionTimestamp"):
         return False
     phase = claim.get("status", {}).get("phase")
@@ -153,7 +153,7 @@ def accepted(claim: Object, binding_modes: Mapping[str, str]) -> bool:
 
 
 def started_set(stateful_set: Object | None, run: str) -> bool:
-    """The StatefulSet of this run is there, asks for its pod, and is not going away (an apply to it would be lost)."""
+    """Return True if this run's StatefulSet asks for its pod and is not being deleted (an apply would be lost)."""
     return bool(
         stateful_set
         and not stateful_set["metadata"].get("deletionTimestamp")
@@ -163,7 +163,7 @@ def started_set(stateful_set: Object | None, run: str) -> bool:
 
 
 def run_of(stateful_set: Object) -> str:
-    """The run whose pod it makes; from there, since its own labels are easily taken off."""
+    """Run of the set's pods. Read from the pod template, since the set's own labels are easily removed."""
     return str(stateful_set["spec"]["template"]["metadata"]["labels"].get(RUN))
 
 
@@ -190,7 +190,7 @@ def terminal(pod: Object) -> bool:
 
 
 def going(pod: Object) -> bool:
-    """It has ended, or was told to."""
+    """Return True if the pod has ended or is being deleted."""
     return terminal(pod) or bool(pod["metadata"].get("deletionTimestamp"))
 
 
@@ -199,7 +199,7 @@ def is_of(run: str, pod: Object) -> bool:
 
 
 def end_proven(pod: Object) -> bool:
-    """No process of it is left: seen terminal, or taken back before any node had it."""
+    """Return True if no process of the pod is left: seen terminal, or deleted before it had a node."""
     unplaced = not pod["spec"].get("nodeName") and bool(pod["metadata"].get("deletionTimestamp"))
     return terminal(pod) or unplaced
 
@@ -213,13 +213,13 @@ def end_reason(pod: Object) -> str:
 
 
 def evicted_why(pod: Object) -> str:
-    """A kubelet that ends a pod may lose its word in the status while the containers end; not in this condition."""
+    """Message of an eviction. The kubelet may lose it in the status while containers end, but not in this condition."""
     conditions = pod.get("status", {}).get("conditions", [])
     return next((str(one.get("message", "")) for one in conditions if one.get("reason") == BY_KUBELET), "")
 
 
 def last_end(pod: Object) -> Diagnosis | None:
-    """Why the container that ran before this one ended, explained."""
+    """Explain why the previous container ended; None if there was none."""
     ended = container_status(pod).get("lastState", {}).get("terminated")
     if not ended:
         return None
@@ -228,7 +228,7 @@ def last_end(pod: Object) -> Diagnosis | None:
 
 
 def end_told(pod: Object) -> Diagnosis | None:
-    """What its node said about the end: an eviction, a shutdown. None where it said nothing that we know."""
+    """Explain the node's message about the end (an eviction, a shutdown). None if there is no message that we know."""
     message = pod.get("status", {}).get("message") or evicted_why(pod)
     if not message:
         return None
@@ -237,7 +237,7 @@ def end_told(pod: Object) -> Diagnosis | None:
 
 
 def address(service: Object | None, pod: Object | None, node_address: str = "") -> tuple[str, dict[str, int]]:
-    """Host and ports by name, or ("", {}) while there is none. Of ports of the nodes, the pod's own node's."""
+    """Host, and ports by name; ("", {}) while there is none. For a NodePort: `node_address`, else the pod's node."""
     if service is None:
         return "", {}
     ports = service["spec"].get("ports", [])
@@ -256,12 +256,12 @@ def address(service: Object | None, pod: Object | None, node_address: str = "") 
 
 
 def tells_trouble(event: Object) -> bool:
-    """Whether it may be what is in the way, by its reason."""
+    """Return True if the event may be a trouble, by its reason."""
     return event.get("reason") in TROUBLE_REASONS
 
 
 def trouble(seen: Seen) -> Trouble | None:
-    """The first thing in the way, in the order in which a start meets them."""
+    """Return the first trouble, in the order in which a start meets them."""
     pod = seen.pod
     unbound = any(claim.get("status", {}).get("phase") != "Bound" for claim in seen.volume_claims)
     if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
@@ -277,7 +277,7 @@ def trouble(seen: Seen) -> Trouble | None:
 
 
 def rejected(pod: Object) -> bool:
-    """The node's kubelet would not have it (UnexpectedAdmissionError, OutOf…): the controller tries again."""
+    """Return True if the kubelet rejected the pod (UnexpectedAdmissionError, OutOf…): the controller tries again."""
     reason = pod.get("status", {}).get("reason") or ""
     return terminal(pod) and (
         reason in ("UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError")
@@ -313,7 +313,7 @@ def _on_node(seen: Seen, pod: Object) -> Trouble | None:
 
 
 def _node_not_ready(node: Object | None) -> Trouble | None:
-    """What the pod's status says is then as old as the node's last word."""
+    """Trouble of a node that is not ready: the pod's status is then as old as the node's last report."""
     for entry in (node or {}).get("status", {}).get("conditions", []):
         if entry["type"] == "Ready" and entry["status"] != "True":
             return trouble_told("container", f"{entry.get('reason', '')}: {entry.get('message', '')}")
@@ -321,7 +321,7 @@ def _node_not_ready(node: Object | None) -> Trouble | None:
 
 
 def _crash(status: Object, reason: str, message: str) -> str:
-    """The last end tells more than the back-off that follows it."""
+    """Text of a crash. The last end explains more than the back-off that follows it."""
     last = status.get("lastState", {}).get("terminated", {})
     if last.get("reason"):
         return (
@@ -333,7 +333,7 @@ def _crash(status: Object, reason: str, message: str) -> str:
 
 
 def _fullest(seen: Seen, message: str, reasons: set[str]) -> str:
-    """“Back-off pulling image” hides why; the event before it says it."""
+    """Return the text that explains a failed pull: “Back-off pulling image” does not, but the event before it does."""
     if "failed" in message.lower() or "not found" in message.lower():
         return message
     texts = [str(e.get("message", "")) for e in seen.events if e.get("reason") in reasons]
@@ -348,7 +348,7 @@ def _from_events(
     outcome: Outcome = Outcome.WAIT,
     after_seconds: int = 0,
 ) -> Trouble | None:
-    """The newest such warning about a kind of object."""
+    """Trouble from the newest such warning about a kind of object."""
     found = [
         e
         for e in seen.events

@@ -20,7 +20,7 @@ CPU_STEP_MILLICORES, MEMORY_STEP_MIB = 500, 512
 
 @dataclass(frozen=True)
 class Part:
-    """So many units of one GPU, with CPU and memory in proportion."""
+    """Share of one GPU, with CPU and memory in proportion."""
 
     pool: Pool
     units: int
@@ -49,18 +49,18 @@ class Part:
 
 
 def part_value(pool: Pool, units: int) -> str:
-    """In the place of a flavor's slug, which has no slash."""
+    """Value of the form's flavor field for a share. A flavor's slug has no slash."""
     return f"{pool.slug}/{units}"
 
 
 def is_part(pool: Pool, portion: Portion) -> bool:
-    """Whether the form has it to choose from, as far as GPUs go."""
+    """Return True if the form offers this portion of GPUs."""
     strategy = sharing.of(pool)
     return portion.units in strategy.parts(pool) and portion == strategy.of_units(pool, portion.units)
 
 
 def parts_of(pool: Pool, flavors: Sequence[Flavor]) -> list[Part]:
-    """What no flavor is already; with as much CPU and memory for a share as the pool's smallest flavor gives."""
+    """Shares that no flavor has already, with CPU and memory in proportion to the pool's smallest flavor."""
     strategy = sharing.of(pool)
     smallest = min((flavor for flavor in flavors if flavor.units), key=lambda f: f.units, default=None)
     there = {flavor.units for flavor in flavors}

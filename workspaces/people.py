@@ -1,4 +1,4 @@
-"""What the people of a tenant run, for those who look after it; and taking somebody out with what they run."""
+"""Workspaces of a tenant's people, for those who manage the tenant; and the removal of a person from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .models import Desired, Workspace
 
 @dataclass(frozen=True)
 class Seat:
-    """A person of a tenant, with what they have there."""
+    """A person of a tenant, with their workspaces there."""
 
     user: User
     role: str = ""
@@ -32,13 +32,13 @@ class Seat:
 
 
 def seats(tenant: Tenant, memberships: Sequence[Membership]) -> list[Seat]:
-    """These members. One query."""
+    """Seats of these members, in one query."""
     found = _workspaces(tenant, [membership.user_id for membership in memberships])
     return [_seat(membership.user, found[membership.user_id], membership) for membership in memberships]
 
 
 def left_behind(tenant: Tenant) -> list[Seat]:
-    """Who still has something here, and may no longer reach it: taken out of the tenant, or deactivated."""
+    """People with workspaces that they can no longer reach: they were removed from the tenant, or deactivated."""
     inside = Membership.objects.filter(tenant=tenant, user__is_active=True)
     rows = (
         _there(tenant)
@@ -57,7 +57,7 @@ def seat_of(tenant: Tenant, membership: Membership) -> Seat:
 
 
 def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
-    """All that the actor may see, with `people`, `running` and the actor's own `role`."""
+    """Tenants that the actor may see, with `people`, `running` and the actor's own `role`."""
     members_of = Membership.objects.filter(tenant=OuterRef("pk"), user__is_active=True)
     running = Workspace.objects.filter(tenant=OuterRef("pk"), desired=Desired.RUNNING)
     return visible_tenants(actor).annotate(
@@ -68,14 +68,14 @@ def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
 
 
 def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
-    """Out of the tenant; with `stop`, what they run there is stopped. Both or neither."""
+    """Remove a person from the tenant; with `stop`, also stop what they run there. Both or neither."""
     with transaction.atomic():
         if stop:
-            # Before the tenant; and before their workspaces, which are locked when it is told that they are out.
+            # Before the tenant, and before the workspaces, which the signal of the removal locks.
             admission.lock(*Cluster.objects.values_list("pk", flat=True))
         person = members.member(tenant, username).user
         members.remove(actor, tenant, username)
-        # After it: a launch of theirs that was on its way is there by now.
+        # Query after the removal, so that a concurrent launch is found too.
         running = _there(tenant).filter(owner=person, desired=Desired.RUNNING).order_by("pk") if stop else ()
         for workspace in running:
             lifecycle.stop(actor, workspace)

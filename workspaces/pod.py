@@ -1,4 +1,4 @@
-"""The pod of a workspace: unprivileged, its GPUs by the pool's sharing, its room by what was admitted. Pure."""
+"""Pod of a workspace: unprivileged, with GPUs as the pool shares them, CPU and memory as admitted. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def spec(wanted: Wanted) -> dict[str, Any]:
 
 
 def node_affinity(pool: Pool, node: str, unwell: Iterable[str] = ()) -> dict[str, Any]:
-    """The pool is required, without its unwell nodes; the node that admission chose is preferred."""
+    """Require the pool's nodes without the unwell ones; prefer the node that admission chose."""
     affinity: dict[str, Any] = {}
     terms = selection.manifest(selection.terms(pool))
     others = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in unwell]
@@ -104,7 +104,7 @@ def container(wanted: Wanted) -> dict[str, Any]:
 
 
 def environment(wanted: Wanted) -> list[dict[str, Any]]:
-    """Ours, then the user's. Launch refuses names that are reserved; of all others the user's own wins."""
+    """Variables of Berth, then of the user. Launch refuses reserved names; for other names the user's value wins."""
     workspace = wanted.workspace
     ours = {
         "HOME": workspace.image.home,
@@ -133,7 +133,7 @@ def environment(wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def proxy_settings(cluster: Cluster, taken: Set[str]) -> dict[str, str]:
-    """In both spellings, as programs read one or the other; so a user who sets one of them has both to themselves."""
+    """Proxy variables in both spellings: programs read one or the other. If the user sets one, Berth sets neither."""
     settings = {"http_proxy": cluster.http_proxy, "https_proxy": cluster.https_proxy}
     if any(settings.values()):
         settings["no_proxy"] = ",".join(filter(None, [*ITSELF, cluster.no_proxy]))
@@ -146,7 +146,7 @@ def proxy_settings(cluster: Cluster, taken: Set[str]) -> dict[str, str]:
 
 
 def literal(value: str) -> str:
-    """Kubernetes replaces $(NAME) in values, and every $$ by one dollar."""
+    """Escape dollars: Kubernetes replaces $(NAME) in values, and every $$ by one dollar."""
     return value.replace("$", "$$")
 
 
@@ -155,7 +155,7 @@ def secret_env_key(name: str) -> str:
 
 
 def gpu_parts(wanted: Wanted) -> PodParts:
-    """What its pool's way of sharing has it ask for."""
+    """Parts of the pod that the pool's way of sharing needs."""
     return sharing.pod(wanted.workspace.pool, portion_of(wanted.workspace))
 
 
@@ -196,7 +196,7 @@ def mounts(wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def volumes(wanted: Wanted) -> list[dict[str, Any]]:
-    """/dev/shm as memory, counted in the container's limit: 64 MiB of it kills PyTorch's data loaders."""
+    """Volumes of the pod. /dev/shm is memory within the container's limit: 64 MiB of it kill PyTorch's data loaders."""
     name = wanted.name
     entries: list[dict[str, Any]] = [
         {"name": "start", "configMap": {"name": name, "defaultMode": 0o555}},

@@ -1,7 +1,7 @@
-"""With what the launch form begins: as the last launch, as a workspace that is launched again, or as a link says.
+"""First values of the launch form: from the last launch, from a workspace to launch again, or from a link.
 
-A link only fills in the form; it never launches. It comes from anybody, so each value passes its field's own check,
-what does not is said instead of taken, and variables come by name alone: their values are the reader's to give.
+A link only fills in the form; it never launches. Anybody can write one, so each value passes its field's own check,
+refused values are reported, and variables come by name alone: the reader gives their values.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .representation import gpus, number
 from .sizing import portion_of
 from .suggestions import PoolChoice
 
-# What the form puts into its own links. Not the environment: values are not for links, and secrets least of all.
+# Fields in the form's own links. Not the environment: its values do not belong into links, and secrets least of all.
 IN_LINKS = ("tenant", "image", "flavor", "name", "disk_gib", "max_runtime_minutes", "repository")
 FROM_LINKS = (*IN_LINKS, *FINDING, "notify")
 FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
-# These say where to begin; `tenant` and `pool` are read before the form is made.
+# Names that choose the first values; `tenant` and `pool` are read before the form is made.
 OTHERS = ("again", "fresh", "pool", "env")
-# A link that names one of these describes a launch of its own: nothing of the reader's last one is to slip into it.
+# A link with one of these describes a whole launch: nothing of the reader's last launch may get into it.
 WHOLE_LAUNCH = frozenset({"image", "repository", "env"})
 MOST_NOTES = 8
 LONGEST_QUOTE = 60
 
 
 def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, dict[str, Any], list[str]]:
-    """The workspace that the form is filled in from, its settings as first values, and what is to be said of that."""
+    """Return the workspace that the form is filled in from, its settings as first values, and notes for the reader."""
     if "fresh" in link or ("again" not in link and describes_a_launch(link)):
         return None, {}, []
     if "again" not in link:
@@ -61,7 +61,7 @@ def describes_a_launch(link: Mapping[str, str]) -> bool:
 
 
 def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
-    """A workspace's settings as first values. Its secrets are not among them, and another's environment neither."""
+    """Settings of a workspace as first values, without secrets; environment and repository only for the owner."""
     values: dict[str, Any] = {
         "tenant": row.tenant.slug,
         "image": row.image.slug,
@@ -92,7 +92,7 @@ def settings_of(actor: Actor, row: Workspace) -> dict[str, Any]:
 def fill_in(
     form: LaunchForm, link: Mapping[str, str], pools: Iterable[PoolChoice], variables: list[str]
 ) -> list[str]:
-    """Put what the link says into the form's first values; returns what it says in vain."""
+    """Put the link's values into the form's first values. Return notes about values that were refused."""
     notes = []
     for name in FROM_LINKS:
         if name in link:
@@ -118,7 +118,7 @@ def fill_in(
 
 
 def _cleaned(form: LaunchForm, name: str, text: str) -> Any:
-    """The value as the form's first value, or the field's own refusal."""
+    """Return the text as a first value. Raise ValidationError if the field refuses it."""
     field = form.fields[name]
     if "\0" in text:
         raise forms.ValidationError(_("It has a NUL character."))
@@ -140,7 +140,7 @@ def _in_vain(form: LaunchForm, name: str, text: str, error: forms.ValidationErro
 
 
 def _fill_in_environment(form: LaunchForm, names: list[str]) -> list[str]:
-    """The names of variables, for the reader to fill in."""
+    """Add the names of variables, for the reader to fill in. Return notes about refused names."""
     lines, notes = [], []
     for name in dict.fromkeys(names):
         if ENV_NAME.fullmatch(name) and len(name) <= LONGEST_QUOTE and not RESERVED_ENV.fullmatch(name):
@@ -158,6 +158,6 @@ def _fill_in_environment(form: LaunchForm, names: list[str]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """As it may stand in a sentence: one line, not too long."""
+    """Shorten a text to quote it in a sentence: one line, not too long."""
     line = " ".join(text.replace("\0", " ").split())
     return line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"

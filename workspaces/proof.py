@@ -1,7 +1,7 @@
-"""The proof that a run's pods have ended, on which its claim hangs: written down before anything is done to a pod.
+"""Proof that a run's pods have ended, on which its claim depends: recorded before anything is done to a pod.
 
-Every pod carries a finalizer of ours, so none can vanish before its end was seen: it is let go only after it was
-seen terminal (or was taken back before any node had it) and that was written down.
+Every pod carries our finalizer, so no pod can vanish before its end was seen. The finalizer is removed only after the
+pod was seen terminal (or was deleted before it had a node) and that was recorded.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .observe import Object, end_proven
 
 
 def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
-    """Write down which pod was seen, and whether it has ended. False when the last one vanished without an end.
+    """Record the pod that was seen, and whether it has ended. Return False if the last pod vanished without an end.
 
-    Then nothing else is written any more: another pod's end does not prove that one's.
+    Then nothing else is recorded: the end of another pod does not prove the end of that pod.
     """
     ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
     if ends == ({} if workspace.pod_ended else {workspace.pod_uid: False}):
-        return True  # as it was written down before
+        return True  # as recorded before
     with changing(workspace.pk) as row:
         if row.run != workspace.run:
             return True
         if not row.pod_ended and row.pod_uid not in ends:
             return False
-        for uid in sorted(ends, key=lambda uid: not ends[uid]):  # one that still runs counts last
+        for uid in sorted(ends, key=lambda uid: not ends[uid]):  # a running pod last
             if uid != row.pod_uid:
                 row.pod_uid, row.pod_ended, row.container_restarts = uid, False, 0
             row.pod_ended = row.pod_ended or ends[uid]
@@ -37,7 +37,7 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
 
 
 def let_go(pod: Object, api: Api) -> None:
-    """Take our finalizer off a pod whose end is proven; only that one entry, and only while it is there."""
+    """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:
         return

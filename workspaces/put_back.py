@@ -1,4 +1,4 @@
-"""What a hand took off Berth's objects is put back: labels, by which everything is found, and the pod's finalizer."""
+"""Repair of what somebody removed from Berth's objects by hand: labels, by which all is found, and the finalizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .wanted import Wanted
 
 
 def labels_back(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
-    """The object with its labels."""
+    """Return the object with its labels, repaired if needed."""
     metadata = body["metadata"]
     if wanted.items() <= (metadata.get("labels") or {}).items():
         return body
@@ -23,7 +23,7 @@ def labels_back(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
 
 
 def pod_back(seen: Seen, wanted: Wanted, api: Api) -> Seen:
-    """The run's pod as it was made. It is known by its uid when nothing else tells whose it is."""
+    """Repair labels and finalizer of the run's pod. The uid identifies the pod even if nothing else does."""
     running = None if wanted.workspace.pod_ended else wanted.workspace.pod_uid
 
     def back(pod: Object) -> Object:
@@ -38,7 +38,7 @@ def pod_back(seen: Seen, wanted: Wanted, api: Api) -> Seen:
 
 
 def finalizer_back(pod: Object, api: Api) -> None:
-    """Without it the pod could vanish before its end was seen."""
+    """Add our finalizer: otherwise the pod could vanish before its end was seen."""
     metadata = pod["metadata"]
     others = metadata.get("finalizers") or []
     if FINALIZER in others:

@@ -1,8 +1,8 @@
-"""What many sockets want to know at once, read once for all of them.
+"""Reads that many sockets need at the same moment, done once for all of them.
 
-A change wakes every page that shows the workspace, in the same moment. Whoever asks while a read is under way is
-answered by the next one, with all others who asked meanwhile: queries and JSON cost what changed, however many watch.
-What each may see is asked of the rows as they are then.
+A change wakes every page that shows the workspace at once. Requests that come during a read are answered together by
+the next read: queries and JSON cost what changed, however many people watch. Access is checked on the rows of that
+read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 
 
 class Together(Generic[Asked, Answer]):
-    """Turns a read for many into one that each may wait for by itself."""
+    """Batched read: each caller waits for its own answer, and one read answers many callers."""
 
     def __init__(self, read: Callable[[Sequence[Asked]], Sequence[Answer]]) -> None:
         self._read = read
@@ -59,7 +59,7 @@ class Together(Generic[Asked, Answer]):
 
 
 def frames_of(rows: Iterable[Workspace]) -> Callable[[Workspace, Actor], str]:
-    """What tells of a workspace, as text: made once for its person, and once for all others."""
+    """Return a function for a workspace's frame as text, made once for its owner and once for all others."""
     describe, made = describing(rows), dict[tuple[UUID, bool], str]()
 
     def frame(row: Workspace, actor: Actor) -> str:
@@ -74,7 +74,7 @@ def frames_of(rows: Iterable[Workspace]) -> Callable[[Workspace, Actor], str]:
 def rows_for(
     ids: Iterable[UUID], actors: Collection[Actor]
 ) -> tuple[dict[UUID, Workspace], Callable[..., bool]]:
-    """The workspaces that are asked about, and who of those who ask sees which."""
+    """Return the workspaces asked about, and a function that returns True if an actor sees a tenant."""
     rows = {row.pk: row for row in joined(Workspace.objects.filter(pk__in=set(ids)))}
     return rows, sight(actors, {row.tenant_id for row in rows.values()})
 
@@ -91,7 +91,7 @@ def read_changed(asked: Sequence[tuple[Actor, set[UUID]]]) -> list[list[str]]:
 def read_story(
     asked: Sequence[tuple[Actor, UUID, int]],
 ) -> list[tuple[str, list[tuple[int, str]]] | NotThere]:
-    """Of each its workspace, and its next events. The row first: nobody hears of a state before its events."""
+    """Return per request workspace and next events, or NotThere. Rows are read first: no state precedes its events."""
     rows, sees = rows_for((pk for _, pk, _ in asked), [actor for actor, _, _ in asked])
     frame = frames_of(rows.values())
     wanted = {(pk, after) for _, pk, after in asked if pk in rows}
@@ -116,7 +116,7 @@ def _events(workspace_id: UUID, after: int) -> list[tuple[int, str]]:
     ]
 
 
-# Of workspaces that changed, those that the actor may see.
+# Changed workspaces that the actor may see.
 changed = Together(read_changed)
 # One workspace and its events after a number; NotThere is an answer too.
 story = Together(read_story)

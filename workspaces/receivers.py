@@ -1,4 +1,4 @@
-"""What the rooms below tell: each is turned into a change of the row or a mark to look again."""
+"""Receivers of signals from the rooms below: each changes rows or enqueues a reconcile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from . import lifetime, storage, tasks
 from .models import Desired, Phase, Workspace
 from .observe import tells_trouble
 
-# Events carry no labels of ours; the name of what they are about carries the id.
+# Kubernetes events carry no labels of ours; the name of their object contains the id.
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")
 
 
 def on_objects_changed(*, changes: Sequence[Changed], **_: object) -> None:
-    """Something of workspaces changed in the cluster. Of events only those of troubles say more than the objects do."""
+    """Enqueue workspaces whose objects changed. Only events about troubles say more than the objects do."""
     events, others = [], []
     for body in (step.body for step in changes):
         if body.get("kind") != "Event":
@@ -38,7 +38,7 @@ def on_objects_changed(*, changes: Sequence[Changed], **_: object) -> None:
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:
-    """By label, or for an event by the name of what it is about."""
+    """Return the workspace of an object by its label, or of an event by the name of its object."""
     labelled = body.get("metadata", {}).get("labels", {}).get(labels.WORKSPACE)
     if labelled:
         try:
@@ -50,15 +50,15 @@ def workspace_of(body: dict[str, Any]) -> UUID | None:
 
 
 def on_relisted(*, cluster: Cluster, **_: object) -> None:
-    """After a gap in the watch: whoever has, or had better not have, objects in the cluster."""
+    """Enqueue, after a gap in the watch, the workspaces that are to run or whose run is ending."""
     live = Q(desired="running") | ~Q(ending="")
     rows = Workspace.objects.filter(live, pool__cluster=cluster, deleted_at__isnull=True)
     ids = list(rows.values_list("pk", flat=True))
-    tasks.mark(ids, warned=ids)  # what the cluster told in the gap is not known
+    tasks.mark(ids, warned=ids)  # troubles reported in the gap are unknown
 
 
 def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
-    """What the pages of its workspaces say is another now."""
+    """Refresh the pages of the cluster's workspaces: their message changes."""
     rows = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
     tenants = rows.values_list("tenant", flat=True).distinct().order_by()
     moving = rows.exclude(phase__in=(Phase.STOPPED, Phase.FAILED)).values_list("pk", flat=True)
@@ -67,13 +67,13 @@ def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
 
 
 def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
-    """An admin changed its settings: what runs there gets the Services that they ask for now."""
+    """Enqueue the cluster's workspaces: new settings may ask for other Services."""
     if not created:
         on_relisted(cluster=instance)
 
 
 def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
-    """The backstop in each cluster is made anew with the next look at any workspace of the tenant there."""
+    """Enqueue one workspace of the tenant per cluster: its reconcile applies the changed ceiling of the namespace."""
     running = Workspace.objects.filter(tenant=instance.tenant_id, desired=Desired.RUNNING, ending="")
     tasks.mark(
         running.order_by("pool__cluster_id", "pk").distinct("pool__cluster_id").values_list("pk", flat=True)
@@ -94,11 +94,11 @@ def on_ask_storage(*, tenants: set[UUID], **_: object) -> dict[UUID, int]:
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
-    """Running workspaces get these people's new keys."""
+    """Enqueue these people's running workspaces, which get the new keys."""
     rows = Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING)
     tasks.mark(rows.values_list("pk", flat=True))
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:
-    """What these people have open asks anew what it may show."""
+    """Make the open sockets of these people check again what they may show."""
     publish_to_all([f"user.{user.pk}" for user in users], {"type": "access.changed"})

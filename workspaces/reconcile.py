@@ -1,8 +1,8 @@
 """Bring one workspace's objects in the cluster to what its row wants, and its row to what the cluster shows.
 
-Level-triggered and idempotent: it may run twice, come late, or be killed anywhere. One at a time per workspace;
-whoever finds it busy leaves it alone. What is marked again while it is looked at goes to the end of the queue: the
-busier the workers are, the more changes one look answers.
+Level-triggered and idempotent: it may run twice, come late, or be killed anywhere. Only one runs per workspace; a
+second one returns at once. A workspace that is marked during a look goes to the end of the task queue: the busier the
+workers are, the more changes one look answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def reconcile(workspace_id: UUID) -> None:
-    """Look at the workspace once; again, behind all others, if a mark came after the look began."""
+    """Look at the workspace once. Enqueue it again, behind all others, if a mark came after the look began."""
     with alone(workspace_id) as mine:
         if not mine:
             return
@@ -55,10 +55,10 @@ def reconcile(workspace_id: UUID) -> None:
 
 
 def look(workspace_id: UUID) -> None:
-    """One pass: down if its run is to end, up if its claim is admitted, else nothing of a run may be there."""
+    """Run one pass: take an ending run down, bring an admitted claim up, else remove what is left of a run."""
     workspace = Workspace.objects.select_related(*RELATED, "secret").get(pk=workspace_id)
     cluster = workspace.pool.cluster
-    if cluster.unreachable_since:  # the watcher asks it; nobody waits in line behind calls to it
+    if cluster.unreachable_since:  # only the watcher probes it; no worker waits for its answers
         raise ClusterUnavailable(cluster.unreachable_reason)
     api = api_for(cluster)
     if workspace.ending:
@@ -72,13 +72,13 @@ def look(workspace_id: UUID) -> None:
 
 
 def pending_marks(workspace_id: UUID) -> int | None:
-    """The number of the last mark, or None when there is none to answer."""
+    """Number of the last mark, or None if no mark is pending."""
     rows = Workspace.objects.filter(pk=workspace_id, dirty_since__isnull=False)
     return rows.values_list("dirty_marks", flat=True).first()
 
 
 def settle(workspace_id: UUID, marks: int) -> None:
-    """Answered, unless another mark came meanwhile."""
+    """Clear the marks, unless another came meanwhile."""
     Workspace.objects.filter(pk=workspace_id, dirty_marks=marks).update(dirty_since=None)
 
 
@@ -90,7 +90,7 @@ def note_unavailable(workspace_id: UUID) -> None:
 
 
 def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
-    """What keeps being refused is told once. What another change forestalled passes by itself."""
+    """Report a repeated refusal once. A conflict with another change (409, 422) passes by itself."""
     if refusal.status in (409, 422):
         return
     diagnosis = trouble_told("admission", refusal.message).diagnosis
@@ -103,7 +103,7 @@ def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
 
 @contextmanager
 def alone(workspace_id: UUID) -> Iterator[bool]:
-    """Whether this process is the only one at it: a lock of the database session, gone when the process dies."""
+    """Yield True if no other process has the workspace: a lock of the database session, gone if the process dies."""
     key = workspace_id.int % (1 << 62)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])

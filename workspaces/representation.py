@@ -1,6 +1,6 @@
-"""A workspace and its events as the API, the websockets and the pages show them. From rows alone, never the cluster.
+"""JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
 
-What opens a workspace (the Jupyter link, the SSH endpoint, its environment) is for its own person alone.
+The private parts of a workspace (Jupyter link, SSH endpoint, environment, repository) are for its owner alone.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Json = dict[str, Any]
 
 
 def with_related(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    """All that a workspace's JSON needs, in seven queries for any number.
+    """Load all that a workspace's JSON needs, in seven queries for any number.
 
-    What many have in common is read once for all: joined, it would come with each row, and a join of eight tables
-    takes PostgreSQL ten times longer to plan than to do.
+    Shared rows are read once for all: joined, they would come with each row, and a join of eight tables takes
+    PostgreSQL ten times longer to plan than to run.
     """
     return rows.select_related("secret").prefetch_related(*SHARED)
 
 
 def joined(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
-    """The same of few that are known by their ids, in one query."""
+    """Load the same for a few rows that are known by their ids, in one query."""
     return rows.select_related("secret", *SHARED)
 
 
@@ -52,14 +52,14 @@ def workspace_json(workspace: Workspace, actor: Actor) -> Json:
 
 
 def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]:
-    """Many at once, with as many queries as for one. The rows come from `with_related`."""
+    """JSON of many workspaces, with as many queries as for one. The rows come from `with_related`."""
     workspaces = list(workspaces)
     describe = describing(workspaces)
     return [describe(workspace, actor) for workspace in workspaces]
 
 
 def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], Json]:
-    """The JSON of any of these for anybody, without further queries."""
+    """Return a function for the JSON of any of these for any actor, without further queries."""
     workspaces = list(workspaces)
     queues = queues_of(one.run for one in workspaces if one.run and one.phase in MAY_WAIT)
     asked = reclaim.asked(workspace.run for workspace in workspaces)
@@ -122,7 +122,7 @@ def _workspace_json(
 
 
 def message(workspace: Workspace) -> str:
-    """What is being done, or is in the way; what was last seen counts no more while its cluster does not answer."""
+    """Current action or trouble. While the cluster does not answer, its absence replaces what was last seen."""
     at_rest = workspace.deleted_at or workspace.phase in (Phase.STOPPED, Phase.FAILED)
     if workspace.pool.cluster.unreachable_since and not at_rest:
         return story.sentence("cluster_unavailable", {})
@@ -144,7 +144,7 @@ def event_json(event: Event) -> Json:
 
 
 def next_size_json(workspace: Workspace) -> Json | None:
-    """What a change of its size waits for, and what it will then have."""
+    """Size that takes effect at the next start; None if the size stays."""
     kept = workspace.next_size
     if kept is None:
         return None
@@ -159,12 +159,12 @@ def next_size_json(workspace: Workspace) -> Json | None:
 
 
 def queue_json(queue: Queue) -> Json:
-    """The queue's answer with its times as text."""
+    """Answer of the queue, with times as text."""
     return {name: moment(value) if isinstance(value, datetime) else value for name, value in queue.items()}
 
 
 def reclaim_json(asked: Asked) -> Json:
-    """When its GPUs are to be given back, and why."""
+    """Time at which the run must give its GPUs back, and the reason."""
     return {
         "at": moment(asked.at),
         "code": asked.code,
@@ -190,12 +190,12 @@ def failure_json(failure: Json | None) -> Json | None:
 
 
 def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
-    """How to get in; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+    """Addresses of Jupyter and SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
     if workspace.phase != Phase.READY or not workspace.host:
         return {"jupyter": None, "ssh": None}
     jupyter = None
     exposure = workspace.pool.cluster.exposure
-    # A node's port is open to all who reach the node, and speaks plain HTTP: the portal's way is the better one.
+    # A node's port is open to all who reach the node, and speaks plain HTTP: prefer the way through the portal.
     if settings.WORKSPACE_DOMAIN and workspace.jupyter_port and exposure != Cluster.Exposure.LOAD_BALANCER:
         jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
     elif workspace.jupyter_port and exposure != Cluster.Exposure.PORTAL:
@@ -207,7 +207,7 @@ def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
 
 
 def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:
-    """At its own address where it has one; `jump` is the way through Berth, for whoever does not reach that."""
+    """SSH at the workspace's own address if it has one; `jump` is the way through Berth if people cannot reach it."""
     if not workspace.ssh_port:
         return None
     nickname = ssh_config.host_nickname(workspace.name)
@@ -222,7 +222,7 @@ def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:
 
 
 def known_jump() -> Jump | None:
-    """Berth's SSH address as people reach it; None where there is none, or it has never run."""
+    """Berth's SSH address as people reach it; None if it is not set up or has never run."""
     if not settings.SSH_JUMP_HOST:
         return None
     row = Installation.objects.get()
@@ -236,7 +236,7 @@ def known_jump() -> Jump | None:
 
 
 def number(value: float) -> int | float:
-    """2 rather than 2.0."""
+    """Return whole numbers as int: 2 rather than 2.0."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -253,7 +253,7 @@ def step_index(workspace: Workspace) -> int:
 
 
 def moment(at: datetime | str | None) -> str | None:
-    """RFC 3339 in UTC."""
+    """Time as RFC 3339 in UTC."""
     if isinstance(at, datetime):
         return at.isoformat().replace("+00:00", "Z")
     return at

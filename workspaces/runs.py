@@ -1,4 +1,4 @@
-"""A run is one admitted claim of a workspace. Here it begins, is admitted, and its row follows what the queue says.
+"""Runs: begin, admission and end. A run is one admitted claim of a workspace; the row follows the queue.
 
 Lock order everywhere: the cluster's admission lock first, then the workspace's row.
 """
@@ -24,7 +24,7 @@ from .story import tell
 
 
 def begin(workspace: Workspace, claim: Claim, code: str) -> None:
-    """Start the ten steps anew under this claim. Inside `changing`, or before the row is first announced."""
+    """Start the ten steps again under this claim. Inside `changing`, or before the row is first announced."""
     workspace.run = claim.pk
     workspace.phase = Phase.WAITING
     workspace.ending = ""
@@ -37,19 +37,19 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.pod_ended = True
     workspace.container_restarts = 0
     workspace.started_at = workspace.ready_at = None
-    if code != "restart_requested":  # it waits, which takes of nobody's time
+    if code != "restart_requested":  # time in the queue does not count
         stop_clock(workspace)
     tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
     advance(workspace, Step.ADMISSION)
 
 
 def stop_clock(workspace: Workspace) -> None:
-    """No lifetime is counted."""
+    """Count no lifetime."""
     workspace.stops_at = workspace.lifetime_due_at = None
 
 
 def advance(workspace: Workspace, step: Step) -> None:
-    """This step is now under way, and what was in the way of the last one is over."""
+    """Make this the current step, and clear the troubles of the last one."""
     workspace.troubles = {}
     workspace.step = step
     workspace.step_since = timezone.now()
@@ -58,7 +58,7 @@ def advance(workspace: Workspace, step: Step) -> None:
 
 
 def take_up_size(workspace: Workspace) -> None:
-    """The size that was asked for while a run was on counts from here. Inside `changing`, with no run on."""
+    """Apply the size that was asked for during a run. Inside `changing`, with no run on."""
     size = Size.of_next(workspace)
     workspace.next_size = None
     workspace.pool, workspace.flavor = size.pool, size.flavor
@@ -68,7 +68,7 @@ def take_up_size(workspace: Workspace) -> None:
 
 
 def on_admitted(*, claim: Claim, **_: object) -> None:
-    """The queue let it in: the second step is done."""
+    """Complete the second step: the queue admitted the claim."""
     if claim.holder_kind != Claim.Holder.WORKSPACE:
         return
     with changing(claim.holder_id) as workspace:
@@ -84,21 +84,21 @@ def on_admitted(*, claim: Claim, **_: object) -> None:
 
 
 def on_waits(*, claim: Claim, **_: object) -> None:
-    """Why it waits, or its place, became another: the words come from the claim when they are read."""
+    """Announce a new reason or place in the queue: pages make the words from the claim."""
     if claim.holder_kind == Claim.Holder.WORKSPACE:
         for workspace in Workspace.objects.filter(pk=claim.holder_id, run=claim.pk):
             announce(workspace)
 
 
 def on_standing_changed(*, claims: Iterable[Claim], **_: object) -> None:
-    """Their places or forecasts became others: pages that show them are told, and read them from the claims."""
+    """Announce new places or forecasts: pages read them from the claims."""
     runs = {claim.pk for claim in claims if claim.holder_kind == Claim.Holder.WORKSPACE}
     for workspace in Workspace.objects.filter(run__in=runs).order_by("pk"):
         announce(workspace)
 
 
 def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
-    """The claim must give its units back. Files stay; asked back, it waits in front of the queue to go on."""
+    """End a run that must give its units back. Files stay; after a preemption, it waits in front of the queue."""
     if claim.holder_kind != Claim.Holder.WORKSPACE:
         return
     with changing(claim.holder_id) as workspace:
@@ -114,7 +114,7 @@ def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
 
 
 def on_reclaimed(*, claim: Claim, **_: object) -> None:
-    """Its GPUs are asked back: it goes on until then."""
+    """Report that the run is preempted, and goes on until `reclaim_at`."""
     if claim.holder_kind == Claim.Holder.WORKSPACE and claim.reclaim_at is not None:
         minutes = ceil((claim.reclaim_at - timezone.now()).total_seconds() / 60)
         at = claim.reclaim_at.isoformat()
@@ -122,13 +122,13 @@ def on_reclaimed(*, claim: Claim, **_: object) -> None:
 
 
 def on_spared(*, claim: Claim, **_: object) -> None:
-    """It may stay after all."""
+    """Report a cancelled preemption."""
     if claim.holder_kind == Claim.Holder.WORKSPACE:
         _tell_of_run(claim, "spared", Event.Level.INFO)
 
 
 def on_ends_by_budget(*, claim: Claim, **_: object) -> None:
-    """Its GPU-hours are spent: it goes on until then; or there are some again."""
+    """Report that GPU-hours are spent and the run goes on until `budget_ends_at`; or that there are some again."""
     if claim.holder_kind != Claim.Holder.WORKSPACE:
         return
     if claim.budget_ends_at is None:
@@ -146,14 +146,14 @@ def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> No
 
 
 def keeps_units(workspace: Workspace) -> bool:
-    """Of a run that ends: the next one takes its units over, and what is said of its claim holds for that too."""
+    """Return True if the next run takes over an ending run's units: reports on its claim concern the next run too."""
     return workspace.ending == Ending.INTERRUPTED or (
         workspace.ending == Ending.RESTART and workspace.next_size is None
     )
 
 
 def on_released(*, claim: Claim, **_: object) -> None:
-    """An admin confirmed an end that nobody had seen: the run can be cleared away."""
+    """Accept an end that nobody had seen but an admin confirmed: the run can be cleared away."""
     if claim.holder_kind == Claim.Holder.WORKSPACE:
         unproven = Workspace.objects.filter(run=claim.pk, pod_ended=False)
         if unproven.update(pod_ended=True):
@@ -161,14 +161,14 @@ def on_released(*, claim: Claim, **_: object) -> None:
 
 
 def claim_of(workspace: Workspace, *states: Claim.State) -> Claim | None:
-    """The claim of the current run, while it is in one of these states."""
+    """Return the claim of the current run if it is in one of these states, else None."""
     if workspace.run is None:
         return None
     return Claim.objects.filter(pk=workspace.run, state__in=states).first()
 
 
 def withdraw(workspace: Workspace) -> bool:
-    """Out of the queue before anything was made in the cluster; False if it was admitted meanwhile.
+    """Leave the queue before anything was made in the cluster. Return False if the claim was admitted meanwhile.
 
     Inside `changing`, under the cluster's admission lock.
     """
@@ -203,7 +203,7 @@ MESSAGE_WHILE = {
 
 
 def stop(workspace: Workspace) -> bool:
-    """Wanted stopped from now on; what only waits is out of the queue at once. Whether a run is to be taken down.
+    """Request a stop; a waiting claim leaves the queue at once. Return True if a run is to be taken down.
 
     Inside `changing`, under the cluster's admission lock.
     """
@@ -216,7 +216,7 @@ def stop(workspace: Workspace) -> bool:
 
 
 def end(workspace: Workspace, ending: Ending) -> None:
-    """Take the current run down; what follows is decided when its end is proven. Inside `changing`."""
+    """Begin to take the current run down. What follows is decided when its end is proven. Inside `changing`."""
     workspace.ending = ending
     if ending != Ending.INTERRUPTED:
         stop_clock(workspace)
@@ -230,7 +230,7 @@ def end(workspace: Workspace, ending: Ending) -> None:
 
 
 def describe_ending(workspace: Workspace) -> None:
-    """The cluster answers again: what it is doing takes the place of why it could not."""
+    """Replace the message of an unreachable cluster by the current action, once the cluster answers again."""
     with changing(workspace.pk) as row:
         if row.ending and (row.message_code == "cluster_unavailable" or row.message_code in row.troubles):
             _describe(row, Ending(row.ending))

@@ -1,5 +1,5 @@
-"""The same launch for a script: the API's body, and a line of curl. Secrets stay names with something to fill in,
-and what signs in to a repository is left out of its address.
+"""The same launch for a script: the API's body, and a curl command. Secrets stay names with a value to fill in,
+and credentials are left out of a repository's address.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def curl(address: str, body: dict[str, Any]) -> str:
 
 
 def without_credentials(address: str) -> str:
-    """A repository's address as others may see it. Over SSH a user's name alone is part of where it is."""
+    """Return a repository's address as others may see it. Over SSH a user's name alone is part of the address."""
 
     def rest(found: re.Match[str]) -> str:
         over_ssh = found["scheme"].lower() == "ssh://" and found["user"]
@@ -45,7 +45,7 @@ def holds_credentials(address: str) -> bool:
 
 
 def body_of_form(form: LaunchForm) -> dict[str, Any]:
-    """Of what is filled in so far and valid."""
+    """Body from the fields that are filled in so far and valid."""
     data = form.cleaned_data
     body = {name: data.get(name) or TO_FILL_IN for name in ("tenant", "name", "image")}
     if not form.size_faults:
@@ -87,7 +87,7 @@ def gpus_asked(workspace: Workspace) -> dict[str, Any]:
 
 
 def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
-    """As it was launched. Another's environment and repository are not for the reader."""
+    """Body of the workspace's launch. Environment and repository are included only for the owner."""
     own = access.is_own(actor, workspace)
     body: dict[str, Any] = {
         "tenant": workspace.tenant.slug,
@@ -113,5 +113,5 @@ def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
 
 
 def _filled(**values: Any) -> dict[str, Any]:
-    """Without what is empty; False says something."""
+    """Leave out empty values, but keep False."""
     return {name: value for name, value in values.items() if value or value is False}

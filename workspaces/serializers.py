@@ -1,4 +1,4 @@
-"""The bodies of the workspace endpoints: what comes in, and for the documentation what goes out."""
+"""Bodies of the workspace endpoints: requests, and for the documentation responses."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .models import Desired, Event, Image, Phase, Step, Workspace
 from .sizing import Size, SizeAsked
 
 LARGEST_MIB = 16 * 1024 * 1024
-# In the contract, not built yet: taken when empty, answered 501 when not.
+# Fields of the contract that are not built yet: accepted if empty, else answered 501.
 LATER = ("volumes", "idle_minutes")
 
 
 class Environment(serializers.DictField):
-    """Names to values. What is malformed is a 400; what is reserved the launch itself refuses."""
+    """Names to values. Malformed names are a 400; the launch itself refuses reserved names."""
 
     child = serializers.CharField(allow_blank=True, trim_whitespace=False)
 
@@ -41,7 +41,7 @@ class Environment(serializers.DictField):
 
 
 class GpuBody(StrictSerializer):
-    """Find me a GPU with at least this."""
+    """Minimum requirements on a GPU to find."""
 
     min_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
     min_compute_capability = serializers.RegexField(r"^\d{1,2}(\.\d{1,2})?$", required=False)
@@ -50,7 +50,7 @@ class GpuBody(StrictSerializer):
 
 
 class SettingsBody(StrictSerializer):
-    """What a launch and a change of it have in common."""
+    """Fields of both a launch and a change."""
 
     flavor = serializers.CharField(required=False, max_length=40)
     pool = serializers.CharField(required=False, max_length=40)
@@ -80,7 +80,7 @@ class SettingsBody(StrictSerializer):
 
 
 class LaunchBody(SettingsBody):
-    """Exactly one of flavor, pool or gpu says where; the other figures say how much."""
+    """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
 
     tenant = serializers.CharField(max_length=40)
     name = serializers.CharField(max_length=63)
@@ -95,7 +95,7 @@ class LaunchBody(SettingsBody):
 
 
 class ChangeBody(SettingsBody):
-    """What may change of a workspace that is there; what is left out stays."""
+    """Changes to an existing workspace; fields that are left out stay."""
 
     name = serializers.CharField(required=False, max_length=63)
 
@@ -118,7 +118,7 @@ def refuse_later(body: Mapping[str, Any]) -> None:
 
 
 def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
-    """A valid LaunchBody as what the launch takes."""
+    """Convert a valid LaunchBody to a LaunchSpec. Raise NotYet for a field that is not built yet."""
     refuse_later(body)
     return LaunchSpec(
         tenant=body["tenant"],
@@ -149,7 +149,7 @@ def size_asked(body: Mapping[str, Any]) -> SizeAsked:
 
 
 def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
-    """A valid ChangeBody as what is wanted of this workspace."""
+    """Convert a valid ChangeBody to a Change. Raise NotYet for a field that is not built yet."""
     refuse_later(body)
     return Change(
         name=body.get("name"),
@@ -161,7 +161,7 @@ def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
 
 
 def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
-    """Figures alone change what it has; a place (flavor, pool, gpu) asks anew, as at launch. None: as it is."""
+    """Change the present size by amounts only; a place (flavor, pool, gpu) asks anew, as at launch. None: no change."""
     if asked == SizeAsked() or asked.flavor or asked.pool or asked.gpu:
         return None if asked == SizeAsked() else asked
     has = now.asked()
@@ -170,7 +170,7 @@ def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
     return replace(has, **{name: value for name, value in asdict(asked).items() if value is not None})
 
 
-# --- What goes out, for OpenAPI alone: representation.py makes it
+# --- Responses, for OpenAPI alone: representation.py makes them
 
 
 class ReasonShape(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""How much of their share each of a person's tenants uses, in names and words: the meters of the first page."""
+"""Usage by each of a person's tenants of its share, in names and words: the meters of the first page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from quotas.queries import limits_for, quotas_for, visible_quotas
 
 
 def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
-    """By tenant: its GPUs in each pool, what it uses of its limits over all pools, then budgets of this month.
+    """Return per tenant its GPUs in each pool, its usage of limits over all pools, and this month's budgets.
 
-    Ten queries for any number at most: what limits are held against is read only where there is one.
+    Ten queries at most for any number of tenants: usage of limits is read only for tenants with a limit.
     """
     rows = list(visible_quotas(actor).filter(tenant__in=tenants))
     pools: dict[str, list[dict[str, Any]]] = {}
@@ -49,7 +49,7 @@ def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
 
 
 def _set(limits: dict[str, Any]) -> dict[str, Any]:
-    """Without what has no limit."""
+    """Leave out amounts without a limit."""
     return {
         name: amount for name, amount in limits.items() if name != "tenant" and amount["limit"] is not None
     }

@@ -1,4 +1,4 @@
-"""From what is asked (a flavor, a pool and figures, or "a GPU with at least …") to a pool and whole units."""
+"""Resolve a request (a flavor, a pool and amounts, or "a GPU with at least …") to a pool and whole units."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 DEFAULT_CPU_MILLICORES = 2000
 DEFAULT_MEMORY_MIB = 4096
-PORTION = asdict(Portion())  # its names, and what they are where nobody said
+PORTION = asdict(Portion())  # names of the fields and their defaults
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeAsked:
-    """One of flavor, pool or gpu says where; the others how much."""
+    """Requested size. One of flavor, pool or gpu chooses the place; the other fields set amounts."""
 
     flavor: str | None = None
     pool: str | None = None
@@ -43,7 +43,7 @@ class SizeAsked:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """What is launched. CPU and memory are the limits; the pod requests them divided by the pool's overcommit."""
+    """Size to launch. CPU and memory are the limits; the pod requests them divided by the pool's overcommit."""
 
     pool: Pool
     flavor: Flavor | None
@@ -63,12 +63,12 @@ class Size:
 
     @classmethod
     def of_next(cls, workspace: Workspace) -> Size:
-        """What its next start asks for."""
+        """Size of the next start."""
         return (workspace.next_size and cls.kept(workspace.next_size)) or cls.of(workspace)
 
     @classmethod
     def kept(cls, kept: dict[str, Any]) -> Size | None:
-        """As `to_keep` wrote it; None when that pool is gone."""
+        """Read what `to_keep` wrote; None if that pool is gone."""
         pool = Pool.objects.select_related("cluster").filter(slug=kept["pool"]).first()
         if pool is None:
             return None
@@ -81,7 +81,7 @@ class Size:
         )
 
     def to_keep(self) -> dict[str, Any]:
-        """For a row; with the figures that people are shown."""
+        """Return the size for a row, with the figures that people see."""
         return {
             "pool": self.pool.slug,
             "flavor": self.flavor.slug if self.flavor else None,
@@ -92,7 +92,7 @@ class Size:
         }
 
     def asked_by(self, tenant: Tenant, user: Any = None, max_runtime_minutes: int | None = None) -> Asked:
-        """As the queue is asked about it."""
+        """Request for this size to the queue."""
         return Asked(
             tenant=tenant,
             user=user,
@@ -104,7 +104,7 @@ class Size:
         )
 
     def asked(self) -> SizeAsked:
-        """The same size, to be asked for anew."""
+        """Request for the same size again."""
         is_flavor = self.flavor is not None and self.flavor.units == self.units
         return SizeAsked(
             flavor=self.flavor.slug if self.flavor and is_flavor else None,
@@ -116,7 +116,7 @@ class Size:
         )
 
     def describe(self) -> str:
-        """As people read it: the flavor's name, or the figures where there is none."""
+        """Text for people: the flavor's name, or the figures if there is no flavor."""
         if self.flavor is not None:
             return self.flavor.name
         gpus = f"{float(self.pool.gpus(self.units)):g} GPU"
@@ -126,7 +126,7 @@ class Size:
 
     @property
     def gpus_asked(self) -> Fraction:
-        """As `resolve` would make this very portion of it again."""
+        """Number of GPUs from which `resolve` makes this very portion again."""
         if self.portion.card_cores:
             return Fraction(self.portion.cards * self.portion.card_cores, 100)
         return self.pool.gpus(self.units)
@@ -153,7 +153,7 @@ def portion_of(workspace: Workspace) -> Portion:
 
 
 def resolve(tenant: Tenant, asked: SizeAsked) -> Size:
-    """The size, or Invalid with the field that does not fit."""
+    """Return the size, or raise Invalid with the field that does not fit."""
     named = [name for name in ("flavor", "pool", "gpu") if getattr(asked, name) is not None]
     if len(named) != 1:
         raise _invalid("flavor", _("Give exactly one of flavor, pool or gpu."))
@@ -199,14 +199,14 @@ def _in_pool(pool: Pool, asked: SizeAsked) -> Size:
 
 @dataclass(frozen=True)
 class Found:
-    """A pool that has such a GPU, and what would become of the launch there."""
+    """A pool that has such a GPU, with the forecast for the launch there."""
 
     size: Size
     outlook: Outlook
 
     @property
     def price(self) -> Fraction:
-        """Weighted GPU-hours an hour."""
+        """Weighted GPU-hours per hour."""
         return price(self.size.pool, self.size.units)
 
     @property
@@ -219,10 +219,10 @@ class Found:
 
 
 def found(tenant: Tenant, asked: SizeAsked, nodes: Mapping[UUID, PoolNodes] | None = None) -> list[Found]:
-    """Every pool with such a GPU that the tenant may use, cheapest first; of those that cost the same, one that starts
-    now, then the smaller GPU.
+    """Pools with such a GPU that the tenant may use, cheapest first; at the same price a pool that starts now comes
+    first, then the smaller GPU.
 
-    One that is refused for what is asked beside it comes last: its reason says more than that there is none.
+    Pools that refuse the other amounts asked for come last: their reason says more than that there is no such GPU.
     """
     sizes = []
     for pool in fitting(Pool.objects.select_related("cluster").filter(is_open=True), asked.gpu or GpuAsked()):
@@ -238,14 +238,14 @@ def found(tenant: Tenant, asked: SizeAsked, nodes: Mapping[UUID, PoolNodes] | No
 
 
 def with_memory(pool: Pool, asked: SizeAsked) -> SizeAsked:
-    """Where a GPU is cut by memory, no more of it than is needed."""
+    """Ask for no more memory than is needed, where GPUs are cut by memory."""
     if asked.gpu is None or asked.gpus is not None or not sharing.of(pool).by_memory:
         return asked
     return replace(asked, gpu_memory_mib=asked.gpu_memory_mib or asked.gpu.min_memory_mib)
 
 
 def _find(tenant: Tenant, asked: SizeAsked) -> Size:
-    """The cheapest GPU that is good enough and that the tenant may use."""
+    """Return the cheapest size that is good enough and that the tenant may use. Raise Invalid if there is none."""
     if first := next(iter(found(tenant, asked)), None):
         return first.size
     text = _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")

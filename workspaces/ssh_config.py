@@ -1,6 +1,6 @@
-"""How ssh is told the way to a workspace: commands and lines for ~/.ssh/config. Pure text.
+"""SSH commands, and lines for ~/.ssh/config, that lead to a workspace. Pure text.
 
-Host keys go by names of ours, never by addresses: what is at an address may be another's tomorrow.
+Host keys are kept under names of ours, never under addresses: an address may belong to another workspace tomorrow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from .keys import fingerprint
 from .models import Workspace
 
-SSH_PORT = 22  # what ssh asks for where nobody names a port
+SSH_PORT = 22  # default of ssh
 Json = dict[str, Any]
 
 
@@ -21,14 +21,14 @@ Json = dict[str, Any]
 class Jump:
     """Berth's own SSH address, as people reach it."""
 
-    name: str  # by which ssh knows it and its host key
+    name: str  # under which ssh keeps its host key
     host: str
     port: int
     public_key: str
 
 
 def direct(workspace: Workspace, host: str, port: int) -> Json:
-    """At an address of the workspace's own."""
+    """SSH to the workspace's own address."""
     user, alias = workspace.image.username, host_alias(workspace)
     nickname = host_nickname(workspace.name)
     with_port = "" if port == SSH_PORT else f"-p {port} "
@@ -45,7 +45,7 @@ def direct(workspace: Workspace, host: str, port: int) -> Json:
 
 
 def through(workspace: Workspace, jump: Jump, *, nickname: str) -> Json:
-    """Through Berth's jump, which finds the workspace by its id. VS Code knows the way only from the config."""
+    """SSH through Berth's jump, which finds the workspace by its id. VS Code needs the config for it."""
     user, alias, person = workspace.image.username, host_alias(workspace), workspace.owner.get_username()
     at_jump = shlex.quote(f"{person}@{bracketed(jump.host)}:{jump.port}")
     jump_block = _block(jump.name, HostName=jump.host, Port=jump.port, User=person, HostKeyAlias=jump.name)
@@ -72,10 +72,10 @@ def host_alias(workspace: Workspace) -> str:
 
 
 def host_nickname(name: str) -> str:
-    """The workspace's name as one word that ssh takes for a host."""
+    """Return the workspace's name as one word that ssh accepts as a host."""
     return "berth-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.").lower()
 
 
 def bracketed(host: str) -> str:
-    """As a host stands in an address: an IPv6 one in brackets."""
+    """Return a host as part of an address: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""How much storage was promised to the workspaces of a tenant: homes and local disks, those that are kept as well."""
+"""Storage promised to a tenant's workspaces: homes and local disks, also those kept of deleted workspaces."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from quotas.models import TenantLimit
 
 from .models import Workspace
 
-# Of one that was deleted its storage is kept, unless its person said otherwise or an admin deleted it.
+# A deleted workspace keeps its storage, unless its owner chose otherwise or an admin deleted the storage.
 HAS_STORAGE = Q(deleted_at=None) | Q(delete_disk=False) & ~Q(volumes={})
 
 
 def promised_mib(tenants: Collection[UUID]) -> dict[UUID, int]:
-    """By tenant. One query."""
+    """Promised MiB by tenant, in one query."""
     rows = Workspace.objects.filter(HAS_STORAGE, tenant__in=tenants).order_by()
     sums = rows.values_list("tenant_id").annotate(mib=Sum(F("disk_mib") + F("pool__cluster__home_mib")))
     return dict.fromkeys(tenants, 0) | dict(sums)
 
 
 def refuse_beyond(tenant: Tenant, cluster: Cluster, disk_mib: int, *, has_home: bool = False) -> None:
-    """In the transaction that promises it: of two at once the second knows of the first."""
+    """Raise Invalid above the tenant's storage limit. Locks the limit, so that concurrent promises count each other."""
     limits = locked(TenantLimit.objects.filter(tenant=tenant, storage_mib__isnull=False))
     most = limits.values_list("storage_mib", flat=True).first()
     if most is None:

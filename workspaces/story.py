@@ -1,5 +1,5 @@
-"""A workspace's story in words. An event stores a code and figures; the words are made when it is read,
-so that each reader gets their own language. Codes of the rooms below (why it waits, why it fails) are theirs."""
+"""Texts of a workspace's events. An event stores a code and figures; the text is made when it is read, so that each
+reader gets their own language. Codes of the rooms below (why it waits, why it fails) have their texts there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 
 LINES: dict[str, Line] = {
-    # The ten steps, told when each is done.
+    # The ten steps, reported when each is done.
     "requested": Line(_("You asked for “%(name)s”: %(size)s.")),
     "restart_requested": Line(_("“%(name)s” starts anew, on what it already holds.")),
     "waits_again": Line(_("“%(name)s” waits in front of the queue, to go on: %(size)s.")),
@@ -39,7 +39,7 @@ LINES: dict[str, Line] = {
     "started_done": Line(_("Jupyter and SSH answer.")),
     "endpoint_done": Line(_("Its address is %(host)s.")),
     "ready": Line(_("Ready to use.")),
-    # What is being waited for.
+    # The current step.
     "doing_admission": Line(_("Waiting in the queue.")),
     "doing_disk": Line(_("Waiting for storage to be made.")),
     "doing_container": Line(_("Handing the container to the cluster.")),
@@ -90,7 +90,7 @@ LINES: dict[str, Line] = {
         _("It begins anew with each start."),
     ),
     "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
-    # Troubles that are ours to tell.
+    # Troubles with texts of our own.
     "interrupted": Line(
         _("The container was ended from outside (%(reason)s)."),
         _("It starts again by itself; files are kept."),
@@ -153,7 +153,7 @@ LINES: dict[str, Line] = {
     "namespace_terminating": Line(
         _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
     ),
-    # What an admin did about objects in the cluster that were not as they should be.
+    # Actions of an admin on objects in the cluster that were not as they should be.
     "restart_by_admin": Line(
         _("%(by)s restarts it: somebody had changed its container in the cluster."), _("Files are kept.")
     ),
@@ -168,7 +168,7 @@ LINES: dict[str, Line] = {
     "handed_back": Line(
         _("%(by)s handed it back, with the storage that was kept."), _("Start it when you need it.")
     ),
-    # Borrowed GPUs that are asked back, and a budget that is spent.
+    # Preempted borrowed GPUs, and a budget that is spent.
     "asked_back_owner_waits": Line(
         _("It runs on borrowed GPUs, and a tenant that owns them needs them: it stops in %(minutes)s min."),
         _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
@@ -196,7 +196,7 @@ LINES: dict[str, Line] = {
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:
-    """One sentence in the reader's language; "" for no code."""
+    """Return a sentence in the reader's language; "" for no code."""
     if not code:
         return ""
     if (line := LINES.get(code)) is not None:
@@ -207,7 +207,7 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:
-    """What to do about it, or ""."""
+    """Return advice on what to do, or ""."""
     if not code:
         return ""
     if (line := LINES.get(code)) is not None:
@@ -218,7 +218,7 @@ def hint(code: str, data: Mapping[str, Any]) -> str:
 
 
 def lifetime(minutes: int) -> str:
-    """In its largest whole unit: 90 minutes, 4 hours, 3 days."""
+    """Duration in its largest whole unit: 90 minutes, 4 hours, 3 days."""
     if minutes % (24 * 60) == 0:
         days = minutes // (24 * 60)
         return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}

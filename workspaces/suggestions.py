@@ -1,4 +1,4 @@
-"""What the launch form offers: sizes with what is free, a name, and for who has none yet a first launch."""
+"""Suggestions of the launch form: sizes with what is free, a name, and a first launch for new people."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PoolChoice:
 
     @property
     def usable(self) -> bool:
-        """A pool with GPUs is for tenants with a quota in it."""
+        """True if the pool has no GPUs, or the tenant has a quota in it."""
         return not self.has_gpus or bool(self.quota and self.quota["limit_gpus"])
 
 
@@ -82,7 +82,7 @@ def pool_choices(actor: Actor, tenant: Tenant) -> list[PoolChoice]:
 
 
 def launch_tenants(request: HttpRequest) -> list[Tenant]:
-    """Where its person may launch: as `access.may_launch` says of each."""
+    """Tenants in which the person may launch, by the rule of `access.may_launch`."""
     return [tenant for tenant, role in roles(request) if role in (Role.OWNER, Role.MEMBER)]
 
 
@@ -95,7 +95,7 @@ def friendly_name(actor: Actor) -> str:
 
 
 def sample(actor: Actor, tenants: Sequence[Tenant]) -> dict[str, Any] | None:
-    """A launch for who has none yet: the smallest size with a GPU that starts now, else the smallest that does."""
+    """Suggest a first launch: the smallest size with a GPU that starts now, else the smallest that starts now."""
     image = Image.objects.filter(is_active=True).first()
     flavors = list(Flavor.objects.filter(pool__is_open=True).select_related("pool__cluster"))
     flavors.sort(

@@ -1,4 +1,4 @@
-"""A run on its way down: delete what it made, see its end, then give its units back, exactly once."""
+"""Take a run down: delete what it made, see its end, then give its units back, exactly once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
 
 
 def take_down(workspace: Workspace, api: Api) -> None:
-    """One pass: delete, let go what ended, and finish once nothing is left."""
+    """Run one pass: delete, release ended pods, and finish once nothing is left."""
     seen = look_at(workspace, api)
     runs.describe_ending(workspace)
     note_pods(workspace, seen.pods)
@@ -39,14 +39,14 @@ def take_down(workspace: Workspace, api: Api) -> None:
 
 
 def keep_at_rest(workspace: Workspace, api: Api) -> None:
-    """It waits, is stopped or gone. What a controller or a worker made late must not run on without a claim."""
+    """Delete late objects of a workspace without a run: what controller or worker made must not run without a claim."""
     seen = look_at(workspace, api)
     alert_deleted(workspace, seen.volume_claims)
     clear_away(workspace, seen, api)
 
 
 def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
-    """Delete what runs are made of, and let go what has ended. Whether anything was still there."""
+    """Delete the run's objects, and release ended pods. Return True if anything was still there."""
     delete_controller(workspace, seen, api)
     for pod in seen.pods:
         if end_proven(pod):
@@ -55,7 +55,7 @@ def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
 
 
 def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
-    """The StatefulSet in the foreground: what hangs on it goes with it. Then pods that lost their controller."""
+    """Delete the StatefulSet in the foreground, with what it owns; after it, pods that lost their controller."""
     namespace, stateful_set = workspace.tenant.namespace, seen.stateful_set
     if stateful_set is not None:
         if not stateful_set["metadata"].get("deletionTimestamp"):
@@ -68,7 +68,7 @@ def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
 
 
 def leftovers(workspace: Workspace, api: Api) -> bool:
-    """Whether anything else of a run is still there; what nothing owns any more is deleted."""
+    """Return True if other objects of a run are still there. Delete those that nothing owns any more."""
     found = False
     for kind in MADE_BY_A_RUN:
         for body in api.list(kind, namespace=workspace.tenant.namespace, labels=labels_of(workspace)):
@@ -80,13 +80,13 @@ def leftovers(workspace: Workspace, api: Api) -> bool:
 
 
 def unproven(workspace: Workspace) -> bool:
-    """A claim is still held, and its pod vanished without having been seen to end."""
+    """Return True if a claim is still held whose pod vanished without having been seen to end."""
     held = runs.claim_of(workspace, Claim.State.ADMITTED) is not None
     return held and Workspace.objects.filter(pk=workspace.pk, pod_ended=False).exists()
 
 
 def report_unproven(workspace: Workspace) -> None:
-    """Its process may still run, so its units stay reserved. Told once."""
+    """Report once that the end is unproven. The process may still run, so the units stay reserved."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
         new = workspace.run is not None and admission.doubt_end(workspace.run)
@@ -97,13 +97,13 @@ def report_unproven(workspace: Workspace) -> None:
 
 
 def finish(workspace: Workspace) -> None:
-    """Nothing is left and the end is proven: what comes next depends on why it ended and what is wanted now."""
+    """Decide what comes next, once the end is proven: it depends on why the run ended and what is wanted now."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
         claim = runs.claim_of(workspace, Claim.State.WAITING, Claim.State.ADMITTED)
         with changing(workspace.pk) as row:
             if why(row) != why(workspace):
-                return  # something else is wanted since this look began, and it was not done yet
+                return  # something else is wanted since this look began: look again
             wanted, keeps_units = row.desired, runs.keeps_units(row)
             ending, row.ending = Ending(row.ending), ""
             gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
@@ -125,12 +125,12 @@ def finish(workspace: Workspace) -> None:
 
 
 def is_due(claim: Claim) -> bool:
-    """Its GPUs were asked back, and it is time."""
+    """Return True if the claim is preempted and its time has come."""
     return claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
 
 
 def why(workspace: Workspace) -> tuple[object, ...]:
-    """Which run is taken down for what: another wish while it is means another look."""
+    """Run, and reason to take it down. If they changed during a look, another look is needed."""
     return workspace.run, workspace.ending, workspace.delete_disk
 
 
@@ -163,7 +163,7 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
 
 
 def _ask_again(workspace: Workspace) -> None:
-    """Into the queue; refused when limits or nodes became smaller than what it needs."""
+    """Put a new claim into the queue. The workspace fails if limits or nodes are too small for it by now."""
     with changing(workspace.pk) as row:
         runs.take_up_size(row)
         longest.fit(row)

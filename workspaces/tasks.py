@@ -1,7 +1,7 @@
-"""django-q2's way in, a few lines each; and how a workspace is marked to be looked at again.
+"""Tasks of django-q2, a few lines each; and the marks that enqueue a reconcile.
 
-A mark outlives every crash: it is cleared only by a reconcile that began after it. A worker that begins enqueues what
-the one before it may have died with, and the periodic pass whoever stays marked for long.
+A mark outlives every crash: only a reconcile that began after it clears it. A starting worker enqueues what the one
+before it may have died with, and the periodic pass enqueues workspaces that stay marked for long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vitals.clock import about
 from .models import Phase, Workspace
 
 TICK_SECONDS = 5
-# A quiet transition is looked at every so many ticks, spread over them by id; one in trouble or ending at each.
+# Ticks between looks at a quiet transition, spread by id. Workspaces in trouble or ending are looked at each tick.
 TICKS_BETWEEN_LOOKS = 6
 LOST_AFTER = timedelta(seconds=15)
 # More than all workers together take from the queue at once.
@@ -30,14 +30,14 @@ IN_TRANSITION = (Phase.STARTING, Phase.STOPPING, Phase.DELETING)
 
 
 def mark(ids: Iterable[UUID], *, warned: Iterable[UUID] = ()) -> None:
-    """Something about these may have changed: have each looked at, once however often it is marked meanwhile.
+    """Enqueue a reconcile for each, once however often it is marked meanwhile: something about these may have changed.
 
-    `warned`: those among them of whose trouble the cluster told.
+    `warned`: those among them for which the cluster reported a trouble.
     """
     if not (ids := list(ids)):
         return
     with transaction.atomic():
-        # Before anything is decided, for a look may be settling.
+        # Lock before the decision, because a concurrent look may be settling.
         marked = dict(locked(Workspace.objects.filter(pk__in=ids)).values_list("pk", "dirty_since"))
         Workspace.objects.filter(pk__in=marked).update(
             dirty_marks=F("dirty_marks") + 1, warned=Q(warned=True) | Q(pk__in=list(warned))
@@ -56,14 +56,14 @@ def _enqueue_looks(ids: Iterable[UUID]) -> None:
 
 
 def reenqueue(workspace_id: UUID) -> None:
-    """Have a marked one looked at again, soon."""
+    """Enqueue a marked workspace again."""
     _enqueue([workspace_id])
 
 
 def on_worker_began(**_: object) -> None:
-    """Tasks are taken in the order of the marks, so those that died with a worker are of the oldest marks.
+    """Enqueue the oldest marks: tasks are taken in the order of the marks, so those of a dead worker are among them.
 
-    One that still waits in the queue is looked at once all the same: the second finds its mark answered.
+    A workspace whose task is still queued is looked at only once: the second task finds its mark answered.
     """
     marked = Workspace.objects.filter(dirty_since__isnull=False).order_by("dirty_since", "pk")
     _enqueue_looks(marked.values_list("pk", flat=True)[:IN_HAND_AT_MOST])
@@ -76,9 +76,9 @@ def reconcile(workspace_id: str) -> None:
 
 
 def periodic_pass(tick: int) -> None:
-    """Whoever might have been missed: marks that nobody answered, troubles that run out, quiet transitions.
+    """Enqueue what might have been missed: marks that nobody answered, troubles that run out, quiet transitions.
 
-    Who is in a cluster that does not answer is looked at once it does.
+    Workspaces in a cluster that does not answer come when it answers again.
     """
     with transaction.atomic():
         marked = Q(dirty_since__isnull=False, pool__cluster__unreachable_since__isnull=True)

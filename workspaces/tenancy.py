@@ -1,4 +1,4 @@
-"""A tenant's namespace and its fences, as Kubernetes objects. Pure: from rows to dicts.
+"""Namespace of a tenant and its limits, as Kubernetes objects. Pure: from rows to dicts.
 
 ResourceQuota and LimitRange are a backstop behind Berth's own queue; NetworkPolicies are made from the
 cluster's settings (its pod, service and API networks).
@@ -58,7 +58,7 @@ def objects(
 
 
 POD_SECURITY_MODES = ("enforce", "warn", "audit")
-# What a container gets that says nothing; Berth's own say everything.
+# For containers that set nothing; Berth's own set everything.
 DEFAULT_LIMITS = {
     "type": "Container",
     "default": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"},
@@ -67,7 +67,7 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """In: the workspace ports, from outside the pod network and from Berth. Out: DNS and the world, not the cluster."""
+    """Ingress: workspace ports, from outside the pod network and from Berth. Egress: DNS and the world, no cluster."""
     forbidden = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs]
     dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     ports = [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)]
@@ -82,7 +82,7 @@ def network_policy(cluster: Cluster) -> dict[str, Any]:
 
 
 def berths_own_pods(cluster: Cluster) -> list[dict[str, Any]]:
-    """Its door to Jupyter and its SSH jump, where they run in this cluster. Nobody else can name a namespace so."""
+    """Peers for Berth's gateway and SSH jump if they run in this cluster. Nobody else can use that namespace's name."""
     if cluster.connection != Cluster.Connection.IN_CLUSTER:
         return []
     return [

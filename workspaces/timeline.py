@@ -1,4 +1,4 @@
-"""The ten steps of a workspace's current start, as a reader sees them. Pure: from the row and the run's events."""
+"""The ten steps of a workspace's current start, for its page. Pure: from the row and the run's events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StepLine(NamedTuple):
 
 
 def timeline(workspace: Workspace, events: Iterable[Event]) -> list[StepLine]:
-    """How far the start got. A step took as long as lies between the event of the one before and its own."""
+    """Return the state of each step. A step took the time between the event of the step before and its own."""
     told_at = _told_at(workspace, events)
     reached = STEPS.index(Step(workspace.step))
     lines = []
@@ -35,7 +35,7 @@ def timeline(workspace: Workspace, events: Iterable[Event]) -> list[StepLine]:
 
 
 def _told_at(workspace: Workspace, events: Iterable[Event]) -> dict[str, datetime]:
-    """When each step's end was told in this run; a trouble on the way is told at a higher level."""
+    """Time of the event that ended each step in this run. Events of troubles have a higher level."""
     return {
         event.step: event.at
         for event in events
@@ -44,7 +44,7 @@ def _told_at(workspace: Workspace, events: Iterable[Event]) -> dict[str, datetim
 
 
 def start_took(workspace: Workspace, events: Iterable[Event]) -> timedelta | None:
-    """From the request, or its admission after a wait in the queue, to ready."""
+    """Time from the request to ready; from the admission if `events` do not contain the request."""
     if workspace.ready_at is None or workspace.started_at is None:
         return None
     asked_at = _told_at(workspace, events).get(Step.REQUEST)

@@ -1,4 +1,4 @@
-"""The first page: one's workspaces and the shares they use. It works without scripts; with them it stays true."""
+"""The first page: a person's workspaces and the shares they use. It works without scripts; scripts keep it current."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .shares import shares
 from .suggestions import launch_tenants, sample
 
 ROWS_PER_PAGE = 50
-MOST_SHARES = 8  # of an admin, who sees all tenants
+MOST_SHARES = 8  # for an admin, who sees all tenants
 LISTS = ("mine", "everyone", "deleted")
 
 
@@ -66,7 +66,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def add_ssh_key(request: HttpRequest) -> HttpResponse:
-    """The shortest way to a first key, from the page where it is missed; the profile has the rest."""
+    """Add a first SSH key from the page that misses it; the profile has all other actions on keys."""
     actor = actor_of(request)
     try:
         public_key = request.POST.get("public_key", "")

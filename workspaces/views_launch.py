@@ -41,7 +41,7 @@ def launch(request: HttpRequest) -> HttpResponse:
     tenant = among(tenants, request.POST.get("tenant"))
     pools = pool_choices(actor, tenant)
     form = form_for(request.POST, {}, tenants, pools)
-    only_looks = "look" in request.POST  # the button for who has no scripts
+    only_looks = "look" in request.POST  # the button for people without scripts
     if form.is_valid() and not only_looks:
         try:
             return redirect("workspace", id=launch_once(actor, form, request))
@@ -52,7 +52,7 @@ def launch(request: HttpRequest) -> HttpResponse:
 
 
 def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> HttpResponse:
-    """Filled in as the last launch, as a workspace that is launched again, or as the link says."""
+    """Render the form, filled in from the last launch, from a workspace to launch again, or from the link."""
     link = {name: str(value) for name, value in request.GET.items()}
     like, values, notes = prefill.beginning(actor, link)
     again = like if "again" in link else None
@@ -79,7 +79,7 @@ def empty_form(request: HttpRequest, actor: Actor, tenants: list[Tenant]) -> Htt
 @sensitive_post_parameters("env", "secret_env")
 @require_POST
 def launch_answer(request: HttpRequest) -> HttpResponse:
-    """What would become of the form as it is filled in now. By POST: what is typed belongs in no log of addresses."""
+    """Forecast for the form as it is filled in now. By POST: typed values do not belong in a log of addresses."""
     actor = actor_of(request)
     tenant = tenant_by_slug(actor, request.POST.get("tenant", ""))
     form = form_for(request.POST, {}, [tenant], pool_choices(actor, tenant))
@@ -88,7 +88,7 @@ def launch_answer(request: HttpRequest) -> HttpResponse:
 
 
 def launch_once(actor: Actor, form: LaunchForm, request: HttpRequest) -> str:
-    """Launch; who presses the button twice gets to the one workspace. Without the form's token each is a launch."""
+    """Launch. A second click on the button leads to the same workspace; without the form's token it launches again."""
 
     def work() -> str:
         return str(launching.launch(actor, form.spec()).pk)
@@ -104,7 +104,7 @@ def page(
     context: dict[str, Any],
     status: int = 200,
 ) -> HttpResponse:
-    """The whole page; `asked` is the form as it would be sent."""
+    """Render the whole page. `asked` is the form as it would be sent."""
     answer = live_answer(actor, tenant, asked, root_of(request))
     return render(
         request, "workspaces/launch.html", {"section": "workspaces"} | context | answer, status=status
@@ -117,7 +117,7 @@ def form_for(data: Any, first: dict[str, Any], tenants: list[Tenant], pools: lis
 
 
 def among(tenants: list[Tenant], *wanted: str | None) -> Tenant:
-    """The first of the wanted in which one may launch, else any."""
+    """Return the first of the wanted tenants in which the person may launch, else any."""
     by_slug = {tenant.slug: tenant for tenant in tenants}
     return next((by_slug[slug] for slug in wanted if slug in by_slug), tenants[0])
 

@@ -1,4 +1,4 @@
-"""A workspace's settings page: what it has, and for its own person the form that changes it."""
+"""Settings page of a workspace: its values, and for its owner the form that changes them."""
 
 from __future__ import annotations
 

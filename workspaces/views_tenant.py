@@ -1,4 +1,4 @@
-"""Pages of tenants: who is in, with which role, and what they run. Owners change it; members and viewers look."""
+"""Pages of tenants: members, their roles, and what they run. Owners change these; members and viewers look."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
-    """What it will mean, then the answer."""
+    """Show the consequences; on POST, remove the member."""
     actor = actor_of(request)
     of = tenant_by_slug(actor, slug)
     require_owner(actor, of)

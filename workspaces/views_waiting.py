@@ -1,4 +1,4 @@
-"""One click for whoever waits: something else that starts now, or to be told when it does."""
+"""Actions for a waiting workspace: switch to something that starts now, or be notified when it starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sizing import SizeAsked
 
 
 class InsteadForm(forms.Form):
-    """What is to be another from now on; each may be left out. As an alternative's body names it."""
+    """Values to change, with the names of an alternative's body; each may be left out."""
 
     flavor = forms.SlugField(required=False)
     pool = forms.SlugField(required=False)

@@ -1,4 +1,4 @@
-"""The pages of one workspace, and what its buttons do. What loses something is asked about first."""
+"""Pages of one workspace, and the actions of its buttons. Actions that lose something ask first."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def workspace_page(
         address = request.build_absolute_uri(reverse("api-v1:workspaces"))
         context["curl"] = curl(address, body_of_workspace(actor, workspace))
         context["leaves_credentials_out"] = context["is_own"] and holds_credentials(workspace.repository)
-    if not request.headers.get("HX-Request"):  # opened by somebody, not kept true in the background
+    if not request.headers.get("HX-Request"):  # opened by a person, not refreshed in the background
         inbox.read_about(actor.user, workspace.pk)
     return render(request, f"workspaces/{tab}.html", context | more, status=status)
 
 
 def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
-    """Which actions make sense now, for this person. The use cases decide; this only leaves out what they refuse."""
+    """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
     is_there = workspace.desired != Desired.DELETED
     reads_logs = access.may_manage(actor, workspace)
     manages = is_there and reads_logs
@@ -109,7 +109,7 @@ def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
 @login_required
 @require_http_methods(["GET", "POST"])
 def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
-    """By GET the question, for what loses something; by POST it is done."""
+    """Ask the question on GET, if the action loses something; carry the action out on POST."""
     if verb not in ACTIONS:
         raise Http404
     actor = actor_of(request)
@@ -124,7 +124,7 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
 
 
 def ask(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
-    """The same question as in the dialog, as a page; where there is nothing to ask, the workspace's own page."""
+    """Show the dialog's question as a page; if there is nothing to ask, redirect to the workspace's page."""
     access.require_manage(actor, workspace)
     if verb not in ASKED_FIRST or not what_may(actor, workspace)[verb]:
         return redirect("workspace", id=workspace.pk)
@@ -159,9 +159,9 @@ def delete(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
-    """Into JupyterLab: through the portal where that is set up, else at the workspace's own address.
+    """Redirect to JupyterLab: through the portal if that is set up, else at the workspace's own address.
 
-    For a person who opens it: other workspaces' pages are of the same site, and their requests come with the session.
+    Only for a person who opens it: pages of other workspaces are of the same site, so their requests carry the session.
     """
     if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
         return HttpResponseForbidden()

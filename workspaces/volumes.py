@@ -1,5 +1,5 @@
-"""Volumes that may hold data: kept when their claim goes, deleted only when their person said so, never replaced by
-empty ones in silence. `Workspace.volumes` knows them, whatever becomes of their claims in the cluster.
+"""Volumes that may hold data: kept when their PVC is deleted, deleted only when their owner said so, never replaced
+silently by empty ones. `Workspace.volumes` lists them, whatever happens to the PVCs in the cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .story import tell
 
 
 class VolumeGone(Exception):
-    """The volume that held the data is not there any more, or serves something else."""
+    """The volume that held the data is gone, or another PVC uses it."""
 
     def __init__(self, claim: str, volume: str) -> None:
         super().__init__(claim)
@@ -27,7 +27,7 @@ class VolumeGone(Exception):
 
 
 def keep_data(workspace: Workspace, claims: Sequence[Object], api: Api) -> None:
-    """Set the volume of every bound claim to Retain, so that even a deleted namespace deletes no data."""
+    """Set the volume of every bound PVC to Retain, so that even a deleted namespace deletes no data."""
     for claim in claims:
         name, volume = claim["metadata"]["name"], claim["spec"].get("volumeName", "")
         bound = claim.get("status", {}).get("phase") == "Bound"
@@ -39,7 +39,7 @@ def keep_data(workspace: Workspace, claims: Sequence[Object], api: Api) -> None:
 
 
 def make_claim(workspace: Workspace, body: dict[str, Any], api: Api) -> Object:
-    """Anew, or onto the volume that was kept when somebody deleted the claim: never an empty one in its place."""
+    """Create a PVC. If its volume was kept when somebody deleted the PVC, bind that volume, never an empty one."""
     name = body["metadata"]["name"]
     if volume := workspace.volumes.get(name):
         free_for(name, body["metadata"]["namespace"], volume, api)
@@ -48,7 +48,7 @@ def make_claim(workspace: Workspace, body: dict[str, Any], api: Api) -> Object:
 
 
 def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
-    """Let the released volume be bound by the next claim of that name, if it is still that claim's."""
+    """Let the next PVC of that name bind the released volume. Raise VolumeGone if it is not that PVC's any more."""
     reference = "/spec/claimRef"
     operations = [
         {"op": "test", "path": f"{reference}/namespace", "value": namespace},
@@ -66,7 +66,7 @@ def free_for(claim: str, namespace: str, volume: str, api: Api) -> None:
 
 
 def alert_deleted(workspace: Workspace, claims: Sequence[Object]) -> None:
-    """Tell at once, also while it is stopped, that somebody deletes what is to be kept."""
+    """Report at once, also while the workspace is stopped, that somebody deletes a PVC whose data is to be kept."""
     staying = {c["metadata"]["name"] for c in claims if not c["metadata"].get("deletionTimestamp")}
     for claim in sorted(workspace.volumes.keys() - staying):
         with changing(workspace.pk) as row:
@@ -83,7 +83,7 @@ def set_reclaim(volume: str, policy: str, api: Api) -> None:
 
 
 def delete_volumes(workspace: Workspace, api: Api) -> bool:
-    """Delete home and disk with their data, as their person said. Whether anything is still there."""
+    """Delete home and disk with their data, as the owner asked. Return True if anything is still there."""
     claims = all_of("PersistentVolumeClaim", workspace, workspace.volumes, api)
     for claim in claims:
         metadata = claim["metadata"]

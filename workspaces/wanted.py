@@ -1,4 +1,4 @@
-"""Everything the objects of one run are made from, gathered from rows before anything is applied."""
+"""Input for the objects of one run, gathered from rows before anything is applied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tenancy import tenant_labels
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Everything the objects of one run are made from. Secrets are never shown by repr."""
+    """Input for the objects of one run. Secrets are never shown by repr."""
 
     workspace: Workspace
     instance: UUID
@@ -30,9 +30,9 @@ class Wanted:
     requested_cpu_millicores: int
     requested_memory_mib: int
     secret: SecretValues
-    # GPUs that it must not get, where the way of sharing can be told so.
+    # GPUs that it must not get, if the way of sharing supports that.
     bad_gpus: tuple[str, ...] = ()
-    # Nodes that it must not start on, though Kubernetes would have it there.
+    # Nodes that it must not start on, though Kubernetes would place it there.
     unwell_nodes: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -49,7 +49,7 @@ class Wanted:
 
     @property
     def mounts_driver(self) -> bool:
-        """Its GPUs need the driver of an old node."""
+        """True if its GPUs need the driver of an old node."""
         return bool(self.workspace.units and self.workspace.pool.driver_path)
 
     @property
@@ -61,7 +61,7 @@ class Wanted:
 
 
 class SecretValues:
-    """The clear values for the Secret; a class without a telling repr."""
+    """Clear values for the Secret. A plain class, whose repr shows none of them."""
 
     def __init__(
         self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
@@ -73,7 +73,7 @@ class SecretValues:
 
 
 def label_value(text: str) -> str:
-    """Any text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
+    """Return a text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
 
 
@@ -105,7 +105,7 @@ def avoided(pool: Pool) -> tuple[str, ...]:
 
 
 def authorized_keys(workspace: Workspace) -> list[str]:
-    """The person's keys; none once they were deactivated, taken out of the tenant, or may only look there."""
+    """SSH keys of the owner; none once they were deactivated, removed from the tenant, or became a viewer."""
     owner = workspace.owner
     if not owner.is_active or role_in(Actor(owner), workspace.tenant) in (None, Role.VIEWER):
         return []

@@ -1,4 +1,4 @@
-"""The gateway's own short answers, beside those of Jupyter that it carries."""
+"""Short answers of the gateway itself, beside those that it carries from Jupyter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Header = tuple[bytes, bytes]
 
 
 async def answer(send: Any, status: int, headers: list[Header], body: bytes = b"") -> None:
-    """Whole, and kept by nobody."""
+    """Send a complete answer that must not be cached."""
     always = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *always]})
     await send({"type": "http.response.body", "body": body})
@@ -22,7 +22,7 @@ async def redirect(send: Any, where: str, cookie: str = "") -> None:
 
 
 async def refuse(send: Any, status: int, message: str) -> None:
-    """As Jupyter's own refusals look to its pages."""
+    """Refuse in the format that Jupyter's pages know from Jupyter."""
     await answer(
         send, status, [(b"content-type", b"application/json")], json.dumps({"message": message}).encode()
     )

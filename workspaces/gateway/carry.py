@@ -1,5 +1,5 @@
-"""One HTTP request carried to Jupyter and its answer back, piece by piece: nothing is held whole, and whoever is slow
-slows only their own pieces."""
+"""Carry an HTTP request to Jupyter and its answer back, piece by piece: neither is held whole, and a slow client slows
+only its own request."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ UNTIL_WHEN = (b"content-length", b"transfer-encoding")
 
 
 class BrowserGone(Exception):
-    """Nobody waits for the answer any more."""
+    """The browser hung up: nobody waits for the answer."""
 
 
 class Incoming:
-    """What the browser sends, until it hangs up."""
+    """Messages from the browser, until it hangs up."""
 
     def __init__(self, receive: Any) -> None:
         self._receive = receive
-        self._whole = asyncio.Event()  # its body has come to its end
+        self._whole = asyncio.Event()  # the body is complete
 
     async def pieces(self) -> AsyncIterator[bytes]:
         while not self._whole.is_set():
@@ -42,14 +42,14 @@ class Incoming:
                 self._whole.set()
 
     async def gone(self) -> None:
-        """Returns when the browser hangs up."""
+        """Return when the browser hangs up."""
         await self._whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
 class Outgoing:
-    """What the browser is sent; once it is `begun` there is no other answer."""
+    """Answer to the browser; once it is `begun`, no other answer can be sent."""
 
     def __init__(self, send: Any) -> None:
         self._send = send
@@ -61,7 +61,7 @@ class Outgoing:
 
 
 async def forward(scope: dict[str, Any], receive: Any, send: Any, guest: Guest, changed: Any) -> None:
-    """Until the answer is whole, the browser hangs up, or `changed` returns: the guest is shown out."""
+    """Carry until the answer is complete, the browser hangs up, or `changed` returns: the guest lost access."""
     incoming, outgoing = Incoming(receive), Outgoing(send)
     exchange = asyncio.ensure_future(_exchange(scope, incoming, outgoing, guest))
     ends = [exchange, asyncio.ensure_future(incoming.gone()), asyncio.ensure_future(changed)]
@@ -72,7 +72,7 @@ async def forward(scope: dict[str, Any], receive: Any, send: Any, guest: Guest, 
     except BrowserGone:
         pass
     except (aiohttp.ClientError, TimeoutError) as error:
-        if outgoing.begun:  # the browser must not take the part for the whole: the server hangs up
+        if outgoing.begun:  # the server hangs up, so that the browser sees a broken answer
             log.info("a workspace's Jupyter broke off: %s", type(error).__name__)
         else:
             log.info("a workspace's Jupyter does not answer: %s", type(error).__name__)
@@ -94,7 +94,7 @@ async def _exchange(scope: dict[str, Any], incoming: Incoming, send: Outgoing, g
         data=incoming.pieces() if has_body else None,
         allow_redirects=False,
     ) as given:
-        if given.status < 200:  # a switch to another protocol, which nobody asked for
+        if given.status < 200:  # a switch to another protocol that was not asked for
             raise aiohttp.ClientPayloadError
         headers = upstream.back(given.raw_headers)
         await send({"type": "http.response.start", "status": given.status, "headers": headers})
@@ -104,7 +104,7 @@ async def _exchange(scope: dict[str, Any], incoming: Incoming, send: Outgoing, g
 
 
 def has_a_body(scope: dict[str, Any]) -> bool:
-    """By its framing, whatever the method: a length without its body would take the next request's bytes for it."""
+    """Read it from the framing, whatever the method: a length without a body would swallow the next request's bytes."""
     framing = {name: value for name, value in scope["headers"] if name in UNTIL_WHEN}
     return framing.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in framing
 

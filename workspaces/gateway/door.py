@@ -1,4 +1,4 @@
-"""The ASGI door: what is asked of a workspace's host name goes to its Jupyter, everything else to Berth itself."""
+"""ASGI entry: requests to a workspace's host name go to its Jupyter, all others to Berth itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Scope = dict[str, Any]
 
 
 class Gateway:
-    """ASGI middleware, before all others: nothing of Berth answers on a workspace's host."""
+    """ASGI middleware before all others: Berth's own pages never answer on a workspace's host."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -50,7 +50,7 @@ async def _lifespan(receive: Any, send: Any) -> None:
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """What comes twice is joined, as Django does: two hosts are none, two origins nobody's."""
+    """Headers by name. Repeated headers are joined, as in Django: two hosts or two origins then match nothing."""
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -69,7 +69,7 @@ async def _request(
     elif not hosts.is_own_page(scope["method"], headers):
         await refuse(send, 403, _("Another page asked for this, which only the workspace's own pages may."))
     elif "service-worker" in headers and scope["raw_path"].count(b"/") == 1:
-        # It would see every address on this host, tickets too, and stay.
+        # Such a worker would see every address on this host, tickets too, and stay installed.
         await refuse(send, 403, _("A service worker cannot stand before the whole of a workspace's host."))
     else:
         await _let_in(scope, receive, send, workspace_id, headers)
@@ -89,7 +89,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
         except guests.Crowded:
             await refuse(send, 503, _("Too much is under way in this workspace. Close some of its pages."))
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
-        # The portal knows best: it signs in, says why nothing runs, or hands over anew.
+        # The portal decides: it signs the person in, says why nothing runs, or issues a new ticket.
         where = f"workspaces/{workspace_id}/" + (
             "" if guest else f"jupyter/?next={quote(upstream.asked(scope))}"
         )
@@ -116,18 +116,18 @@ async def _socket(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
 
 
 def _is_here(scope: Scope) -> bool:
-    """`*@elsewhere` is a request's target too; behind an address and a port it would name another server."""
+    """Accept only a path: the target `*@elsewhere`, put behind an address and a port, would name another server."""
     return bool(scope["raw_path"].startswith(b"/"))
 
 
 async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
-    if scope["method"] != "GET":  # a look ahead does not use the ticket up
+    if scope["method"] != "GET":  # a HEAD request must not use up the ticket
         await refuse(send, 405, _("Only a browser that opens the link may do this."))
         return
     asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
     secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)
     portal = asked.get("from", "")
-    if secret is None:  # used, or too old: the portal makes another
+    if secret is None:  # used or too old: the portal issues another
         where = f"{hosts.portal_from(headers['host'], portal)}/workspaces/{workspace_id}/jupyter/"
         await redirect(send, where)
         return
@@ -137,21 +137,21 @@ async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str,
 
 
 def local(path: str) -> str:
-    """A path on this host, or the start page. Encoded, as browsers leave out tabs, and a line's end ends a header."""
+    """Return a path on this host, else the start page. Encoded: browsers drop tabs, and a line break ends a header."""
     path = quote(path, safe="/?#&=%:+,;@!$'()*~[]")
     return path if path.startswith("/") and not path.startswith(("//", "/%5C", ENTER)) else "/lab"
 
 
-# --- the pass as a cookie: its secret, and by what name its browser knows the portal
+# --- the pass as a cookie: its secret, and the portal's host name in this browser
 
 
 def cookie_name() -> str:
-    """`__Host-`: no other workspace's page can set it for this one."""
+    """Name of the cookie. With `__Host-`, no other workspace's page can set it for this host."""
     return "__Host-berth_pass" if settings.SESSION_COOKIE_SECURE else "berth_pass"
 
 
 async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Guest | None]:
-    """By the first pass that is good: over plain HTTP a neighbour's page may have set one of the name, too."""
+    """Return the first valid pass: over plain HTTP, another workspace's page may have set a cookie of this name."""
     for value in passes_in(headers)[:MOST_PASSES]:
         secret = value.partition(".")[0]
         if guest := await guests.guest_of(secret, workspace_id):
@@ -160,13 +160,13 @@ async def _guest(headers: dict[str, str], workspace_id: UUID) -> tuple[str, Gues
 
 
 def _portal(headers: dict[str, str]) -> str:
-    """Where this browser came from, so far as a pass tells it, be it over or not."""
+    """Origin of the portal for this browser, as its pass says, even if that has ended."""
     names = [value.partition(".")[2] for value in passes_in(headers)]
     return hosts.portal_from(headers["host"], names[0] if names else "")
 
 
 def passes_in(headers: dict[str, str]) -> list[str]:
-    """Read by hand: to the library one odd cookie beside it makes all unreadable."""
+    """Passes in the Cookie header. Parsed by hand: in the library, one odd cookie makes all unreadable."""
     pairs = [part.partition("=") for part in headers.get("cookie", "").split(";")]
     return [value.strip() for name, _, value in pairs if name.strip() == cookie_name() and value.strip()]
 

@@ -1,4 +1,4 @@
-"""Who is let in, asked of the database at most once in two seconds for each pass: one page makes a hundred requests."""
+"""Guests, looked up in the database at most every two seconds per pass: one page makes a hundred requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .passes import Guest, admitted
 TRUSTED_SECONDS = 2.0
 MOST_KNOWN = 10_000
 LONGEST_SECRET = 64
-# What lasts is asked about again: a session that runs out tells nobody.
+# Long answers and sockets are checked again: no signal reports a session that expires.
 STREAM_RECHECK_SECONDS = 5.0
 SOCKET_RECHECK_SECONDS = 60.0
 MOST_AT_ONCE = 512  # requests and sockets of one workspace, in this process
@@ -31,7 +31,7 @@ _ask: Callable[[str, UUID], Any] = database_sync_to_async(admitted)
 
 
 class Crowded(Exception):
-    """One workspace has so much under way that others would suffer."""
+    """Too many requests of one workspace: others would suffer."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def place(workspace_id: UUID) -> Iterator[None]:
 
 
 async def guest_of(secret: str, workspace_id: UUID) -> Guest | None:
-    if len(secret) > LONGEST_SECRET:  # what anybody sends is not kept
+    if len(secret) > LONGEST_SECRET:  # no secret of ours: not kept in memory
         return None
     key = secret, workspace_id
     asked_at, guest = _known.get(key, (0.0, None))
@@ -61,7 +61,7 @@ async def guest_of(secret: str, workspace_id: UUID) -> Guest | None:
 
 
 async def until_changed(secret: str, workspace_id: UUID, guest: Guest) -> None:
-    """Returns when this guest is no longer one, or what runs there is another: for an answer that lasts."""
+    """Return when the guest loses access or another run answers. For long answers."""
     while True:
         await asyncio.sleep(STREAM_RECHECK_SECONDS)
         with suppress(OperationalError, InterfaceError):  # nothing changes while the database is away
@@ -70,7 +70,7 @@ async def until_changed(secret: str, workspace_id: UUID, guest: Guest) -> None:
 
 
 async def until_shown_out(secret: str, workspace_id: UUID, guest: Guest) -> None:
-    """Returns when this guest is no longer one: signed out, deactivated, taken out of the tenant."""
+    """Return when the guest loses access: signed out, deactivated, removed from the tenant."""
     layer: Any = get_channel_layer()
     channel = await layer.new_channel()
     await layer.group_add(f"user.{guest.user_id}", channel)

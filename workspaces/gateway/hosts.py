@@ -1,4 +1,4 @@
-"""Host names of workspaces: one each, so that what a workspace serves shares an origin with nobody."""
+"""Host names of workspaces: one each, so that a workspace shares its origin with nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_on() -> bool:
 
 
 def workspace_at(host: str) -> UUID | None:
-    """The workspace that a Host header names, on whatever port; None where it names none."""
+    """Return the workspace that a Host header names, on any port; None if it names none."""
     name, _port = split_domain_port(host)
     label, _dot, domain = name.partition(".")
     if not is_on() or domain != settings.WORKSPACE_DOMAIN:
@@ -25,7 +25,7 @@ def workspace_at(host: str) -> UUID | None:
         named = UUID(label)
     except ValueError:
         return None
-    return named if str(named) == label else None  # of all ways to write an id one is its name
+    return named if str(named) == label else None  # only the canonical spelling of an id counts
 
 
 def origin_of(workspace_id: UUID, host: str) -> str:
@@ -34,18 +34,18 @@ def origin_of(workspace_id: UUID, host: str) -> str:
 
 
 def way_in(workspace_id: UUID, host: str, *, ticket: str, then: str) -> str:
-    """Where the portal, reached at this host, sends a browser with its ticket."""
+    """Address to which the portal, reached at this host, sends a browser with its ticket."""
     name, _port = split_domain_port(host)
     asked = urlencode({"ticket": ticket, "next": then, "from": name})
     return f"{origin_of(workspace_id, host)}{ENTER}?{asked}"
 
 
 def portal_from(host: str, name: str) -> str:
-    """The portal's origin on the port by which a workspace was reached, by the name that it had for this browser.
+    """The portal's origin: the host name that this browser used, on the port by which a workspace was reached.
 
-    A trial has two names, 127.0.0.1 and localhost, and only under one of them is this browser signed in.
+    A trial has two names, 127.0.0.1 and localhost, and the browser is signed in under only one of them.
     """
-    # A pattern such as .example.org looks at the end alone: it must be a name to begin with.
+    # An allowed host such as .example.org checks only the end, so `name` must be a plain host name first.
     known = (
         bool(name) and split_domain_port(name) == (name, "") and validate_host(name, settings.ALLOWED_HOSTS)
     )
@@ -58,15 +58,15 @@ def _origin(name: str, reached_at: str) -> str:
 
 
 def is_own_page(method: str, headers: dict[str, str]) -> bool:
-    """Whether a page of this very host asks, or a person who follows a link.
+    """Return True if a page of this host asks, or a person follows a link.
 
-    Other workspaces are the same *site* to a browser: it sends the cookie along when their pages ask.
+    To a browser, other workspaces are the same *site*: it sends the cookie with requests from their pages.
     """
     origin = headers.get("origin")
     if origin is not None:
         return origin == f"{urlsplit(settings.BASE_URL).scheme}://{headers['host'].lower()}"
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
-    # Into a tab of its own: in another's frame, a person would not know what they click.
+    # The link must open a tab: in a frame of another page, a person would not know what they click.
     is_link = headers.get("sec-fetch-mode") == "navigate"
     return is_link and method in ("GET", "HEAD") and headers.get("sec-fetch-dest", "document") == "document"

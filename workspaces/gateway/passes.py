@@ -1,4 +1,4 @@
-"""Who may come through the gateway: a ticket that the portal hands over, and the pass that a browser gets for it."""
+"""Tickets and passes of the gateway: the portal issues a ticket, and the browser exchanges it for a pass."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from workspaces.models import GatewayPass, Phase, Workspace
 from workspaces.ssh_config import bracketed
 
 TICKET_LIFETIME = timedelta(seconds=60)
-MOST_PER_SESSION = 20  # of one workspace: a page that opens Jupyter over and over fills no table
+MOST_PER_SESSION = 20  # per workspace: a page that opens Jupyter over and over must not fill the table
 
 
 @dataclass(frozen=True)
 class Guest:
-    """Who was let in, and where to: `upstream` is empty while nothing runs there."""
+    """Person who was let in, and the address of Jupyter: `upstream` is empty while nothing runs."""
 
     user_id: UUID
     upstream: str = ""
@@ -33,7 +33,7 @@ class Guest:
 
 
 def hand_over(session_key: str, workspace: Workspace) -> str:
-    """A ticket for the workspace's own host. Whoever asks was let in by the portal in that session."""
+    """Create a ticket for the workspace's own host. The portal has checked the person of this session."""
     forget(GatewayPass.objects.filter(is_ticket=True, created_at__lt=timezone.now() - TICKET_LIFETIME))
     same = GatewayPass.objects.filter(session_id=session_key, workspace=workspace).order_by("-created_at")
     outdated = list(same.values_list("pk", flat=True)[MOST_PER_SESSION - 1 :])
@@ -44,7 +44,7 @@ def hand_over(session_key: str, workspace: Workspace) -> str:
 
 
 def enter(ticket: str, workspace_id: UUID) -> str | None:
-    """The secret of a pass for this workspace; None where the ticket is unknown, used, old or for another."""
+    """Exchange a ticket for a pass's secret. None if the ticket is unknown, used, too old or of another workspace."""
     secret = secrets.token_urlsafe(32)
     taken = GatewayPass.objects.filter(
         digest=digest(ticket),
@@ -56,7 +56,7 @@ def enter(ticket: str, workspace_id: UUID) -> str | None:
 
 
 def admitted(secret: str, workspace_id: UUID) -> Guest | None:
-    """Whom this pass lets into this workspace now: the session lives, and its person still has the right."""
+    """Return the pass's guest, or None if the session ended or its person lost the right to this workspace."""
     related = ("workspace__tenant", "workspace__owner", "workspace__secret")
     found = (
         GatewayPass.objects.select_related(*related)

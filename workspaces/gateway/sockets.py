@@ -1,4 +1,4 @@
-"""One websocket carried to Jupyter and back, message by message: the next is read when the last was taken."""
+"""Carry a websocket to Jupyter and back, message by message: the next is read when the last was taken."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def carry(
             code = await _between(jupyter, receive, send, until_shown_out(secret, workspace_id, guest))
         finally:
             await _leave(jupyter)
-        if code is not None:  # last: a browser that does not read lets it wait
+        if code is not None:  # last: a browser that does not read delays this
             await send({"type": "websocket.close", "code": code})
     except (aiohttp.ClientError, TimeoutError) as error:
         log.info("a workspace's Jupyter refuses a websocket: %s", type(error).__name__)
@@ -48,7 +48,7 @@ async def carry(
 
 
 async def _leave(jupyter: aiohttp.ClientWebSocketResponse) -> None:
-    """Say goodbye; a server that just goes on talking is left without."""
+    """Close the connection, without waiting for a server that keeps sending."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
             await jupyter.close()
@@ -57,7 +57,7 @@ async def _leave(jupyter: aiohttp.ClientWebSocketResponse) -> None:
 async def _between(
     jupyter: aiohttp.ClientWebSocketResponse, receive: Any, send: Any, shown_out: Any
 ) -> int | None:
-    """Carry both ways until one side ends; the code to close the browser's side with, None where it closed itself."""
+    """Carry both ways until one side ends. Return the code to close the browser with; None if the browser closed."""
     down = asyncio.ensure_future(_to_browser(jupyter, send))
     up = asyncio.ensure_future(_to_jupyter(jupyter, receive))
     end = asyncio.ensure_future(shown_out)

@@ -1,4 +1,4 @@
-"""The connections to workspaces' Jupyter servers, kept open between requests; and which headers pass."""
+"""Connections to workspaces' Jupyter servers, kept open between requests; and the headers that pass."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from yarl import URL
 from .passes import Guest
 
 CONNECT_SECONDS = 5
-# Of one connection, not of what it carries (RFC 9110, 7.6.1); the host is set by hand, the rest is the pass's.
+# Headers of one connection, not of its content (RFC 9110, 7.6.1); Host and Authorization are set by `onward`.
 NOT_PASSED = {
     "authorization", "connection", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }  # fmt: skip
-# What browsers obey for more than this host's pages, or a proxy before Berth for itself; our server adds the last two.
+# Headers that act beyond this host's pages, or on a proxy before Berth; our server adds the last two itself.
 NOT_BACK = {"clear-site-data", "service-worker-allowed", "x-sendfile", "date", "server"}
 PASS_COOKIES = ("berth_pass", "__Host-berth_pass")
 
@@ -27,7 +27,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = 
 
 
 def client() -> aiohttp.ClientSession:
-    """One per event loop. What streams for hours is no fault, so only connecting has a limit."""
+    """Session of this event loop. Only connecting has a time limit: a stream may last for hours."""
     loop = asyncio.get_running_loop()
     if loop not in _clients:
         _clients[loop] = aiohttp.ClientSession(
@@ -41,24 +41,24 @@ def client() -> aiohttp.ClientSession:
 
 
 async def close() -> None:
-    """The connections of this event loop."""
+    """Close the connections of this event loop."""
     if ours := _clients.pop(asyncio.get_running_loop(), None):
         await ours.close()
 
 
 def address(scope: dict[str, Any], guest: Guest) -> URL:
-    """The path begins with a slash, see `door`: with anything else it could name another server."""
+    """Address in Jupyter. Its path begins with a slash (see `door`), or it could name another server."""
     return URL(guest.upstream + asked(scope), encoded=True)
 
 
 def asked(scope: dict[str, Any]) -> str:
-    """Path and query as the browser wrote them: what was encoded stays so."""
+    """Path and query, encoded as the browser sent them."""
     path, query = scope["raw_path"], scope["query_string"]
     return str((path + (b"?" + query if query else b"")).decode("latin-1"))
 
 
 def onward(headers: Iterable[Header], guest: Guest) -> list[tuple[str, str]]:
-    """A request's headers as Jupyter gets them: its own token, and no cookie of ours."""
+    """Request headers for Jupyter: with its token, without our cookies."""
     headers = list(headers)
     ends_here = _of_connection(headers)
     passed = []
@@ -75,7 +75,7 @@ def onward(headers: Iterable[Header], guest: Guest) -> list[tuple[str, str]]:
 
 
 def _of_connection(headers: Iterable[Header]) -> set[str]:
-    """Names that do not pass: those of every connection, and those that this one's Connection header lists."""
+    """Names of headers that do not pass: NOT_PASSED, and those that the Connection header lists."""
     listed = b",".join(value for name, value in headers if name.lower() == b"connection")
     return NOT_PASSED | {name.strip() for name in listed.decode("latin-1").lower().split(",")}
 
@@ -86,7 +86,7 @@ def without_pass(cookie: str) -> str:
 
 
 def back(headers: Iterable[Header]) -> list[Header]:
-    """An answer's headers as the browser gets them: a cookie stays on this host."""
+    """Answer headers for the browser: cookies stay on this host."""
     headers = list(headers)
     ends_here = _of_connection(headers) | NOT_BACK
     passed = []
@@ -99,7 +99,7 @@ def back(headers: Iterable[Header]) -> list[Header]:
 
 
 def on_this_host(cookie: bytes) -> bytes:
-    """Without a domain, and none that is ours."""
+    """Return the cookie without its domain; empty if it has the name of a pass."""
     parts = cookie.decode("latin-1").split(";")
     if parts[0].strip().lstrip("=").partition("=")[0].strip() in PASS_COOKIES:
         return b""

@@ -1,7 +1,7 @@
-"""One tunnel: a channel of a person's connection on this side, a TCP connection to the workspace on the far side.
+"""Tunnel between a channel of a person's connection on this side and a TCP connection to the workspace on the far side.
 
-Bytes pass as they come, and whoever is slow slows only what comes to them: the next is read when there is room for it.
-There must be room in three places: the workspace's connection, the channel, and the person's connection that all
+Bytes pass as they come, and a slow reader slows only its own direction: the next bytes are read when there is room for
+them. Room is needed in three places: the workspace's connection, the channel, and the person's connection that all
 their channels share.
 """
 
@@ -14,11 +14,11 @@ import asyncssh
 
 from .rights import Target
 
-LAST_BYTES_SECONDS = 10.0  # for what is still on its way to a workspace when its person has left
+LAST_BYTES_SECONDS = 10.0  # for bytes still on their way to a workspace when its person has left
 
 
 class Tunnel(asyncssh.SSHTCPSession[bytes]):
-    """The person's side. `over` is called once, when their ssh has let go of the channel too."""
+    """The person's side. `over` is called when their ssh has closed the channel too."""
 
     def __init__(self, over: Callable[[Tunnel], None]) -> None:
         self.target: Target | None = None
@@ -27,7 +27,7 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
         self._channel: asyncssh.SSHTCPChannel[bytes] | None = None
         self._far: Far | None = None
         self._no_room: set[str] = set()
-        self._silent: set[str] = set()  # which side has said its last
+        self._silent: set[str] = set()  # sides that have sent their end
 
     def lead_to(self, target: Target, far: Far) -> None:
         self.target, self._far = target, far
@@ -37,7 +37,7 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
             self.end()
 
     def end(self) -> None:
-        """At once, from whichever side."""
+        """End the tunnel at once, from either side."""
         if self.ended:
             return
         self.ended = True
@@ -49,7 +49,7 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
             self._over(self)
 
     def no_room(self, where: str) -> None:
-        """Nothing more is read from the workspace until there is `room` again in all the places."""
+        """Read nothing more from the workspace until there is `room` again in all the places."""
         self._no_room.add(where)
         self._heed_room()
 
@@ -61,7 +61,7 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
         if self._far is not None:
             self._far.read(not self._no_room)
 
-    # --- what the far side tells
+    # --- calls by the far side
 
     def pass_on(self, data: bytes) -> None:
         if self._channel is not None and not self._channel.is_closing():
@@ -81,11 +81,11 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
         if self._channel is not None and not self.ended:
             (self._channel.resume_reading if has_room else self._channel.pause_reading)()
 
-    # --- what the channel tells
+    # --- calls by the channel
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         self._channel = chan
-        if self.ended:  # while it was being opened
+        if self.ended:  # while the channel was being opened
             chan.close()
         elif self._far is not None:
             self._far.begin()
@@ -112,7 +112,7 @@ class Tunnel(asyncssh.SSHTCPSession[bytes]):
 
 
 class Far(asyncio.Protocol):
-    """The workspace's side. What it says before the channel is there waits."""
+    """The workspace's side. Its bytes wait until the channel is open."""
 
     transport: asyncio.Transport
 
@@ -142,7 +142,7 @@ class Far(asyncio.Protocol):
             (self.transport.resume_reading if may else self.transport.pause_reading)()
 
     def leave(self) -> None:
-        """What it was sent may still arrive; one that does not take it is left."""
+        """Close after the last bytes were sent; abort if the workspace does not take them in time."""
         self.transport.close()
         asyncio.get_running_loop().call_later(LAST_BYTES_SECONDS, self.transport.abort)
 
@@ -173,7 +173,7 @@ class Far(asyncio.Protocol):
 
 
 async def reach(target: Target, *, timeout_seconds: float) -> Far:
-    """Connect to where the row says; OSError or TimeoutError where nobody answers."""
+    """Connect to the address in the row. Raise OSError or TimeoutError if nobody answers."""
     async with asyncio.timeout(timeout_seconds):
         _transport, far = await asyncio.get_running_loop().create_connection(Far, target.host, target.port)
     return far

@@ -1,6 +1,6 @@
-"""One person's connection: who they are, what they may open, and that it ends when they may no more.
+"""Connection of one person: sign-in, the tunnels that they may open, and the end when they lose access.
 
-A stranger gets little: some seconds, some keys, some bytes, and one answer to whatever is wrong.
+A stranger gets little: some seconds, some keys, some bytes, and the same answer whatever is wrong.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .rights import Person, Target
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 5.0
-RECHECK_SECONDS = 30.0  # a message of a change may be lost; the row is the truth
-SETTLE_SECONDS = 0.1  # changes come in flocks
+RECHECK_SECONDS = 30.0  # a message may be lost; the row is the truth
+SETTLE_SECONDS = 0.1  # changes come in groups
 WINDOW_BYTES = 512 * 1024  # what one channel may send before the workspace has taken it
 AWAY = (OperationalError, InterfaceError)
 
@@ -46,7 +46,7 @@ MISSED = asyncssh.OPEN_CONNECT_FAILED, NO_SUCH
 
 
 class Guest(asyncssh.SSHServer):
-    """Everything not overridden here is refused: shells, commands, files, agents, listening, other protocols."""
+    """SSH server for one person. What is not overridden is refused: shells, commands, files, agents, listening …"""
 
     def __init__(self, house: limits.House) -> None:
         self._house = house
@@ -59,7 +59,7 @@ class Guest(asyncssh.SSHServer):
         self._news = ""
         self._watch: asyncio.Task[None] | None = None
 
-    # --- coming
+    # --- connect
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -81,7 +81,7 @@ class Guest(asyncssh.SSHServer):
         return True
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        """The name and the key must be one person's; which of the two is wrong nobody is told."""
+        """Accept a name and a key of the same person. The answer does not reveal which of the two is wrong."""
         self._person = None
         self._tried += 1
         if self._tried > limits.KEYS_TRIED:
@@ -104,7 +104,7 @@ class Guest(asyncssh.SSHServer):
         else:
             self._part(asyncssh.DISC_TOO_MANY_CONNECTIONS, TOO_MANY)
 
-    # --- opening
+    # --- open tunnels
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         assert self._person is not None
@@ -140,7 +140,7 @@ class Guest(asyncssh.SSHServer):
         return tunnel
 
     async def _lead(self, tunnel: Tunnel, target: Target) -> None:
-        """First listen for changes, then look again: none in between is missed."""
+        """Connect the tunnel. Listen for changes first, then look again, so that no change is missed."""
         try:
             far = await reach(target, timeout_seconds=CONNECT_SECONDS)
         except (OSError, TimeoutError):
@@ -164,10 +164,10 @@ class Guest(asyncssh.SSHServer):
             self._tunnels.discard(tunnel)
             self._house.tunnels.give_back(self._person.user_id)
 
-    # --- staying
+    # --- stay connected
 
     async def _follow(self) -> None:
-        """Until they leave, or may not be here any more: look again at every change, and once in a while."""
+        """Check the person's rights at every change, and once in a while, until they leave or lose access."""
         assert self._person is not None
         self._news = await self._layer.new_channel()
         try:
@@ -187,7 +187,7 @@ class Guest(asyncssh.SSHServer):
         return {f"user.{self._person.user_id}", *(f"workspace.{each}" for each in led)}
 
     async def _look_again(self) -> bool:
-        """Whether they may still be here; tunnels that lead elsewhere by now are ended."""
+        """Return True if the person may stay. End tunnels whose target has changed."""
         led = [tunnel for tunnel in self._tunnels if tunnel.target]
         try:
             now = await _still(self._person, {tunnel.target.workspace_id for tunnel in led if tunnel.target})
@@ -199,15 +199,15 @@ class Guest(asyncssh.SSHServer):
         return now is not None
 
     def stalled(self, is_stalled: bool) -> None:
-        """Their connection takes no more, or does again."""
+        """Pause or resume all tunnels: the person's connection is full, or has room again."""
         self._is_stalled = is_stalled
         for tunnel in self._tunnels:
             (tunnel.no_room if is_stalled else tunnel.room)("connection")
 
-    # --- going
+    # --- leave
 
     async def gone(self) -> None:
-        """Returns when nothing is looked up for them any more."""
+        """Return when no lookup for this person is under way any more."""
         if self._watch is not None:
             await asyncio.gather(self._watch, return_exceptions=True)
 

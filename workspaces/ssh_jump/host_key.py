@@ -1,4 +1,4 @@
-"""The jump's host key: one for the whole installation, so that any number of processes are one host to ssh.
+"""Host key of the jump: one for the whole installation, so that any number of processes are one host to ssh.
 
 Made at the first start and kept encrypted, or read from the operator's file. Its public half is always in the row, for
 the pages and the API to show.
@@ -18,7 +18,7 @@ from workspaces.keys import new_host_key
 
 
 def ready_key(file: str) -> asyncssh.SSHKey:
-    """The key to serve with; whoever comes first makes it."""
+    """Return the key to serve with. The first process creates it."""
     with transaction.atomic():
         row = locked(Installation.objects.all()).get()
         if not file and not row.ssh_jump_key:

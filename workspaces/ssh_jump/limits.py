@@ -1,4 +1,4 @@
-"""How much of this process one address may hold before it has signed in, and one person after."""
+"""Limits for one address before it has signed in, and for one person after, within this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 LOGIN_SECONDS = 20
-KEYS_TRIED = 30  # an agent offers all that it has
+KEYS_TRIED = 30  # an SSH agent offers all its keys
 BYTES_BEFORE_LOGIN = 256 * 1024
 STRANGERS = 300
 STRANGERS_PER_ADDRESS = 10
@@ -17,7 +17,7 @@ TUNNELS_PER_CONNECTION = 64
 
 
 class Places:
-    """So many at once for each key, and so many for all of them."""
+    """Counter of places with a limit for each key, and one for all keys together."""
 
     def __init__(self, each: int, together: int | None = None) -> None:
         self._each, self._together = each, together
@@ -42,7 +42,7 @@ class Places:
 
 @dataclass
 class House:
-    """All who are in this process at the moment."""
+    """Places that are taken in this process."""
 
     strangers: Places = field(default_factory=lambda: Places(STRANGERS_PER_ADDRESS, STRANGERS))
     connections: Places = field(default_factory=lambda: Places(CONNECTIONS_PER_PERSON))

@@ -1,6 +1,6 @@
-"""Who a key belongs to, and which workspace of theirs a name means. From rows alone, in synchronous code.
+"""Lookup of the person of a key, and of their workspace by name. From rows alone, in synchronous code.
 
-What is another's, what does not exist and what does not run are one to whoever asks.
+The answer is the same for a workspace of another person, one that does not exist and one that does not run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTED_ONCE_IN = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Person:
-    """Who signed in, and with which of their keys: it must stay theirs."""
+    """Person who signed in, and the key that they used: it must stay theirs."""
 
     user_id: UUID
     username: str
@@ -37,7 +37,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a tunnel leads. Another run, or another address, is another target."""
+    """Destination of a tunnel. Another run, or another address, is another target."""
 
     workspace_id: UUID
     run: UUID | None
@@ -57,7 +57,7 @@ def _keys(username: str, fingerprint: str) -> QuerySet[SSHKey]:
 
 
 def target_named(person: Person, name: str, port: int) -> Target | None:
-    """By id, as `berth-<id>`, or by a name that is one workspace's alone."""
+    """Find the target by id, `berth-<id>`, or a name that only one workspace has; None if there is none."""
     wanted = name.lower()
     own = list(_own(person, Workspace.objects.all()))
     by_id = [row for row in own if wanted in (str(row.pk), host_alias(row))]
@@ -70,7 +70,7 @@ def target_named(person: Person, name: str, port: int) -> Target | None:
 
 
 def still(person: Person, workspace_ids: Iterable[UUID]) -> dict[UUID, Target] | None:
-    """Where these lead now; None where the person may not be here any more."""
+    """Return the present targets of these workspaces; None if the person may not stay."""
     if not _keys(person.username, person.fingerprint).filter(user_id=person.user_id).exists():
         return None
     rows = _own(person, Workspace.objects.filter(pk__in=workspace_ids))
@@ -78,7 +78,7 @@ def still(person: Person, workspace_ids: Iterable[UUID]) -> dict[UUID, Target] |
 
 
 def _own(person: Person, among: QuerySet[Workspace]) -> Iterator[Workspace]:
-    """What is theirs and ready, and where they still have the right."""
+    """Yield the person's workspaces that are ready and that they still have the right to."""
     ready = among.filter(owner_id=person.user_id, phase=Phase.READY)
     for workspace in ready.select_related("tenant", "owner"):
         try:
@@ -95,7 +95,7 @@ def _target(workspace: Workspace) -> Target | None:
 
 
 def note_opening(person: Person, target: Target, address: str | None) -> None:
-    """In the trail: once in a while from one place, as editors open a tunnel for every window and try."""
+    """Audit the opening, once in NOTED_ONCE_IN per address: editors open a tunnel for every window and try."""
     same = AuditEntry.objects.filter(
         at__gt=timezone.now() - NOTED_ONCE_IN,
         actor_id=person.user_id,

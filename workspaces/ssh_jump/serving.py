@@ -1,4 +1,4 @@
-"""Listen, and let in. asyncssh speaks the protocol; what it leaves to strangers and slow readers is closed here."""
+"""Listen and accept connections. asyncssh speaks the protocol; limits on strangers and slow readers are added here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEEPALIVE_SECONDS = 30
 KEEPALIVES_MISSED = 3
 WIRE_BYTES = 256 * 1024  # of one connection, waiting to be sent
 
-# What is not broken. Compression would let small messages grow large here.
+# Algorithms that are not broken. Compression would let small messages grow large here.
 ALGORITHMS: dict[str, Any] = {
     "encryption_algs": [
         "aes128-gcm@openssh.com",
@@ -37,7 +37,7 @@ ALGORITHMS: dict[str, Any] = {
 
 
 class Connection(asyncssh.SSHServerConnection):
-    """asyncssh's, which would take whatever a stranger sends, and keep whatever a slow reader does not take."""
+    """Connection with limits: asyncssh's own would take all that a stranger sends, and keep all that nobody reads."""
 
     _wire: asyncio.Transport
     _received_bytes = 0
@@ -63,7 +63,7 @@ class Connection(asyncssh.SSHServerConnection):
         super().data_received(data, datatype)
 
     def pause_writing(self) -> None:
-        """They do not read, so nothing is done for them that would have an answer."""
+        """Stop reading from a client that does not read: no new request of theirs is answered."""
         self._wire.pause_reading()
         if self.guest is not None:
             self.guest.stalled(True)
@@ -76,8 +76,8 @@ class Connection(asyncssh.SSHServerConnection):
 
 @asynccontextmanager
 async def jump(host: str, port: int, key: asyncssh.SSHKey) -> AsyncIterator[asyncio.Server]:
-    """A jump that runs, until left."""
-    asyncssh.set_log_level(logging.WARNING)  # it would tell what strangers type for a name
+    """Run a jump until the context is left."""
+    asyncssh.set_log_level(logging.WARNING)  # it would log the names that strangers type
     house, here = limits.House(), WeakSet[Connection]()
     options = asyncssh.SSHServerConnectionOptions(
         config=None,
@@ -117,10 +117,10 @@ async def jump(host: str, port: int, key: asyncssh.SSHKey) -> AsyncIterator[asyn
 
 
 async def serve(host: str, port: int, key: asyncssh.SSHKey) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    # asyncio has a line for each write to somebody who has just left, hundreds at a time.
+    # asyncio logs each write to a client that has just left, hundreds at a time.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""What runs inside a workspace's container, as text for its ConfigMap. Nothing here is imported by the portal."""
+"""Files that run inside a workspace's container, as text for its ConfigMap. The portal imports none of them."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ NAMES = ("start.sh", "ssh_server.py", "python_layer.py", "jupyter_config.py")
 
 @cache
 def files() -> dict[str, str]:
-    """The files of /berth/start by name; passwd and group come beside them, from the image's entry."""
+    """Files of /berth/start by name. passwd and group are added from the image's entry."""
     return {name: (FOLDER / name).read_text() for name in NAMES}

@@ -1,4 +1,4 @@
-"""How a workspace's Jupyter serves; read by jupyter-lab --config. The command line and the log never hold the token."""
+"""Configuration of a workspace's Jupyter, for jupyter-lab --config. Command line and log never hold the token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ c.ServerApp.cookie_secret = hashlib.sha256(b"cookies of " + token.encode()).dige
 
 c.ServerApp.ip = os.environ.get("POD_IP", "0.0.0.0")  # noqa: S104 (the container's own network)
 c.ServerApp.port = 8888
-# It is asked by many names: an address of its own, a node's port, the portal's gateway. The token guards them all.
+# Jupyter is reached by many names: an address of its own, a node's port, the portal's gateway. The token guards all.
 c.ServerApp.allow_remote_access = True
 c.ServerApp.port_retries = 0
 c.ServerApp.root_dir = os.environ["HOME"]
@@ -33,7 +33,7 @@ c.ServerApp.quit_button = False
 
 
 def without_news(handler: object, page: dict[str, Any]) -> dict[str, Any]:
-    """No question about news on the first visit, and no request to the world from a closed network."""
+    """Disable the question about news on the first visit, and the request to the internet that it causes."""
     page["disabledExtensions"] = [*page["disabledExtensions"], "@jupyterlab/apputils-extension:announcements"]
     return page
 
@@ -50,9 +50,9 @@ c.KernelManager.shutdown_wait_time = 0.8
 # Sockets in a folder that only this user may enter: who can reach a TCP port could read what kernels print.
 c.KernelManager.transport = "ipc"
 
-# Else each start asks npm, where the image has one, for the folder of language servers: half a second.
+# Otherwise each start asks npm, if the image has it, for the folder of language servers: half a second.
 c.LanguageServerManager.node_roots = [os.environ["HOME"]]
 
-# Where this Python is a virtual environment, kernels run the layer over it that lies in the home (python_layer.py).
+# If this Python is a virtual environment, kernels run the layer over it that is in the home (python_layer.py).
 if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" in os.environ:
     sys.executable = str(Path(os.environ["VIRTUAL_ENV"]) / "bin" / "python")

@@ -1,12 +1,12 @@
-"""Makes what `pip install` brings survive the container: it must go to the home, and be found there after a restart.
+"""Make packages of `pip install` survive the container: they must go to the home, and be found there after a restart.
 
 Run by the image's own Python; prints the folder of a virtual environment to put first, or nothing. Two kinds of Python:
 
-- An ordinary one knows user installations (PYTHONUSERBASE). pip chooses them where it may not write to the
-  image; where it may, the configuration of this one Python says so. (PIP_USER in the environment would break pip in
+- An ordinary Python knows user installations (PYTHONUSERBASE). pip chooses them where it may not write to the
+  image; where it may, the configuration of this Python says so. (PIP_USER in the environment would break pip in
   every virtual environment that the person makes.)
 - In a virtual environment pip refuses user installations. So a second environment in the home is laid over it: the same
-  interpreter, the home's packages first, then the image's; and the image's commands once more, so that they find both.
+  interpreter, the home's packages first, then the image's; and copies of the image's commands, which find both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 def install_as_user(prefix: Path) -> None:
-    """Tell pip of this Python, which could write to the image, to install for the user all the same."""
+    """Configure the pip of this Python to install for the user, although it could write to the image."""
     path = prefix / "pip.conf"
     settings = configparser.RawConfigParser()
     settings.read(path)
@@ -33,7 +33,7 @@ def install_as_user(prefix: Path) -> None:
 
 
 def lay_over(image: Path, layer: Path) -> None:
-    """Make or mend the environment `layer` on top of the virtual environment `image`; what was installed stays."""
+    """Create or repair the environment `layer` over the virtual environment `image`; installed packages stay."""
     (layer / "bin").mkdir(parents=True, exist_ok=True)
     for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
         replace(layer / "bin" / name, lambda link: link.symlink_to(image / "bin" / "python3"))
@@ -49,7 +49,7 @@ def lay_over(image: Path, layer: Path) -> None:
 
 
 def copy_command(command: Path, copy: Path) -> None:
-    """Copy a Python script of the image so that the layer's interpreter runs it; never over one that is there."""
+    """Copy a Python script of the image so that the layer's interpreter runs it; never over an existing file."""
     if copy.exists() or not command.is_file() or command.stat().st_size > 1 << 16:
         return
     text = command.read_bytes()

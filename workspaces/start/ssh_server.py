@@ -24,7 +24,7 @@ from typing import Any
 try:
     import asyncssh
 except ImportError:
-    sys.exit(3)  # start.sh: it can never run here
+    sys.exit(3)  # for start.sh: it can never run here
 
 PORT = 2222
 CHUNK_BYTES = 65536
@@ -38,7 +38,7 @@ log = logging.getLogger("ssh")
 
 
 class Door(asyncssh.SSHServer):
-    """Who comes in: the image's user alone, with a key of the list as it is at this moment."""
+    """SSH server for the image's user alone, with a key of the list as it is at this moment."""
 
     knocking: set[asyncssh.SSHServerConnection] = set()
 
@@ -74,7 +74,7 @@ class Door(asyncssh.SSHServer):
 
 
 class Forward(asyncssh.SSHForwarder):
-    """One of the two ends of a forwarded connection; asyncssh's own stay open for ever once both said all."""
+    """End of a forwarded connection. asyncssh's own class stays open for ever once both sides have sent their end."""
 
     def eof_received(self) -> bool:
         stays_open = super().eof_received()
@@ -92,7 +92,7 @@ async def forward_to(connecting: Coroutine[object, object, tuple[object, Forward
 
 
 class Files(asyncssh.SFTPServer):
-    """sftp, and scp over it, which takes a session without an exit status for a failure."""
+    """sftp, and scp over it. To scp, a session without an exit status is a failure."""
 
     def exit(self) -> None:
         if self.channel.get_subsystem() == "sftp":
@@ -194,7 +194,7 @@ class Session:
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, width, height))
 
     async def run(self) -> None:
-        """Until it has ended and said all that it had to say, or its connection is gone."""
+        """Run until the command has ended and its output is sent, or the connection is gone."""
         work = asyncio.ensure_future(self._work())
         gone = asyncio.ensure_future(self.process.wait_closed())
         feed = asyncio.ensure_future(self._feed())
@@ -204,7 +204,7 @@ class Session:
             for task in (work, gone, feed):
                 task.cancel()
             await asyncio.gather(work, gone, feed, return_exceptions=True)
-            for fd in self.opened:  # the terminal's end is the shell's hang-up
+            for fd in self.opened:  # closing the terminal hangs up the shell
                 with contextlib.suppress(OSError):
                     os.close(fd)
 
@@ -223,7 +223,7 @@ class Session:
             await asyncio.sleep(0)  # a chatty command leaves room for the other sessions
 
     async def _feed(self) -> None:
-        """Hand on what the client types, resizes and signals; the end of its input closes the command's."""
+        """Pass on the client's input, resizes and signals; the end of its input closes the command's."""
         while True:
             try:
                 data = await self.process.stdin.read(CHUNK_BYTES)
@@ -236,7 +236,7 @@ class Session:
                 self._signal(received.signal)
             except asyncssh.BreakReceived:
                 self._signal("INT")
-            except BrokenPipeError:  # it does not read any more, but it may still be signalled
+            except BrokenPipeError:  # it reads no more, but may still get signals
                 continue
         if self.terminal is None:
             self.opened.remove(self.stdin)
@@ -248,7 +248,7 @@ class Session:
 
 
 def take_terminal() -> None:
-    """Runs in the child: its standard input becomes the terminal that controls it."""
+    """Make standard input the controlling terminal. Runs in the child."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

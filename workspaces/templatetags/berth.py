@@ -1,4 +1,4 @@
-"""What templates need beside Django's own: icons, sizes with their unit, times that tick."""
+"""Template tags and filters: icons, sizes with their unit, times that tick."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 @register.simple_tag
 @lru_cache(maxsize=200)  # a page of fifty cards has a hundred of them
 def icon(name: str) -> SafeString:
-    """An icon of our sprite; decoration only, the word stands beside it."""
+    """An icon of our sprite: decoration only, always beside its word."""
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         static("img/icons.svg"),
@@ -62,7 +62,7 @@ def cores(millicores: int | None) -> str:
 
 @register.filter
 def gpu_name(product: str) -> str:
-    """NVIDIA-A100-SXM4-80GB, a node's label, as people say it: A100 80GB."""
+    """Shorten the product in a node's label as people do: NVIDIA-A100-SXM4-80GB is A100 80GB."""
     words = [
         word for word in product.split("-") if word not in ("NVIDIA", "Tesla", "SXM4", "SXM5", "PCIE", "HBM3")
     ]
@@ -89,19 +89,19 @@ SPANS = {
 
 
 def _span(unit_seconds: int) -> str:
-    """How long something is, in the reader's language; some write the unit without a space."""
+    """Format of a duration in the reader's language; some languages write the unit without a space."""
     return str(SPANS[unit_seconds]).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @register.simple_tag
 def spans() -> str:
-    """The same for `static/js/time.js`, the longest unit first."""
+    """Formats of durations for `static/js/time.js`, the longest unit first."""
     return "|".join(map(_span, SPANS))
 
 
 @register.filter
 def short_span(span: timedelta | None) -> str:
-    """How long, in its largest unit: 40 s, 3 min, 5 h, 2 d. `static/js/time.js` says it the same way."""
+    """Duration in its largest unit: 40 s, 3 min, 5 h, 2 d. `static/js/time.js` does the same."""
     if span is None:
         return ""
     seconds = max(0, int(span.total_seconds()))
@@ -111,7 +111,7 @@ def short_span(span: timedelta | None) -> str:
 
 @register.filter
 def took(span: timedelta | None) -> str:
-    """How long something took, to a tenth of a second where that matters."""
+    """Duration; below a minute to a tenth of a second."""
     if span is not None and span.total_seconds() < 60:
         return _span(1) % f"{max(0.0, span.total_seconds()):.1f}"
     return short_span(span)
@@ -127,7 +127,7 @@ def _time(moment: datetime | None, kind: str, words: str) -> str | SafeString:
 
 @register.filter
 def ago(moment: datetime | None) -> str | SafeString:
-    """When, seen from now, with the exact time in a title."""
+    """Time since a moment in words, with the exact time in a title."""
     if moment is None:
         return ""
     span = timezone.now() - moment
@@ -137,7 +137,7 @@ def ago(moment: datetime | None) -> str | SafeString:
 
 @register.filter
 def since(moment: datetime | None) -> str | SafeString:
-    """How long it has been; ticks where scripts run."""
+    """Duration since a moment; ticks where scripts run."""
     return _time(moment, "since", short_span(timezone.now() - moment) if moment else "")
 
 
@@ -146,18 +146,18 @@ register.filter("lifetime", story.lifetime)
 
 @register.filter
 def is_soon(moment: datetime) -> bool:
-    """Within the half hour in which its person is warned."""
+    """True within the last half hour, in which the owner is warned."""
     return moment - timezone.now() <= SOON
 
 
 @register.filter
 def until(moment: datetime | None) -> str | SafeString:
-    """How long there is left; ticks where scripts run."""
+    """Duration until a moment; ticks where scripts run."""
     return _time(moment, "until", _left(moment - timezone.now()) if moment else "")
 
 
 def _left(span: timedelta) -> str:
-    """From an hour on in two units, so that half an hour more is seen to be more: 1 h 30 min."""
+    """Duration left; from an hour on in two units, so that half an hour more is visible: 1 h 30 min."""
     words = short_span(span)
     length, least = (DAY, HOUR) if span >= DAY else (HOUR, timedelta(minutes=1))
     if span >= length and span % length >= least:
@@ -170,7 +170,7 @@ register.filter("as_time", parse_datetime)
 
 @register.filter
 def when(said: Mapping[str, Any]) -> str:
-    """When it starts, of an outlook or of a queue as the API tells it."""
+    """Estimated start in words, from a forecast or a queue as the API returns it."""
     told = [said[name] for name in ("estimated_from", "estimated_to")]
     earliest, latest = (parse_datetime(at) if isinstance(at, str) else at for at in told)
     return in_words(earliest, latest, said["confidence"], timezone.now())
@@ -178,13 +178,13 @@ def when(said: Mapping[str, Any]) -> str:
 
 @register.filter
 def what_to_do(workspace: Workspace) -> str:
-    """About what is in the way of its current step."""
+    """Advice about the workspace's message."""
     return story.hint(workspace.message_code, workspace.message_data)
 
 
 @register.filter
 def cause(code: str) -> str:
-    """Where the page of all causes has it, or ""."""
+    """Code under which the page of all causes lists it, or ""."""
     return explain.listed(code)
 
 
@@ -203,7 +203,7 @@ def theme(context: dict[str, Any]) -> str:
 
 @register.inclusion_tag("components/meter.html")
 def meter(*, used: float, limit: float, label: str, words: str) -> dict[str, Any]:
-    """How much of how much; `words` says it for everybody, the drawing only shows it."""
+    """Meter of used and limit. `words` is the text for everybody; the drawing only repeats it."""
     share = min(1.0, used / limit) if limit else 0.0
     countable = float(limit).is_integer() and float(used).is_integer() and 0 < limit <= MOST_CELLS
     cells = [number < used for number in range(int(limit))] if countable else []
