@@ -1,4 +1,4 @@
-"""How many addresses MetalLB's pools have, and have left: by its own count, or by what Services hold of them."""
+"""Total and free addresses of MetalLB's pools: by MetalLB's own count, or by what Services hold of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AddressPool:
 
 
 def pools(api: Api) -> list[AddressPool]:
-    """Empty where the cluster has no MetalLB that is set up by resources. What cannot be read counts as no range."""
+    """Return MetalLB's pools; empty if the cluster serves no MetalLB resources. Unreadable ranges count as none."""
     if METALLB not in api.groups():
         return []
     found = api.list("IPAddressPool")
@@ -63,7 +63,7 @@ def _has(ends: tuple[Address, Address] | None, address: Address) -> bool:
 
 
 def span(text: str) -> tuple[Address, Address] | None:
-    """First and last of a range (10.0.0.1-10.0.0.9) or of a network; None for what is neither."""
+    """Return the first and last address of a range (10.0.0.1-10.0.0.9) or network; None if it is neither."""
     first, dash, last = text.replace(" ", "").partition("-")
     try:
         if dash:

@@ -1,4 +1,4 @@
-"""Admin pages for clusters, with a test of the connection; and for the messages that no rule explains yet."""
+"""Admin pages for clusters, with a connection test, and for messages that no rule explains yet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clusters import unknown
 from clusters.doctor import Level, by_check, examine
 from clusters.models import Cluster, UnknownCause
 
-MOST_NAMESPACES = 3  # in which a missing right is looked for
+MOST_NAMESPACES = 3  # namespaces in which a missing right is looked for
 MOST_AT_ONCE = 3  # clusters in one test: the page waits for each
 MOST_SAID = 160  # characters of a message in the list
 
@@ -111,7 +111,7 @@ class ClusterPage(RecordedPage[Cluster]):
         ]
 
     def doctor_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """What doctor finds now, by theme; a look, which leaves no line on record."""
+        """Show what doctor finds now, by theme. The audit trail does not record it."""
         cluster = self.get_object(request, unquote(object_id))
         if cluster is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
@@ -136,7 +136,7 @@ class ClusterPage(RecordedPage[Cluster]):
         return self._tested(request, chosen)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """“Save and test”: once saved, outside of the transaction, as a test may take a while."""
+        """Handle “Save and test”: test after the save's transaction, as a test may take a while."""
         response = super().changeform_view(request, *args, **kwargs)
         saved: Cluster | None = getattr(request, "saved_cluster", None)
         if "_test" in request.POST and saved is not None and response.status_code == 302:
@@ -148,7 +148,7 @@ class ClusterPage(RecordedPage[Cluster]):
         request.saved_cluster = obj  # type: ignore[attr-defined]
 
     def _tested(self, request: HttpRequest, clusters: list[Cluster]) -> HttpResponse:
-        """Looks and changes nothing in the cluster; the test itself is on record."""
+        """Test without changing anything in the cluster. The audit trail records the test."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         results = [result_of(cluster) for cluster in clusters]
@@ -169,13 +169,13 @@ class ClusterPage(RecordedPage[Cluster]):
         return TemplateResponse(request, "admin/clusters/cluster/test.html", context)
 
     def response_add(self, request: HttpRequest, obj: Cluster, post_url_continue: str | None = None) -> Any:
-        """To its page, where the test is offered."""
+        """Redirect to the new cluster's page, which offers the test."""
         super().response_add(request, obj, post_url_continue)
         return HttpResponseRedirect(reverse("admin:clusters_cluster_change", args=[obj.pk]))
 
 
 def result_of(cluster: Cluster) -> dict[str, Any]:
-    """An examination, and the one before that is on record."""
+    """Return an examination of the cluster, and the last recorded test as `before`."""
     namespaces = [tenant.namespace for tenant in Tenant.objects.all()[:MOST_NAMESPACES]]
     findings = examine(cluster, namespaces)
     failures = sum(finding.level == Level.FAIL for finding in findings)

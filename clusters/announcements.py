@@ -1,4 +1,4 @@
-"""What many threads find at once, told once: signals about a cluster, gathered for a moment and then sent."""
+"""Signals about clusters, gathered from many threads for a moment so that each is sent once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusters.models import Cluster
 logger = logging.getLogger(__name__)
 
 GATHERING_SECONDS = 0.2
-# Gone, restarting, or a deadlock that we lost: the same works a moment later.
+# The database is gone or restarting, or we lost a deadlock: a retry a moment later works.
 DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
@@ -31,7 +31,7 @@ class Announcements:
         self._some.set()
 
     def send_pending(self, *, wait_seconds: float) -> None:
-        """Wait for something to tell, at most that long, and tell it."""
+        """Wait at most that long for a signal, then send all that are pending."""
         if not self._some.wait(wait_seconds):
             return
         time.sleep(GATHERING_SECONDS)
@@ -47,9 +47,9 @@ class Announcements:
 
 
 def tell(signal: Signal, **arguments: Any) -> bool:
-    """Send; a receiver that fails is logged and keeps nobody from hearing. Whether none failed.
+    """Send to all receivers, and log those that fail. Return True if none failed.
 
-    Raises the database's error where one could not write down what it heard: it has to be told again.
+    Raises the database's error if a receiver failed on it: the signal has to be sent again.
     """
     close_old_connections()
     answers = signal.send_robust(sender=Cluster, **arguments)

@@ -1,6 +1,6 @@
-"""What Berth asks of a Kubernetes API, in Berth's words: raw JSON in, raw JSON out.
+"""Requests that Berth makes to a Kubernetes API: raw JSON in, raw JSON out.
 
-Applies are server-side with one field manager, forced: what Berth owns is set back, what others added stays.
+Applies are server-side with one field manager, forced: fields that Berth owns are set back, others stay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from clusters.transport import READ_TIMEOUT_SECONDS, Json, Lines, Objects, Trans
 
 PAGE = 500
 FOLLOW_TIMEOUT_SECONDS = 300.0
-# A list of metadata alone: a server that cannot answers 406, and never with whole objects in its place.
+# A list of metadata alone. A server that cannot make one answers 406, never with whole objects instead.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 LONGEST_LOG_LINE_BYTES = 64 * 2**10
 
@@ -25,7 +25,7 @@ AllKept = list[Kept]
 
 
 class Api:
-    """One cluster. Every method may raise ClusterUnavailable or ClusterRefused."""
+    """API of one cluster. Every method may raise ClusterUnavailable or ClusterRefused."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -33,7 +33,7 @@ class Api:
     # --- reading
 
     def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
-        """The object, or None where there is none."""
+        """Return the object, or None if it does not exist."""
         try:
             return self._transport.request("GET", KINDS[kind].path(namespace, name))
         except ClusterRefused as refused:
@@ -62,9 +62,9 @@ class Api:
         fields: Mapping[str, str] | None = None,
         keep: Callable[[Json], Kept],
     ) -> tuple[AllKept[Kept], str]:
-        """What to keep of each object, as its page comes, and the resource version to watch from.
+        """Return what `keep` makes of each object, and the resource version to watch from.
 
-        Five thousand pods take 300 MiB as JSON; a page at most is held.
+        Five thousand pods take 300 MiB as JSON, so only one page is held at a time.
         """
         kept: AllKept[Kept] = []
         page: Json = {}
@@ -75,7 +75,7 @@ class Api:
         except ClusterRefused as refused:
             if refused.status != 410 or not page:
                 raise
-            # The pages' snapshot was compacted away while we read: once more, in one piece.
+            # The pages' snapshot was compacted away while we read: list again, in one piece.
             kept = []
             for page in self._pages(kind, namespace, query):
                 kept += [keep(body) for body in page["items"]]
@@ -90,9 +90,9 @@ class Api:
         fields: Mapping[str, str] | None = None,
         metadata_only: bool = False,
     ) -> Iterator[Json]:
-        """One object after the other, of which a page at most is held: for a look at all that keeps few.
+        """Yield all objects, holding one page at most: for callers that read all of them and keep few.
 
-        Raises ClusterRefused (410) where the moment that the pages show was forgotten before the last was read.
+        Raises ClusterRefused (410) if the server drops the pages' snapshot before the last page is read.
         """
         query: dict[str, str | int] = {**_selectors(labels, fields), "limit": PAGE}
         accept = METADATA_ONLY if metadata_only else None
@@ -102,7 +102,7 @@ class Api:
     def _pages(
         self, kind: str, namespace: str | None, query: dict[str, str | int], accept: str | None = None
     ) -> Iterator[Json]:
-        """Page by page of a list; its items with what those of a list lack beside single objects."""
+        """Yield the pages of a list. Add kind and apiVersion to the items, which lists leave out."""
         named = {"kind": kind, "apiVersion": KINDS[kind].api_version}
         while True:
             page = self._transport.request("GET", KINDS[kind].path(namespace), query=query, accept=accept)
@@ -120,7 +120,7 @@ class Api:
         server_timeout_seconds: int,
         read_timeout_seconds: float,
     ) -> Lines:
-        """One watch request over all namespaces: lines of JSON, until the server ends it."""
+        """Watch all namespaces in one request. Return lines of JSON, until the server ends it."""
         query: dict[str, str | int] = {
             **_selectors(labels, None),
             "watch": "true",
@@ -141,7 +141,7 @@ class Api:
         tail_lines: int | None = None,
         follow: bool = False,
     ) -> Lines:
-        """Lines of a container's log. Followed, they end with StreamSilent after five minutes without one."""
+        """Return lines of a container's log. With `follow`, five minutes without a line raise StreamSilent."""
         query: dict[str, str | int] = {"container": container, "follow": "true" if follow else "false"}
         if tail_lines is not None:
             query["tailLines"] = tail_lines
@@ -154,23 +154,23 @@ class Api:
         )
 
     def ask_for_little(self, *, within_seconds: float) -> None:
-        """The smallest request that its store must answer."""
+        """Make the smallest request that the API server's store (etcd) must answer."""
         self._transport.request(
             "GET", KINDS["Node"].path(None), query={"limit": 1}, read_timeout_seconds=within_seconds
         )
 
     def version(self) -> str:
-        """As in "v1.36.2"."""
+        """Return the cluster's version, as in "v1.36.2"."""
         return str(self._transport.request("GET", "/version").get("gitVersion", ""))
 
     def groups(self) -> set[str]:
-        """The API groups that the cluster serves, as in "metallb.io"."""
+        """Return the API groups that the cluster serves, as in "metallb.io"."""
         return {group["name"] for group in self._transport.request("GET", "/apis").get("groups", [])}
 
     # --- writing
 
     def apply(self, body: Json) -> Json:
-        """Create, or bring to this state. What is applied to an object with a deletionTimestamp is lost."""
+        """Create the object or bring it to this state. An apply to one with a deletionTimestamp is lost."""
         return self._transport.request(
             "PATCH",
             _path_of(body, body["metadata"]["name"]),
@@ -181,13 +181,13 @@ class Api:
         )
 
     def try_create(self, body: Json) -> None:
-        """Would this be accepted? A dry run through every admission step; raises ClusterRefused if not."""
+        """Check by a dry run through every admission step; raises ClusterRefused if it is not accepted."""
         self._transport.request(
             "POST", _path_of(body), query={"dryRun": "All", "fieldManager": MANAGER}, body=body
         )
 
     def create(self, body: Json) -> Json:
-        """For what is asked rather than kept, such as an access review."""
+        """Post an object that asks a question and is not kept, such as an access review."""
         return self._transport.request("POST", _path_of(body), body=body, repeatable=False)
 
     def json_patch(self, kind: str, namespace: str | None, name: str, operations: Objects) -> Json | None:
@@ -206,7 +206,7 @@ class Api:
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> bool:
-        """Whether there was something to delete. Another object of that name (by uid) counts as gone."""
+        """Delete; return False if nothing was there. An object of that name with another uid counts as gone."""
         options: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -226,7 +226,7 @@ class Api:
     def _patch(
         self, kind: str, namespace: str | None, name: str, body: Any, content_type: str, *, repeatable: bool
     ) -> Json | None:
-        """The object as it is now, or None where there is none."""
+        """Return the patched object, or None if it does not exist."""
         try:
             return self._transport.request(
                 "PATCH",
@@ -244,7 +244,7 @@ class Api:
 
 
 def list_if_served(api: Api, kind: str) -> Objects:
-    """Of a kind that not every cluster serves: empty where it does not."""
+    """List a kind that not every cluster serves; empty if this one does not."""
     try:
         return api.list(kind)
     except ClusterRefused as refused:
@@ -254,7 +254,7 @@ def list_if_served(api: Api, kind: str) -> Objects:
 
 
 def _items(page: Json) -> Objects:
-    """What answers 200 and no list, as a proxy in between may, must not count as a cluster that has nothing."""
+    """Return the items. Raise if the answer is no list (a proxy's, perhaps), or it would count as an empty cluster."""
     if "items" not in page or not isinstance(page.get("metadata"), dict):
         raise ClusterUnavailable("The cluster answered a list with something else.")
     return page["items"] or []

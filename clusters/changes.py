@@ -1,5 +1,7 @@
-"""What changes in a cluster, told together: one start makes thirty changes within a second, and a hundred of them
-as many thousand. Told one by one, they would keep the database busier than the starts themselves.
+"""Changes in a cluster, gathered and announced together.
+
+One start makes thirty changes within a second, a hundred starts make thousands. Announced one by one, they would keep
+the database busier than the starts themselves.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ PAUSE_AFTER_FAULT_SECONDS = 1.0
 
 
 class Changes(threading.Thread):
-    """The first is told at once, what comes in the moment after it together; of each object only its last state.
+    """Thread that announces the first change at once, later ones 50 ms apart; per object only its last state.
 
-    Nothing is lost with this process: whoever watches next lists everything anew.
+    A crash loses nothing: the next process that watches lists everything anew.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -51,10 +53,10 @@ class Changes(threading.Thread):
         connection.close()
 
     def _tell(self) -> bool:
-        """Whether it could be written down."""
+        """Announce the pending changes. If that fails, keep them pending and return False."""
         with self._lock:
             pending, self._pending = self._pending, {}
-            if not self._stopped.is_set():  # or nobody would wake it to its end
+            if not self._stopped.is_set():  # once stopped, `_some` stays set, or `run` would wait for ever
                 self._some.clear()
         try:
             self._tell_all(list(pending.values()))
@@ -69,7 +71,7 @@ class Changes(threading.Thread):
         return False
 
     def _tell_all(self, changes: list[Changed]) -> None:
-        """Where somebody failed on them, told once more by halves: one with nonsense in it keeps no other from them."""
+        """Announce changes. If a receiver fails, repeat by halves, so that only the change at fault is skipped."""
         if tell(signals.objects_changed, cluster=self._cluster, changes=changes):
             for step in changes:
                 measures.dealt_with(self._cluster.slug, step)

@@ -1,7 +1,7 @@
-"""From a Cluster row to a connection: one client per process and cluster, made when first needed.
+"""Connections to clusters: one client per process and Cluster row, made when first needed.
 
-Made late, because a client must not be inherited over fork(); kept, because making one costs a TLS handshake
-and leaks when repeated. A changed row or kubeconfig file gives a new one.
+It is made late, because a client must not be inherited over fork(). It is kept, because making a client costs a TLS
+handshake and leaks when repeated. A changed row or kubeconfig file gives a new client.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from clusters.errors import ClusterMisconfigured
 from clusters.models import Cluster
 from clusters.transport import Transport
 
-# Above watches, log streams and threads together: beyond it, connections are made and thrown away.
+# More than watches, log streams and threads together need: connections beyond it are not kept.
 POOL_SIZE = 64
 
-# What the client library stumbles over in a file of another kind.
+# Errors of the client library on a file that is no kubeconfig.
 NO_KUBECONFIG = (AttributeError, LookupError, TypeError, ValueError)
 
 Settings = tuple[int, str, str, str, int]
@@ -36,7 +36,7 @@ _apis: dict[UUID, tuple[Settings, Api]] = {}
 
 
 def api_for(cluster: Cluster) -> Api:
-    """The cluster's API. Makes no request; raises ClusterMisconfigured where no connection can be made."""
+    """Return the cluster's API. Makes no request; raises ClusterMisconfigured if no connection can be made."""
     current = _settings_of(cluster)
     with _lock:
         known = _apis.get(cluster.pk)
@@ -46,12 +46,12 @@ def api_for(cluster: Cluster) -> Api:
 
 
 def connect(cluster: Cluster) -> Api:
-    """A connection of its own, not kept."""
+    """Return a new connection that is not kept."""
     return Api(transport_to(cluster))
 
 
 def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Transport:
-    """Perhaps one whose requests must all be answered within a while."""
+    """Return a new transport. `within_seconds`: time limit for all of its requests together."""
     configuration = Configuration()
     try:
         if cluster.connection == Cluster.Connection.IN_CLUSTER:
@@ -67,14 +67,14 @@ def transport_to(cluster: Cluster, *, within_seconds: float | None = None) -> Tr
     except (config.ConfigException, OSError, yaml.YAMLError, *NO_KUBECONFIG) as error:
         raise ClusterMisconfigured(f"No connection to {cluster.slug}: {_without_quotes(error)}") from None
     configuration.connection_pool_maxsize = POOL_SIZE
-    configuration.retries = False  # urllib3's own retries would hide what we decide about
+    configuration.retries = False  # Transport decides about retries, not urllib3
     client = ApiClient(configuration)
     client.user_agent = "berth"
     return Transport(client, within_seconds=within_seconds)
 
 
 def _settings_of(cluster: Cluster) -> Settings:
-    """What a connection depends on. The process id is part of it: a forked child connects anew."""
+    """Return what a connection depends on, with the process id: a forked child connects anew."""
     try:
         changed_at = Path(cluster.kubeconfig_path).stat().st_mtime_ns if cluster.kubeconfig_path else 0
     except OSError:
@@ -83,7 +83,7 @@ def _settings_of(cluster: Cluster) -> Settings:
 
 
 def _refuse_programs(cluster: Cluster) -> None:
-    """A kubeconfig may name a program to run for credentials: only where the operator allows it."""
+    """Refuse a kubeconfig that runs a program for its credentials, unless the operator allows it."""
     if settings.ALLOW_EXEC_PLUGINS:
         return
     user = _user_of(yaml.safe_load(Path(cluster.kubeconfig_path).read_text()) or {}, cluster.context)
@@ -105,5 +105,5 @@ def _user_of(kubeconfig: dict[str, Any], context: str) -> dict[str, Any]:
 
 
 def _without_quotes(error: Exception) -> str:
-    """Without what the client library quotes from the file, which may be a token."""
+    """Return the error's text without what the library quotes from the file, which may be a token."""
     return re.split(r"[\n{]", str(error), maxsplit=1)[0] or type(error).__name__

@@ -1,4 +1,4 @@
-"""What can go wrong when speaking to a cluster. Two answers for callers: try again later, or do not.
+"""Errors of requests to a cluster: ClusterUnavailable means try again later, ClusterRefused means do not.
 
 Neither carries a request's body, headers or credentials: their text may be logged and shown.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 
 class ClusterError(Exception):
-    """Either of the two below."""
+    """Base of ClusterUnavailable and ClusterRefused."""
 
     retry_after_seconds: float | None = None
 
     def __init__(self, message: str) -> None:
-        self.message = message.replace("\0", "\ufffd")  # it may be written down, and no database keeps a NUL
+        self.message = message.replace("\0", "\ufffd")  # it may be stored, and PostgreSQL stores no NUL
         super().__init__(self.message)
 
 
@@ -25,7 +25,7 @@ class ClusterUnavailable(ClusterError):
 
 
 class ClusterMisconfigured(ClusterUnavailable):
-    """No connection can be made with these settings: an admin must act, and then it works by itself."""
+    """Settings allow no connection. Once an admin corrects them, it works by itself."""
 
 
 class StreamSilent(ClusterUnavailable):
@@ -33,7 +33,7 @@ class StreamSilent(ClusterUnavailable):
 
 
 class ClusterRefused(ClusterError):
-    """The cluster understood and said no. `status` is HTTP's, `reason` is Kubernetes' own word for it."""
+    """The cluster understood and refused. `status` is HTTP's, `reason` is Kubernetes' own word for it."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)

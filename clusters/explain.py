@@ -1,9 +1,9 @@
-"""What a message of a cluster means, for a person: a code with data now, words in their language when it is read.
+"""Explanation of a cluster's message: a code with data when it arrives, words in the reader's language when read.
 
     diagnosis = diagnose("scheduling", "0/8 nodes are available: 8 Insufficient nvidia.com/gpu. …")
     sentence(diagnosis.code, diagnosis.data), hint(diagnosis.code, diagnosis.data)
 
-What no rule knows is shown as it is, and counted by who tells it (unknown.py): the list of rules to write.
+A message that no rule knows is shown as it is, and the caller counts it (unknown.py): the list of rules to write.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from clusters.causes.renamed import current
 
 UNKNOWN = "unknown"
 LONGEST_TEXT = 2000
-# What stands in the log of a node's kernel or of its parts is read by the rules of containers first.
+# Logs of a node's kernel and components are read by the rules of containers first.
 _READ_LIKE = {"gpu": "container", "node": "container"}
-# Elsewhere than at an image, "not found" and "denied" are about something else; so is "timed out" elsewhere than at a
-# volume, and "already allocated" elsewhere than at a service.
+# Rules for one source apply to texts of another only if they match here: "not found" and "denied" mean something else
+# where no image is named, as do "timed out" without a volume and "already allocated" without a service.
 _ABOUT = {
-    # The right that a program in a container lacks is none of Berth's.
+    # A right that a program in a container lacks is no right of Berth's.
     "admission": re.compile(r'^(?!.*(?:\bUser \\*"|\(401\)|Unauthorized))', re.IGNORECASE | re.DOTALL),
     "image": re.compile(r"\b(?:image|pull|registry|manifest)", re.IGNORECASE),
     "volume": re.compile(
@@ -35,7 +35,8 @@ _ABOUT = {
     "service": re.compile(r"metallb|load ?balancer|node ?port|\bIPs?\b|address", re.IGNORECASE),
 }
 
-# A kubelet says so of pods that it takes up again after its restart, or is ending: what lasts, it says otherwise too.
+# A kubelet reports this for pods that are ending, or that it resumes after its restart. It reports lasting faults
+# in other words too.
 _PASSING = re.compile(r'\bobject "[^"]*"/"[^"]*" not registered')
 
 TABLES: dict[str, tuple[Cause, ...]] = {
@@ -54,12 +55,12 @@ BY_CODE = {cause.code: cause for table in (*TABLES.values(), health.CAUSES) for 
 
 
 def is_passing(text: str) -> bool:
-    """Whether it tells of no fault at all."""
+    """Return True if the text reports no fault."""
     return _PASSING.search(text) is not None
 
 
 def diagnose(source: str, text: str, **facts: Any) -> Diagnosis:
-    """The cause behind a message. `source` is where it stood (a key of TABLES); facts join the data.
+    """Return the cause behind a message. `source` is where it stood (a key of TABLES); facts join the data.
 
     Never raises, whatever the text.
     """
@@ -73,7 +74,7 @@ def diagnose(source: str, text: str, **facts: Any) -> Diagnosis:
 
 
 def sentence(code: str, data: Mapping[str, Any]) -> str:
-    """One sentence in the reader's language; where nodes or GPUs were counted, another of how many say what."""
+    """Return a sentence in the reader's language; if nodes or GPUs were counted, add the count per reason."""
     code, data = current(code, data)
     cause = BY_CODE.get(code)
     text = in_words(cause.sentence if cause else _UNKNOWN_SENTENCE, {"raw": code, **data})
@@ -85,7 +86,7 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
 
 
 def _in_short(code: str, data: Mapping[str, Any]) -> list[str]:
-    """How many say what; nothing where all of them say the same."""
+    """Return a phrase with the count of each reason; empty if the one reason holds for all."""
     others = str(data.get("also", ""))
     if not others and data.get("nodes") == data.get("total"):
         return []
@@ -99,27 +100,29 @@ def _in_short(code: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def hint(code: str, data: Mapping[str, Any]) -> str:
-    """What to do about it."""
+    """Return what to do about the cause."""
     code, data = current(code, data)
     cause = BY_CODE.get(code)
     return in_words(cause.hint if cause else _UNKNOWN_HINT, data)
 
 
 def listed(code: str) -> str:
-    """The code under which the page of all causes has it; empty where it is none of theirs."""
+    """Return the code under which the page of all causes lists it; empty if it does not."""
     now = current(code, {})[0]
     return now if now in BY_CODE else ""
 
 
 def audience(code: str) -> Audience:
-    """Who can do something about it."""
+    """Return who can fix the cause."""
     cause = BY_CODE.get(current(code, {})[0])
     return cause.audience if cause else "admin"
 
 
 def _in_order(source: str, text: str) -> Iterator[Cause]:
-    """The source's own rules first: messages quote each other across sources. What the scheduler counts is no rule
-    for others: "insufficient" alone says little."""
+    """Yield the source's own rules first, then those of others, since messages quote each other across sources.
+
+    The scheduler's rules are for no other source: "insufficient" alone says little.
+    """
     own = _READ_LIKE.get(source, source)
     yield from TABLES.get(own, ())
     for name, table in TABLES.items():
@@ -128,5 +131,5 @@ def _in_order(source: str, text: str) -> Iterator[Cause]:
 
 
 def _storable(text: str) -> str:
-    """Without what PostgreSQL cannot keep, and not endless."""
+    """Return the text cut to a limit, without characters that PostgreSQL cannot store."""
     return text[:LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode().strip()

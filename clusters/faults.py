@@ -1,7 +1,7 @@
-"""Why a cluster cannot be spoken to, in words: what is wrong, and what an admin does about it.
+"""Faults of the connection to a cluster, in words: what is wrong, and what an admin does about it.
 
-From the error's text, since the libraries beneath tell TLS, names and sockets apart by nothing else. The text shown
-is ours: what a kubeconfig or a server says is never repeated, for it may quote a secret.
+They are read from the error's text, since the libraries beneath tell TLS, names and sockets apart by nothing else.
+A kubeconfig's text is never repeated, for it may quote a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clusters.models import Cluster
 
 @dataclass(frozen=True)
 class Fault:
-    """A sign of it in the error's text, and the words."""
+    """Pattern of an error's text, with the message and the hint to show."""
 
     sign: str
     message: str | Promise
@@ -115,7 +115,7 @@ _NETWORK = (
 
 
 def explained(error: ClusterError, cluster: Cluster) -> tuple[str, str]:
-    """(what is wrong, what to do)."""
+    """Return what is wrong, and what to do."""
     text = (
         error.message.replace(cluster.kubeconfig_path or "\n", "").partition(": ")[2].casefold()
         or error.message

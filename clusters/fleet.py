@@ -25,7 +25,7 @@ STOP_SECONDS = 1.5
 
 
 def watch(stopped: threading.Event) -> None:
-    """Lead whenever nobody else does, until told to stop."""
+    """Lead whenever no other process does, until `stopped` is set."""
     leadership = Leadership()
     try:
         while not stopped.is_set():
@@ -48,21 +48,21 @@ def _lead(leadership: Leadership, stopped: threading.Event) -> None:
 
 
 class Fleet:
-    """All clusters' watches, and the clock of the rooms above."""
+    """Watches of all clusters, and the clock (`tick`) of the rooms above."""
 
     def __init__(self) -> None:
         self._announcements = Announcements()
         self._watches: dict[UUID, ClusterWatch] = {}
         self._ticked_at = -TICK_SECONDS
-        self._pulse = Pulse("watcher")  # of who leads: one who stands by keeps nobody informed
+        self._pulse = Pulse("watcher")  # beats while leading only: a standby process watches nothing
 
     def step(self) -> None:
-        """Every five seconds look for new clusters and tick; until then, tell what was found. Takes a second."""
+        """Send pending announcements; every five seconds, look for new clusters and tick. Takes about a second."""
         self._pulse.step()
         if time.monotonic() - self._ticked_at >= TICK_SECONDS:
             self._ticked_at = time.monotonic()
             self._follow_rows()
-            with suppress(*DATABASE_AWAY):  # the next tick comes
+            with suppress(*DATABASE_AWAY):  # the next tick makes up for it
                 tell(signals.tick)
         self._announcements.send_pending(wait_seconds=STANDBY_SECONDS)
 
@@ -74,7 +74,7 @@ class Fleet:
             watch.join(deadline)
 
     def _follow_rows(self) -> None:
-        """Clusters may be added, changed and removed while this runs."""
+        """Start and stop watches for clusters that were added, changed or removed meanwhile."""
         close_old_connections()
         try:
             rows = {cluster.pk: cluster for cluster in Cluster.objects.all()}

@@ -1,4 +1,4 @@
-"""The GPUs of nodes, as agents told them: they know their node by its name."""
+"""GPUs of nodes, as agents reported them. Their rows know the node by its name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from uuid import UUID
 
 from clusters.models import Gpu, Node
 
-# A resource that is GPUs or parts of them, of whichever device plugin.
+# Resources that are GPUs or parts of them, of any device plugin.
 RESOURCE = re.compile(r"gpu|/mig-|vcuda", re.IGNORECASE)
 
 NodeKey = tuple[UUID, str]  # cluster, name
 
 
 def gpus_on(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Gpu]]:
-    """Of each node its GPUs in their order, in one query."""
+    """Return each node's GPUs in their order, in one query."""
     wanted = {(node.cluster_id, node.name) for node in nodes}
     rows = Gpu.objects.filter(
         cluster__in={cluster for cluster, _name in wanted}, node__in={name for _cluster, name in wanted}

@@ -1,8 +1,8 @@
-"""What HAMi writes on nodes and pods: which cards there are, and who has how much of which. Pure.
+"""Annotations that HAMi writes on nodes and pods: which cards exist, and how much of each a pod has. Pure.
 
 A node announces its cards in an annotation: as JSON, or in older versions as `id,slots,MiB,percent,type,numa,health`
 with colons between cards. A pod's allocation is `id,type,MiB,percent` with colons between cards, semicolons between
-its containers. What cannot be read is as if it were not there: no card is given out that nobody described.
+its containers. Unreadable annotations count as absent: no card is handed out that nobody described.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ HANDSHAKE = "hami.io/node-handshake"
 CORDON = "hami.io/device-cordon"
 ALLOCATED = "hami.io/vgpu-devices-allocated"
 OLD_FIELDS = (7, 9)
-# Anybody may write annotations on a pod of theirs.
+# Strict, because anybody may write annotations on their own pods.
 _HELD = re.compile(r"([^,\0]+),[^,]*,([0-9]{1,9}),([0-9]{1,9})(?:,.*)?", re.DOTALL)
 
 Card = dict[str, Any]
 
 
 def cards_of_node(annotations: Mapping[str, str]) -> list[Card]:
-    """{id, memory_mib, cores, slots, usable} of each card; empty where HAMi is not, or has given the node up."""
+    """Return {id, memory_mib, cores, slots, usable} per card; empty without HAMi, or if it gave up the node."""
     if annotations.get(HANDSHAKE, "").startswith("Deleted"):
         return []
     cordoned = {uid.strip() for uid in annotations.get(CORDON, "").split(",")}
@@ -39,7 +39,7 @@ def cards_of_node(annotations: Mapping[str, str]) -> list[Card]:
 
 
 def _from_json(text: str) -> Iterator[Card]:
-    """As Go writes it: what is zero or false is left out."""
+    """Yield cards from JSON as Go writes it, which leaves out what is zero or false."""
     for entry in json.loads(text):
         yield _card(
             entry["id"],
@@ -60,7 +60,7 @@ def _from_colons(text: str) -> Iterator[Card]:
 
 
 def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Card:
-    if "\0" in str(uid):  # no database keeps that
+    if "\0" in str(uid):  # PostgreSQL stores no NUL
         raise ValueError(uid)
     return {
         "id": str(uid),
@@ -72,7 +72,7 @@ def _card(uid: Any, slots: Any, memory_mib: Any, cores: Any, usable: bool) -> Ca
 
 
 def cards_of_pod(annotations: Mapping[str, str]) -> list[Card]:
-    """{id, memory_mib, cores} of each card that the pod was given, once for each of its containers that has it."""
+    """Return {id, memory_mib, cores} of each card of the pod, once for each container that has it."""
     parts = annotations.get(ALLOCATED, "").replace(";", ":").split(":")
     return [
         {"id": found[1], "memory_mib": int(found[2]), "cores": int(found[3])}

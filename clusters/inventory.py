@@ -1,4 +1,4 @@
-"""What is in a cluster, as rows: its nodes, and what every pod takes of them, ours or not.
+"""Inventory of a cluster as rows: its nodes, and what every pod takes of them, ours or not.
 
 The upper half is pure: from raw JSON to the values of a row. The lower half writes rows, and only when they differ.
 """
@@ -18,10 +18,10 @@ from clusters.quantities import parse
 from clusters.skipping import Unread, refused, skip
 from clusters.transport import Json
 
-# Labels that are clocks: they would make a node differ for ever.
+# Labels that hold the time: they would make a node differ at every look.
 CLOCKS = frozenset({"nvidia.com/gfd.timestamp"})
 ENDED = frozenset({"Succeeded", "Failed"})
-# Spans in messages of conditions ("last seen active 3m2.5s ago") are clocks, too.
+# Time spans in messages of conditions ("last seen active 3m2.5s ago") change all the time, too.
 SPAN = re.compile(r"\b\d[\d.hmsnµu]*(?:h|m|s)\b")
 
 
@@ -82,29 +82,29 @@ def conditions_of(status: Json) -> dict[str, dict[str, str]]:
 
 
 def texts(told: Json) -> dict[str, str]:
-    """What is text of it: newer kubelets tell of their swap by an object."""
+    """Return the values that are text: newer kubelets report their swap by an object."""
     return {name: storable(value) for name, value in told.items() if isinstance(value, str)}
 
 
 def named(name: Any) -> str:
-    """By what a row is found: anything else would be written as something that nobody finds again."""
+    """Return the name. Raise TypeError if it is no text: no row is found again by anything else."""
     if not isinstance(name, str):
         raise TypeError("a name that is no text")
     return name
 
 
 def storable(text: str) -> str:
-    """Without what PostgreSQL cannot keep: one node's odd word must not stop what is heard of all the others."""
+    """Return the text without NUL, which PostgreSQL refuses: one odd node must not block reports of the others."""
     return text.replace("\0", "")
 
 
 def extended(resources: Mapping[str, int]) -> dict[str, int]:
-    """Those of device plugins: their names have a domain."""
+    """Return the resources of device plugins: their names have a domain."""
     return {name: amount for name, amount in resources.items() if "/" in name}
 
 
 def usage_values(body: Json, installation: str) -> UsageValues | None:
-    """None for a pod that takes nothing: it ended, or has no node yet."""
+    """Return what the pod takes; None if it takes nothing because it ended or has no node yet."""
     metadata, spec = body["metadata"], body["spec"]
     node = spec.get("nodeName")
     if not node or body.get("status", {}).get("phase") in ENDED:
@@ -121,12 +121,12 @@ def usage_values(body: Json, installation: str) -> UsageValues | None:
 
 
 def pod_requests(spec: Json) -> dict[str, int]:
-    """What the scheduler counts: the larger of what runs and what starts up, the overhead, and one pod."""
+    """Return what the scheduler counts: the larger of running and starting containers, the overhead, one pod."""
     running: Counter[str] = Counter()
     starting: Counter[str] = Counter()
     for container in spec.get("initContainers") or []:
         wanted = amounts(container.get("resources", {}).get("requests"))
-        if container.get("restartPolicy") == "Always":  # a sidecar: it stays
+        if container.get("restartPolicy") == "Always":  # a sidecar: it keeps running
             running.update(wanted)
             starting |= running
         else:
@@ -141,7 +141,7 @@ def pod_requests(spec: Json) -> dict[str, int]:
 
 
 def _whole_pod(spec: Json) -> dict[str, int]:
-    """Requests of the pod as a whole (Kubernetes 1.34) take the place of its containers'."""
+    """Return requests of the pod as a whole (Kubernetes 1.34), which replace those of its containers."""
     return amounts(spec.get("resources", {}).get("requests"))
 
 
@@ -168,20 +168,20 @@ Values = TypeVar("Values", NodeValues, UsageValues)
 
 
 def all_but(left: Set[str], wanted: Mapping[str, Values], there: Mapping[str, Values]) -> dict[str, Values]:
-    """What is wanted; of those that are left, what is there, if anything."""
+    """Return the wanted rows; for keys in `left`, the existing row, if any."""
     written = {key: values for key, values in wanted.items() if key not in left}
     return written | {key: there[key] for key in left & there.keys()}
 
 
 class NodeTable:
-    """The Node rows of one cluster. Each method answers which changed, by name."""
+    """Node rows of one cluster. Each method returns the names of those that changed."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rows: dict[str, NodeValues] = {}
 
     def replace(self, listed: Iterable[NodeValues | Unread]) -> set[str]:
-        """Make the rows what was listed."""
+        """Make the rows equal to the list; leave rows of unreadable objects as they are."""
         listed = list(listed)
         wanted = {values.name: values for values in listed if isinstance(values, NodeValues)}
         rows = Node.objects.filter(cluster=self._cluster)
@@ -218,7 +218,7 @@ class NodeTable:
 
 
 class UsageTable:
-    """The PodUsage rows of one cluster. Each method answers whether something changed."""
+    """PodUsage rows of one cluster. Each method that writes returns True if something changed."""
 
     def __init__(self, cluster: Cluster, installation: str) -> None:
         self._cluster = cluster
@@ -229,7 +229,7 @@ class UsageTable:
         return usage_values(body, self._installation)
 
     def replace(self, listed: Iterable[UsageValues | Unread | None]) -> bool:
-        """Make the rows what was listed."""
+        """Make the rows equal to the list; leave rows of unreadable objects as they are."""
         listed = list(listed)
         wanted = {values.uid: values for values in listed if isinstance(values, UsageValues)}
         rows = PodUsage.objects.filter(cluster=self._cluster)
@@ -254,7 +254,7 @@ class UsageTable:
         return True
 
     def remove(self, body: Json) -> bool:
-        """A pod without a row costs no query: most that end were seen to."""
+        """Delete the pod's row. No query without one: most deleted pods lost theirs when they ended."""
         uid = body["metadata"]["uid"]
         if self._rows.pop(uid, None) is None:
             return False

@@ -19,7 +19,7 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The address of one object, or of the list of them (in all namespaces where `namespace` is None)."""
+        """Return the path of one object, or of their list (in all namespaces if `namespace` is None)."""
         parts = ["apis" if self.group else "api", self.api_version]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -55,7 +55,7 @@ KINDS = {
         Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", namespaced=False),
         Kind("CSINode", "storage.k8s.io", "v1", "csinodes", namespaced=False),
         Kind("RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", namespaced=False),
-        # Of additions, where they are; only read.
+        # Kinds of ADDITIONS, only read.
         Kind("VolumeSnapshotClass", SNAPSHOTS, "v1", "volumesnapshotclasses", namespaced=False),
         Kind("PodMetrics", METRICS, "v1beta1", "pods"),
         Kind("IPAddressPool", METALLB, "v1beta1", "ipaddresspools"),

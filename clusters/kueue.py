@@ -1,4 +1,4 @@
-"""What Kueue hands out in a cluster, where it is installed: another queue for the same GPUs. Only read."""
+"""Resources that Kueue, if installed, hands out in a cluster: another queue for the same GPUs. Only read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def managed(api: Api) -> list[Managed]:
 
 
 def _managed(queues: Objects, labels: Mapping[str, Mapping[str, str]]) -> Iterator[Managed]:
-    """A flavor that a queue names and nobody has made manages nothing."""
+    """Yield what queues manage, without flavors that a queue names and nobody has made."""
     for queue in queues:
         for group in queue.get("spec", {}).get("resourceGroups") or []:
             for flavor in group.get("flavors") or []:
@@ -41,6 +41,6 @@ def _managed(queues: Objects, labels: Mapping[str, Mapping[str, str]]) -> Iterat
 
 
 def _listed(api: Api, kind: str) -> Objects:
-    """In the newest version that has any."""
+    """List the kind in the newest version that has any objects."""
     served = (list_if_served(api, f"{kind}{version}") for version in KUEUE_VERSIONS)
     return next(filter(None, served), [])

@@ -1,4 +1,4 @@
-"""The labels by which Berth knows its own objects in a cluster that it shares with others."""
+"""Labels by which Berth knows its own objects in a cluster that it shares with others."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ MANAGER = "berth"
 
 
 def instance_selector() -> dict[str, str]:
-    """What every object of this installation carries, and nothing of another installation does."""
+    """Return the labels that all objects of this installation have, and no other installation's."""
     return {MANAGED_BY: MANAGER, INSTANCE: str(Installation.current_id())}

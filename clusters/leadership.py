@@ -1,6 +1,6 @@
-"""One process leads, the others stand by: a PostgreSQL advisory lock that dies with its connection.
+"""Leadership of one process while others stand by: a PostgreSQL advisory lock that dies with its connection.
 
-The lock has a connection of its own, which never reconnects by itself: a new connection would not hold it.
+The lock has a connection of its own, which never reconnects by itself: a new connection would not hold the lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 LOCK = 0x62657274685F77  # "berth_w"
 
-# Both ends notice within seconds when the other is gone without a word.
+# Both ends notice within seconds when the other vanishes.
 _CLIENT_SETTINGS: dict[str, Any] = {
     "keepalives_idle": 3,
     "keepalives_interval": 1,
@@ -36,7 +36,7 @@ class Leadership:
         self._connection: psycopg.Connection[Any] | None = None
 
     def take(self) -> bool:
-        """Try to lead. False while another does, or while the database is away."""
+        """Try to lead. Return False while another process leads or the database is away."""
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -48,7 +48,7 @@ class Leadership:
         return bool(row and row[0])
 
     def still_held(self) -> bool:
-        """Once taken, the lock is held exactly as long as its connection lives."""
+        """Return True while the lock's connection lives: PostgreSQL holds the lock exactly as long."""
         if self._connection is None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""How late the watch tells what happened, for /metrics."""
+"""Delay between a change in a cluster and its handling by the watch, for /metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dealt_with(cluster: str, step: Changed) -> None:
 
 
 def changed_at(body: Json) -> datetime | None:
-    """The newest time that the object tells of itself; None where it tells none, or nonsense."""
+    """Return the newest time in the object; None if it holds none, or nonsense."""
     try:
         return max(_times(body), default=None)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
@@ -37,7 +37,7 @@ def changed_at(body: Json) -> datetime | None:
 
 
 def _times(body: Json) -> Iterator[datetime]:
-    """A binding shows in a condition alone, a deletion that was asked for in nothing but its own time."""
+    """Yield all times in the object: a binding shows only in a condition, a deletion request only in its own."""
     metadata = body["metadata"]
     told = [entry.get("time") for entry in metadata.get("managedFields") or []]
     told += [one.get("lastTransitionTime") for one in body.get("status", {}).get("conditions") or []]
@@ -47,7 +47,7 @@ def _times(body: Json) -> Iterator[datetime]:
 
 
 def moment(text: str | None) -> datetime | None:
-    """Who writes an object may write times into it that no calendar has: no reason to list everything anew."""
+    """Return the time in UTC; None if unreadable: objects may hold any text, and an error would list all anew."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
     except (ValueError, OverflowError):

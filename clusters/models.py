@@ -1,4 +1,4 @@
-"""The Kubernetes clusters that Berth drives, and what was last seen of their nodes."""
+"""Kubernetes clusters that Berth drives, and the last seen state of their nodes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TRIES_TO_DELETE = 5
 
 
 class Installation(models.Model):
-    """This installation's identity: by this label it knows its own objects in a shared cluster. One row."""
+    """Identity of this installation: the label by which it knows its own objects in a shared cluster. One row."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    # Of the SSH jump, which is one host to people's ssh however many processes it has.
+    # Host key of the SSH jump. To people's ssh it is one host, however many processes it has.
     ssh_jump_key = models.TextField(
         blank=True, help_text=_("Private and encrypted; empty: not made, or a file's.")
     )
@@ -113,7 +113,7 @@ class Cluster(models.Model):
     service_cidrs = text_list(_("service networks"))
     api_cidrs = text_list(_("addresses of the API server"))
     denied_cidrs = text_list(_("other networks that workspaces must not reach"))
-    # Where a Prometheus has figures of GPUs already (dcgm-exporter): read there, beside or in place of agents.
+    # A Prometheus that already has figures of GPUs (dcgm-exporter), read beside or in place of agents.
     prometheus_url = models.CharField(
         _("Prometheus"),
         max_length=1024,
@@ -142,7 +142,7 @@ class Cluster(models.Model):
             "It adds two vectors with CUDA and prints “Test PASSED”, as NVIDIA's sample cuda-sample:vectoradd does."
         ),
     )
-    # What was seen: written by the watcher and by `doctor` only when it changed.
+    # Observed state: written by the watcher, only when it changes.
     version = models.CharField(_("version"), max_length=40, blank=True, editable=False)
     unreachable_since = models.DateTimeField(_("unreachable since"), null=True, editable=False)
     unreachable_reason = models.TextField(_("unreachable reason"), blank=True, editable=False)
@@ -156,7 +156,7 @@ class Cluster(models.Model):
         return self.name
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Its watch goes on writing what it sees until it hears of this: what came meanwhile is deleted too."""
+        """Delete, and retry if the watch wrote rows meanwhile: it goes on until it notices the deletion."""
         pk, tries = self.pk, TRIES_TO_DELETE
         while True:
             tries -= 1
@@ -171,7 +171,7 @@ class Cluster(models.Model):
                     raise
 
     def clean(self) -> None:
-        """What an admin enters: networks must be networks, and a kubeconfig needs its file."""
+        """Check what an admin entered: the kubeconfig's file, addresses and networks."""
         problems: dict[str, StrOrPromise] = {}
         if self.connection == self.Connection.KUBECONFIG and not self.kubeconfig_path:
             problems["kubeconfig_path"] = _("Name the kubeconfig file.")
@@ -193,7 +193,7 @@ class Cluster(models.Model):
 
 
 def _proxy_fault(address: str) -> StrOrPromise:
-    """Every workspace reads it, and so does who looks at this page: a password has no place in it."""
+    """Return what is wrong with it. It must hold no password: workspaces and readers of this page see it."""
     if not address:
         return ""
     parts = _http_address(address)
@@ -218,7 +218,7 @@ def _prometheus_fault(address: str) -> StrOrPromise:
 
 
 def _http_address(address: str) -> SplitResult | None:
-    """Nothing, where it is none."""
+    """Return the parts of an http or https address; None if it is none."""
     try:
         parts = urlsplit(address)
         _port = parts.port
@@ -229,7 +229,7 @@ def _http_address(address: str) -> SplitResult | None:
 
 
 def _is_host(text: str) -> bool:
-    """What may stand in a command for ssh: a name, or an address of either family."""
+    """Return True if it may stand in an ssh command: a name, or an address of either family."""
     try:
         ip_address(text)
     except ValueError:
@@ -246,7 +246,7 @@ def _is_network(cidr: str) -> bool:
 
 
 class Node(models.Model):
-    """Last seen of a node. Amounts: cpu in millicores, memory and storage in bytes, others counted."""
+    """Last seen state of a node. Amounts: cpu in millicores, memory and storage in bytes, others counted."""
 
     cluster = models.ForeignKey(
         Cluster, on_delete=models.CASCADE, related_name="nodes", verbose_name=_("cluster")
@@ -255,7 +255,7 @@ class Node(models.Model):
     labels = models.JSONField(default=dict)
     taints = models.JSONField(default=list)
     allocatable = models.JSONField(default=dict, help_text=_("Resource name to whole amount."))
-    # What of it does not work is not allocatable: a GPU that its device plugin found broken.
+    # Includes what does not work and so is not allocatable: a GPU that its device plugin found broken.
     capacity = models.JSONField(
         default=dict, db_default={}, help_text=_("As allocatable, of extended resources alone.")
     )
@@ -266,13 +266,13 @@ class Node(models.Model):
     )
     ready = models.BooleanField(default=False)
     unschedulable = models.BooleanField(default=False)
-    # As `nodeInfo` has it: kernelVersion, kubeletVersion, containerRuntimeVersion, bootID …
+    # From `nodeInfo`: kernelVersion, kubeletVersion, containerRuntimeVersion, bootID …
     system = models.JSONField(default=dict, db_default={})
-    # Type to status, reason and message, without clocks.
+    # Type to status, reason and message, without times.
     conditions = models.JSONField(default=dict, db_default={})
-    # Why nothing new may start there, found by monitoring; empty: nothing is in the way.
+    # Code of why nothing new may start there, set by monitoring; empty: it may.
     out_code = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # The same, of what needs a GPU.
+    # The same, for pods that need a GPU.
     gpus_out_code = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
@@ -286,7 +286,7 @@ class Node(models.Model):
 
 
 class PodUsage(models.Model):
-    """What one pod, ours or foreign, takes of its node. Pods that ended or have no node have no row."""
+    """Resources that a pod, ours or foreign, takes of its node. Pods that ended or have no node have no row."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pod_usage")
     uid = models.CharField(max_length=64)
@@ -309,7 +309,7 @@ class PodUsage(models.Model):
 
 
 class Gpu(models.Model):
-    """One GPU as the agent of its node told it last; figures that it did not tell are null."""
+    """GPU as the agent of its node last reported it; figures that it did not report are null."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="gpus")
     node = models.CharField(max_length=253)
@@ -319,20 +319,20 @@ class Gpu(models.Model):
     memory_mib = models.PositiveIntegerField(null=True)
     ecc = models.BooleanField(null=True)
     compute_capability = models.CharField(max_length=8, blank=True)
-    # All that its agent knows of it, and its newest sample, in the agent's words (monitoring/agent/schema.py).
+    # All that the agent knows of it, and its newest sample, in the agent's schema (monitoring/agent/schema.py).
     facts = models.JSONField(default=dict)
     sample = models.JSONField(default=dict)
     utilization_percent = models.PositiveSmallIntegerField(null=True)
     memory_used_mib = models.PositiveIntegerField(null=True)
     seen_at = models.DateTimeField(null=True)
-    # The containers that have it: namespace, pod, container, the device of it where it is cut, and of our pods the uid.
+    # Containers that have it: namespace, pod, container, the device if the GPU is cut, and the uid if the pod is ours.
     held_by = models.JSONField(default=list)
-    # Why it is given to nobody, found by monitoring; empty: it works.
+    # Code of why it is handed out to nobody, set by monitoring; empty: it works.
     out_code = models.CharField(max_length=64, blank=True, default="")
-    # An admin said that it works: errors from before do not count, nor as many of its memory as it had then.
+    # Time at which an admin declared it working: earlier errors do not count, nor the memory errors it had by then.
     trusted_at = models.DateTimeField(null=True)
     trusted_errors = models.PositiveBigIntegerField(default=0, db_default=0)
-    # Since when it runs slower for heat or power.
+    # Time since which it runs slower because of heat or power.
     slowed_since = models.DateTimeField(null=True)
 
     class Meta:
@@ -349,7 +349,7 @@ class Gpu(models.Model):
 
 
 class UnknownCause(models.Model):
-    """A message of the cluster that no rule explains: shown raw, counted, to be given a rule."""
+    """Message of a cluster that no rule explains: shown raw and counted until there is a rule for it."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     source = models.CharField(_("source"), max_length=32)
@@ -377,7 +377,7 @@ class UnknownCause(models.Model):
 
 
 class Watcher(models.Model):
-    """A sign of life of the watch on one kind in one cluster: what /readyz and alerts read."""
+    """Sign of life of the watch on one kind in one cluster, read by /readyz and alerts."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="watchers")
     kind = models.CharField(max_length=40)

@@ -1,4 +1,4 @@
-"""Labels by which nodes tell of their GPUs, as GPU Feature Discovery sets them."""
+"""Labels that describe a node's GPUs, as GPU Feature Discovery sets them."""
 
 PRODUCT = "nvidia.com/gpu.product"
 MEMORY_MIB = "nvidia.com/gpu.memory"

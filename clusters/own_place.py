@@ -1,4 +1,4 @@
-"""Where Berth itself runs, when that is in a cluster."""
+"""Namespace that Berth itself runs in, if it runs in a cluster."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-USUAL_NAMESPACE = "berth"  # of deploy/kubernetes
+USUAL_NAMESPACE = "berth"  # as in deploy/kubernetes
 
 
 @lru_cache(maxsize=1)
 def own_namespace() -> str:
-    """As Kubernetes tells each pod that has a service account."""
+    """Return the namespace that Kubernetes gives to each pod with a service account, or the usual one."""
     return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else USUAL_NAMESPACE

@@ -1,7 +1,7 @@
-"""How much CPU and memory our pods use, as metrics-server tells it: all of them in one list, every fifteen seconds.
+"""CPU and memory that our pods use, from metrics-server: all pods in one list, every fifteen seconds.
 
-A thread of its own beside the watch, which nothing here may hold up. Nothing is kept: what could not be told, or
-written down, is a gap. A cluster without metrics-server is asked ever more seldom, every five minutes at last.
+It runs in a thread of its own, so that it never holds up the watch. It keeps nothing: figures that could not be read
+or stored are a gap. A cluster without metrics-server is asked less and less often, down to every five minutes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from clusters.watching import Backoff
 
 logger = logging.getLogger(__name__)
 
-# As often as metrics-server itself asks the kubelets, if nobody set it otherwise.
+# Default interval at which metrics-server itself asks the kubelets.
 EVERY_SECONDS = 15.0
 SELDOM_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Of one pod, all its containers together: CPU on average over a window before `at`, memory then."""
+    """Usage of one pod, all containers together: CPU as average over a window before `at`, memory at `at`."""
 
     namespace: str
     pod: str
@@ -63,7 +63,7 @@ class PodMetrics(threading.Thread):
         connection.close()
 
     def step(self) -> float:
-        """Ask once and tell; how long to wait before it is asked again."""
+        """Ask once and announce the figures. Return the seconds until the next request."""
         try:
             told = read(api_for(self._cluster))
         except ClusterError as error:
@@ -78,20 +78,20 @@ class PodMetrics(threading.Thread):
         return EVERY_SECONDS
 
     def _note(self, failure: str) -> None:
-        """Once when it fails, and once when it works again."""
+        """Log once when it fails, and once when it works again."""
         if bool(failure) != bool(self._failure):
             logger.info("%s: %s", self.name, failure or "metrics are told again")
         self._failure = failure
 
 
 def read(api: Api) -> list[Measured]:
-    """Raises ClusterError; a cluster without metrics-server refuses with 404."""
+    """Return the usage of our pods. Raises ClusterError; a cluster without metrics-server refuses with 404."""
     listed, _version = api.list_with_version("PodMetrics", labels=instance_selector(), keep=measured)
     return [pod for pod in listed if pod is not None]
 
 
 def measured(body: Json) -> Measured | None:
-    """Nothing where a figure of one container is missing or unreadable: a part is not the whole."""
+    """Return a pod's usage; None if a container's figure is missing or unreadable: a part is not the whole."""
     try:
         usages = [container["usage"] for container in body["containers"]]
         if not usages:

@@ -26,7 +26,7 @@ _CPU_NAMES = frozenset({"cpu", "requests.cpu", "limits.cpu"})
 
 
 def parse(name: str, quantity: str | int) -> int:
-    """The amount of the resource `name`: cpu in millicores, others in their unit. Raises ValueError."""
+    """Return the amount of the resource `name`: cpu in millicores, others in their unit. Raises ValueError."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"not a quantity: {str(quantity)[:80]!r}")
@@ -35,7 +35,7 @@ def parse(name: str, quantity: str | int) -> int:
 
 
 def _rounded_up(number: Decimal, scale: Fraction) -> int:
-    """number * scale, exactly; absurd exponents are answered without writing them out."""
+    """Return number * scale, rounded up exactly; absurd exponents are never written out."""
     if not number:
         return 0
     if number.adjusted() > 40:

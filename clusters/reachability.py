@@ -1,8 +1,7 @@
-"""Whether a cluster answers: asked every few seconds by a thread of its own, written to its row when that changes.
+"""Reachability of a cluster: a thread of its own asks every few seconds, and writes its row when the answer changes.
 
-A watch tells too late: on a dead network, or before a server that hangs, an open one is silent for a minute. What has
-something to do in a cluster that is away leaves it until it is back, so that nobody stands in line behind requests
-that run into their timeouts.
+A watch notices too late: on a dead network, or with a server that hangs, it is silent for a minute. Work for a cluster
+that is away waits until the cluster is back, so that nothing queues behind requests that run into their timeouts.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 5.0
 ANSWER_WITHIN_SECONDS = 10.0
-# One error is no outage: it is asked once more.
+# One error is no outage: ask a second time.
 SECOND_TRY_AFTER_SECONDS = 1.0
-# Of what a server may ask for: one that says "in an hour" is asked again before.
+# Limit of the pause that a server may ask for: if it says "in an hour", ask again sooner.
 LONGEST_PAUSE_SECONDS = 30.0
 
 
@@ -43,13 +42,13 @@ class Probe(threading.Thread):
             close_old_connections()
             try:
                 pause_seconds = self.step()
-            except Exception:  # without this thread, what is called away would stay so for ever
+            except Exception:  # without this thread, an unreachable cluster would stay so for ever
                 logger.exception("%s: a fault, asking again", self.name)
                 pause_seconds = PAUSE_SECONDS
         connection.close()
 
     def step(self) -> float:
-        """Ask once, write what differs; how long to wait before it is asked again."""
+        """Ask once, write what differs. Return the seconds until the next request."""
         error = self._failure()
         try:
             self._write(error)
@@ -64,7 +63,7 @@ class Probe(threading.Thread):
         return failure_of(self._cluster)
 
     def _write(self, error: ClusterUnavailable | None) -> None:
-        """Once when it goes away, and once when it comes back."""
+        """Update the row and announce it, once when the cluster goes away and once when it comes back."""
         reachable = error is None
         if reachable == self._reachable:
             return
@@ -80,7 +79,7 @@ class Probe(threading.Thread):
 
 
 def failure_of(cluster: Cluster) -> ClusterUnavailable | None:
-    """Why it does not answer; a refusal is an answer."""
+    """Return why the cluster does not answer, or None; a refusal is an answer."""
     try:
         api_for(cluster).ask_for_little(within_seconds=ANSWER_WITHIN_SECONDS)
     except ClusterUnavailable as error:

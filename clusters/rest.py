@@ -1,4 +1,4 @@
-"""Clusters and their nodes over REST, for admins. Everybody else has the pools."""
+"""Clusters and their nodes over REST, for admins. Other people read the pools instead."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class NodesView(ListView):
         return Node.objects.select_related("cluster")
 
     def paginate_queryset(self, queryset: Any) -> Any:
-        """With the GPUs of this page's nodes, which have their place by name."""
+        """Add the GPUs of this page's nodes. Their rows know the node by its name."""
         nodes: Any = super().paginate_queryset(queryset)
         found = gpus_on(nodes)
         for node in nodes:

@@ -1,5 +1,5 @@
-"""One object that cannot be read or written costs itself alone: its row stays as it was, it is named and counted, and
-tried again when it changes or everything is listed anew.
+"""Objects that cannot be read or written are skipped, each by itself: its row stays as it was, it is logged and
+counted, and tried again when it changes or everything is listed anew.
 
 A database that is away is no object's fault and is raised. What an error says stays out of the log: it may quote the
 object, and anybody may write a secret into an annotation.
@@ -27,7 +27,7 @@ Values = TypeVar("Values")
 
 @dataclass(frozen=True)
 class Unread:
-    """An object of a list that is there and cannot be read."""
+    """Listed object that cannot be read."""
 
     uid: str
     name: str
@@ -35,7 +35,7 @@ class Unread:
 
 @contextmanager
 def alone(cluster: str, kind: str, body: Json) -> Iterator[None]:
-    """What fails in here costs this object, and nothing that comes after it."""
+    """Skip the object if the block fails on it, so that later objects are still handled."""
     try:
         yield
     except Exception as error:
@@ -57,7 +57,7 @@ def reading(cluster: str, kind: str, read: Callable[[Json], Values]) -> Callable
 
 
 def refused(write: Callable[[list[Values]], None], rows: list[Values]) -> list[tuple[Values, str]]:
-    """Write all in one go; where the database refuses that, the halves of it: all but those that it never takes."""
+    """Write all rows at once; if the database refuses, write by halves. Return the refused rows, each with why."""
     try:
         with transaction.atomic():
             write(rows)
@@ -72,7 +72,7 @@ def refused(write: Callable[[list[Values]], None], rows: list[Values]) -> list[t
 
 
 def is_its_own(error: Exception) -> bool:
-    """Whether it is the object's: its values are refused, or reading them failed."""
+    """Return True if the object is at fault: its values are refused, or reading them failed."""
     return isinstance(error, DataError) or not isinstance(error, Error)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-# A tick comes five seconds after the one before, or up to a second later.
+# A tick comes five to six seconds after the one before.
 LONGEST_SECONDS = 6
 
 
 def is_due(every_seconds: int) -> bool:
-    """At one tick of so many seconds; now and then at two, and at none where a tick came late: the next one is near."""
+    """Return True at one tick in so many seconds; rarely at two, or at none after a late tick: the next is near."""
     return time.time() % every_seconds < LONGEST_SECONDS

@@ -1,7 +1,7 @@
 """Requests to one Kubernetes API as raw JSON, timeouts on every call, clusters.errors on every failure.
 
-No typed models: decoding them costs three times the JSON, and what Berth reads of an object is small.
-A request is sent again only where that is harmless and short; longer waits are the caller's to plan.
+No typed models: decoding them costs three times the JSON, and Berth reads little of an object.
+A request is repeated only where that is harmless and quick; callers plan longer waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READ_TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 1.0
-# Far above any object of a watch. A program's output may go on for ever without a line feed.
+# Far above any object of a watch. Needed because a program's output may never contain a line feed.
 LONGEST_LINE_BYTES = 8 * 2**20
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ class Transport:
     """Thread-safe: urllib3 keeps one connection per request under way."""
 
     def __init__(self, client: ApiClient, *, within_seconds: float | None = None) -> None:
-        """`within_seconds`: for all requests together, after which each counts as not answered."""
+        """Limit all requests together to `within_seconds`, after which each counts as not answered."""
         self._client = client
         self._host: str = client.configuration.host
         self._deadline = None if within_seconds is None else time.monotonic() + within_seconds
@@ -52,7 +52,7 @@ class Transport:
         quotes_secrets: bool = False,
         read_timeout_seconds: float = READ_TIMEOUT_SECONDS,
     ) -> Json:
-        """The answer's JSON. `quotes_secrets`: a refusal may repeat what was sent; withhold its text."""
+        """Return the answer's JSON. `quotes_secrets`: a refusal may repeat what was sent; withhold its text."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 response = self._send(
@@ -85,7 +85,7 @@ class Transport:
         read_timeout_seconds: float,
         longest_line_bytes: int = LONGEST_LINE_BYTES,
     ) -> Lines:
-        """Lines as they come, longer ones in pieces; silence longer than the timeout raises StreamSilent."""
+        """Return lines as they come, longer ones in pieces; silence beyond the timeout raises StreamSilent."""
         try:
             response = self._send("GET", path, query, None, "application/json", read_timeout_seconds)
             if response.status < 300:
@@ -139,7 +139,7 @@ class Transport:
 
 
 class Lines(Iterator[str]):
-    """The lines of a streamed answer. `close` may be called from another thread, and ends the reader."""
+    """Lines of a streamed answer. `close` may be called from another thread, and ends the reader."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse, longest_line_bytes: int) -> None:
         self._response, self._longest_line_bytes = response, longest_line_bytes
@@ -169,7 +169,7 @@ class Lines(Iterator[str]):
         except urllib3.exceptions.ReadTimeoutError:
             raise StreamSilent("The cluster's stream went silent.") from None
         except (urllib3.exceptions.HTTPError, OSError, AttributeError) as error:
-            # AttributeError: urllib3 lets go of the socket while another thread reads it.
+            # AttributeError: urllib3 drops the socket while another thread reads it.
             if not self._closed:
                 raise ClusterUnavailable(f"The cluster's stream broke: {_in_short(error)}") from None
         finally:
@@ -179,7 +179,7 @@ class Lines(Iterator[str]):
 def answer_as_error(
     status: int, content: bytes, retry_after_seconds: float, *, quotes_secrets: bool = False
 ) -> ClusterError:
-    """What an answer of 300 or more means for the caller."""
+    """Return the error that an answer of status 300 or more means for the caller."""
     reason, message = _status_text(content)
     if status == 401:
         return ClusterUnavailable("The cluster does not accept Berth's credentials (401).")
@@ -197,7 +197,7 @@ def answer_as_error(
 
 
 def _status_text(content: bytes) -> tuple[str, str]:
-    """Reason and message of a Kubernetes Status; a proxy in between may answer anything."""
+    """Return reason and message of a Kubernetes Status; a proxy in between may answer anything."""
     try:
         status = json.loads(content)
         return str(status.get("reason") or ""), str(status.get("message") or "")
@@ -213,10 +213,10 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _in_short(error: Exception) -> str:
-    """The cause without the library's own names in front of it."""
+    """Return the cause without the library's own names in front of it."""
     if isinstance(error, ApiException):
         return str(error.reason)
-    if isinstance(error, urllib3.exceptions.NewConnectionError):  # counted among the timeouts by urllib3
+    if isinstance(error, urllib3.exceptions.NewConnectionError):  # urllib3 counts it among the timeouts
         return str(error).rpartition(": ")[2]
     if isinstance(error, urllib3.exceptions.ConnectTimeoutError):
         return f"no connection within {CONNECT_TIMEOUT_SECONDS:g} seconds"

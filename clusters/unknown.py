@@ -1,6 +1,6 @@
-"""Messages that no rule explains: counted, one row per kind whatever names and figures it mentions, for admins to read.
+"""Messages that no rule explains, counted for admins: one row per kind, whatever names and figures it mentions.
 
-People see them as the cluster said them. One that needs no rule is dismissed: it is counted on, and asks for nobody.
+People see them as the cluster wrote them. Admins dismiss messages that need no rule; these are still counted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from clusters.models import UnknownCause
 
 MOST_KINDS = 1000
 LONGEST_TOLD = 240
-# What differs between two messages of one kind: quoted names, ids, figures.
+# Parts that differ between messages of one kind: quoted names, ids, figures.
 _VARYING = re.compile(r'"[^"]*"|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+')
 
 
 def count(source: str, text: str, cluster: UUID | None = None) -> None:
-    """Once more. The cluster, where it is known, is the one that said it last."""
+    """Count a message. Its row keeps the last known cluster that sent it."""
     digest = digest_of(source, text)
     where = {"cluster_id": cluster} if cluster else {}
     known = UnknownCause.objects.filter(digest=digest)
@@ -36,14 +36,14 @@ def count(source: str, text: str, cluster: UUID | None = None) -> None:
 
 
 def digest_of(source: str, text: str) -> str:
-    """The same for all messages of one kind."""
+    """Return a digest that is the same for all messages of one kind."""
     kind = _VARYING.sub("…", text.lower())
     return hashlib.sha256(f"{source}\n{kind}".encode()).hexdigest()
 
 
 @transaction.atomic
 def dismiss(actor: Actor, row: UnknownCause) -> bool:
-    """False: it is dismissed already."""
+    """Dismiss the message. Return False if it was dismissed already."""
     if not UnknownCause.objects.filter(pk=row.pk, dismissed_at=None).update(dismissed_at=timezone.now()):
         return False
     data = {"source": row.source, "text": row.text[:LONGEST_TOLD]}

@@ -1,7 +1,7 @@
-"""Turn what happens in every cluster into rows and signals: one thread per cluster and kind.
+"""Watch of every cluster: turns changes into rows and signals, with one thread per cluster and kind.
 
-Threads follow (clusters.watching), rows are written where they differ (clusters.inventory), and what concerns
-the rooms above is told by signals. Nothing here must be remembered: after a restart everything is listed anew.
+Threads follow (clusters.watching), rows are written where they differ (clusters.inventory), and signals notify the
+rooms above. Nothing here must be remembered: after a restart everything is listed anew.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 10.0
 PAUSE_AFTER_FAULT_SECONDS = 2.0
-# Namespaces of tenants; and of whose parts an event matters even when it is no warning.
+# Prefix of tenants' namespaces, and the kinds whose events matter there even if they are no warnings.
 NAMESPACE_PREFIX = "berth-"
 EVENTFUL = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
 
 
 class Handler(Protocol):
-    """What to do with the objects of one kind."""
+    """Handler of the objects of one kind."""
 
     def listed(self, step: Listed) -> None: ...
 
@@ -47,7 +47,7 @@ class Handler(Protocol):
 
 
 class Ours:
-    """Objects of this installation: tell the rooms above."""
+    """Objects of this installation, forwarded to the rooms above."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -64,10 +64,10 @@ class Ours:
 
 
 class Events(Ours):
-    """Events in tenants' namespaces. One that is deleted has only grown old."""
+    """Events in tenants' namespaces. A deleted event has only expired."""
 
     def listed(self, step: Listed) -> None:
-        """Whoever is looked at after a list reads the events anew."""
+        """Ignore the list: a reconcile after a list reads the events anew."""
 
     def changed(self, step: Changed) -> None:
         if step.change != "DELETED" and matters(step.body):
@@ -99,7 +99,7 @@ class Nodes:
 
 
 class Pods(Ours):
-    """All pods: rows of what they take; and ours are told."""
+    """Pods: rows of what all of them take; ours are forwarded, too."""
 
     def __init__(
         self, cluster: Cluster, announcements: Announcements, changes: Changes, installation: str
@@ -129,14 +129,14 @@ class Pods(Ours):
 
 
 def matters(event: Json) -> bool:
-    """An event in a tenant's namespace that says something about a start or its failure."""
+    """Return True if the event is in a tenant's namespace and about a start or its failure."""
     about = event.get("involvedObject", {})
     in_tenant = str(about.get("namespace", "")).startswith(NAMESPACE_PREFIX)
     return in_tenant and (event.get("type") == "Warning" or about.get("kind") in EVENTFUL)
 
 
 class LateApi:
-    """The cluster's API, looked up at each request: a kubeconfig that was rewritten is read anew."""
+    """Cluster's API, looked up at each request: a kubeconfig that was rewritten is read anew."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -151,7 +151,7 @@ class LateApi:
 
 
 class KindThread(threading.Thread):
-    """Follows one kind in one cluster until it is stopped; survives every outage on either side."""
+    """Thread that follows one kind in one cluster until it is stopped; survives every outage on either side."""
 
     def __init__(self, watch: ClusterWatch, follower: Follower, handler: Handler) -> None:
         super().__init__(name=f"{watch.cluster.slug}/{follower.kind}", daemon=True)
@@ -196,7 +196,7 @@ class KindThread(threading.Thread):
 
 
 class ClusterWatch:
-    """All threads of one cluster."""
+    """Threads of one cluster."""
 
     def __init__(self, cluster: Cluster, announcements: Announcements) -> None:
         self.cluster = cluster
@@ -235,17 +235,17 @@ class ClusterWatch:
         self._changes.stop()
 
     def join(self, deadline: float) -> None:
-        """Wait until they end, until then at most; a thread in the middle of a request ends with the process."""
+        """Wait for the threads to end until `deadline`; one in the middle of a request ends with the process."""
         for thread in (*self._threads, self._changes, self._pod_metrics):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def listed(self, kind: str) -> None:
-        """Told once all kinds were listed, and then after every gap of one."""
+        """Announce `relisted` once all kinds were listed, and then after every gap of one."""
         if self._done_with(kind):
             self._announcements.add(signals.relisted, self.cluster)
 
     def lost(self, kind: str, error: ClusterError) -> None:
-        """A kind that is refused is not waited for."""
+        """Stop waiting for a kind that the cluster refuses."""
         if isinstance(error, ClusterRefused):
             self._done_with(kind)
 

@@ -2,10 +2,10 @@
 
 Three generators, each simple enough to trust: `one_request` is one watch request; `continuous` lists and then
 watches from there; `infinite` starts that over, with growing pauses, when it breaks. A watch is a hint and a
-list is the truth: after every gap everything is listed anew, and what is gone since is told as deleted.
+list is the truth: after every gap everything is listed anew, and objects that are gone are reported as deleted.
 
-Timeouts on both sides: the server ends a stream after a while by itself; one that is silent for longer is
-ended here, since a dead network does not say so.
+Timeouts on both sides: the server ends a stream after a while by itself; a stream that is silent for longer is
+ended here, since a dead network gives no sign.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from clusters.transport import Json, Lines, Objects
 
 SERVER_TIMEOUT_SECONDS = 50
 READ_TIMEOUT_SECONDS = 65.0
-# A stream that the server ends sooner than this without a word counts as a failure, or we would spin.
+# A stream that the server ends sooner than this without an event counts as a failure, or we would spin.
 SHORTEST_STREAM_SECONDS = 5.0
-# What is kept of an object's metadata to tell of its deletion.
+# Metadata that is kept of an object to report its deletion.
 OUTLINE = {"name": str, "namespace": str, "uid": str, "labels": dict, "ownerReferences": list}
 
 
@@ -34,7 +34,7 @@ Kept = TypeVar("Kept")
 
 
 class Source(Protocol):
-    """What is asked of clusters.api.Api."""
+    """Part of clusters.api.Api that a follower uses."""
 
     def list_with_version(
         self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Kept]
@@ -51,13 +51,13 @@ class Source(Protocol):
     ) -> Lines: ...
 
 
-# --- what a follower is told
+# --- the steps that a follower yields
 
 
 @dataclass(frozen=True)
 class Listed:
-    """All objects as they are, as the follower's `digest` has them; `deleted` are those known before that are gone:
-    kind, metadata and last phase.
+    """Current objects, as the follower's `digest` has them; `deleted` are known objects that are gone: kind, metadata
+    and last phase.
     """
 
     found: list[Any]
@@ -72,12 +72,12 @@ class Changed:
 
 @dataclass(frozen=True)
 class Alive:
-    """Nothing changed, and the server said so: a bookmark, or a stream that ended in order."""
+    """Sign that nothing changed: a bookmark, or a stream that ended in order."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The connection broke, or was refused. It is tried again."""
+    """Connection that broke or was refused. It is tried again."""
 
     error: ClusterError
 
@@ -86,7 +86,7 @@ Step = Listed | Changed | Alive | Lost
 
 
 class Expired(Exception):
-    """The server no longer knows what happened since: 410, as an answer or as an event."""
+    """The server no longer knows the changes since the version: 410, as an answer or as an event."""
 
 
 # --- how long to pause
@@ -94,7 +94,7 @@ class Expired(Exception):
 
 @dataclass
 class Backoff:
-    """Doubles from failure to failure; jitter keeps many watches from coming back at once."""
+    """Pause that doubles from failure to failure; jitter keeps many watches from coming back at once."""
 
     shortest_seconds: float = 0.5
     longest_seconds: float = 30.0
@@ -102,7 +102,7 @@ class Backoff:
     jitter: Callable[[], float] = field(default=random.random, repr=False)
 
     def next_seconds(self, *, at_least_seconds: float = 0.0) -> float:
-        """`at_least_seconds`: what the server asked for; one that asks for an hour is asked again before."""
+        """Return the next pause. `at_least_seconds`: the server's wish, kept up to `longest_seconds`."""
         seconds: float = min(self.longest_seconds, self.shortest_seconds * 2 ** min(self.failures, 16))
         self.failures += 1
         return max(seconds * (0.5 + self.jitter() / 2), min(at_least_seconds, self.longest_seconds))
@@ -116,18 +116,18 @@ class Backoff:
 
 @dataclass
 class Follower:
-    """One kind in one cluster. `stop` ends it from another thread, also in the middle of a silent stream."""
+    """Watch on one kind in one cluster. `stop` ends it from another thread, even in a silent stream."""
 
     source: Source
     kind: str
     labels: Mapping[str, str] | None = None
-    digest: Callable[[Json], Any] = lambda body: None  # what is kept of each that is listed
-    remembers: bool = True  # to tell of deletions during a gap
+    digest: Callable[[Json], Any] = lambda body: None  # what to keep of each listed object
+    remembers: bool = True  # objects, to report deletions during a gap
     server_timeout_seconds: int = SERVER_TIMEOUT_SECONDS
     read_timeout_seconds: float = READ_TIMEOUT_SECONDS
     backoff: Backoff = field(default_factory=Backoff)
     stopped: threading.Event = field(default_factory=threading.Event)
-    # By uid, what a deletion during a gap could not tell any more. A cache: rows are the truth.
+    # Outlines by uid, to report what was deleted during a gap. A cache: rows are the truth.
     _known: dict[str, Json] = field(default_factory=dict)
     _stream: Lines | None = None
 
@@ -137,7 +137,7 @@ class Follower:
             self._stream.close()
 
     def infinite(self) -> Iterator[Step]:
-        """So simple that it is assumed to be right."""
+        """Repeat `continuous` until stopped. It is so simple that it is assumed to be right."""
         while not self.stopped.is_set():
             asked_for_seconds = 0.0
             try:
@@ -164,7 +164,7 @@ class Follower:
                     self.backoff.reset()
                     yield self._step(event)
             except StreamSilent:
-                continue  # ask again from there: if the network is dead, that fails
+                continue  # ask again from that version: on a dead network, this fails
             if self.stopped.is_set():
                 return
             if not heard and time.monotonic() - started < SHORTEST_STREAM_SECONDS:
@@ -173,7 +173,7 @@ class Follower:
             yield Alive()
 
     def one_request(self, version: str) -> Iterator[Json]:
-        """The events of one watch request, until the server ends it."""
+        """Yield the events of one watch request, until the server ends it."""
         try:
             self._stream = self.source.watch(
                 self.kind,
@@ -204,7 +204,7 @@ class Follower:
         return Changed(event["type"], body)
 
     def _forget_all_but(self, outlines: Objects) -> Objects:
-        """What was known and is not listed any more."""
+        """Remember the listed objects only. Return known ones that are not listed any more."""
         if not self.remembers:
             return []
         listed = {outline["metadata"]["uid"]: outline for outline in outlines}
@@ -214,7 +214,7 @@ class Follower:
 
 
 def event_of(line: str) -> Json:
-    """One line of a watch; raises Expired or ClusterUnavailable for what is not an event."""
+    """Return the event in a watch's line; raises Expired or ClusterUnavailable if it is none."""
     try:
         event: Json = json.loads(line)
         kind, body = event["type"], event["object"]
@@ -230,7 +230,7 @@ def event_of(line: str) -> Json:
 
 
 def in_outline(body: Json) -> Json:
-    """What is kept of an object, to tell of its deletion later; of nonsense nothing but that it is there."""
+    """Return what is kept of an object to report its deletion later; for nonsense, an empty outline."""
     metadata, status = (
         part if isinstance(part, dict) else {} for part in (body.get("metadata"), body.get("status"))
     )

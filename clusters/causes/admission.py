@@ -1,4 +1,4 @@
-"""Why the API refuses an object: what stands in the message of the refusal, or in a controller's FailedCreate event."""
+"""Reasons why the API refuses an object, from the refusal's message or a controller's FailedCreate event."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CAUSES = (
     ),
     Cause(
         "control_plane_slow",
-        # Of a webhook its name.
+        # For a webhook, its name.
         r'(?:failed calling webhook "|(?=etcdserver: |connection to the server \S+:6443 was refused'
         r"|\bthe server (?:is currently unable to|was unable to return|has received too many)"
         r"|request did not complete within|could not be completed at this time|client rate limiter Wait"
@@ -76,6 +76,6 @@ CAUSES = (
         ),
         "admin",
     ),
-    # What any other of the API's own checks says.
+    # Messages of the API's other checks.
     replace(RULE_DENIED, pattern=r"\b(?:is|are) forbidden: (?P<reason>(?!User \\*\").+)"),
 )

@@ -1,4 +1,4 @@
-"""One row of the tables: a pattern of the cluster's text, and what it means for a person."""
+"""Row of the tables: a pattern of the cluster's text, and what it means for a person."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 Audience = Literal["you", "admin"]
 Data = dict[str, Any]
 
-# Data is stored with events: what a message quotes is cut to this.
+# Data is stored with events, so quotes from a message are cut to this.
 LONGEST_VALUE = 300
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Named groups of the pattern are the data of the sentence and the hint, as in "%(image)s".
+    """Cause of a problem. Named groups of the pattern are the data of the sentence and the hint, as in "%(image)s".
 
-    One may stand in several tables: what is the same to its reader, and mended in the same way, is one cause. Without a
-    pattern it is told by none of the cluster's messages; Berth finds it by watching (monitoring/health).
+    A cause may stand in several tables: problems that mean the same to a reader, and are fixed in the same way, share
+    one. A cause without a pattern shows in no message; Berth finds it by watching (monitoring/health).
     """
 
     code: str
     pattern: str
     sentence: StrOrPromise
     hint: StrOrPromise
-    # Who can end it.
+    # Who can fix it.
     audience: Audience = "you"
-    # As one reason among several nodes or GPUs: a plural by `nodes`, as "3 nodes are full".
+    # Phrase for one of several reasons, with a plural by `nodes` (or GPUs), as "3 nodes are full".
     in_short: StrOrPromise = ""
     # A second pattern, for data that may stand anywhere in the text.
     details: str = ""
 
     def read(self, text: str) -> Data | None:
-        """The data, if the text is about this cause."""
+        """Return the data if the text is about this cause, else None."""
         match = _compiled(self.pattern).search(text) if self.pattern else None
         if match is None:
             return None
@@ -61,14 +61,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong, as a code and the data of its sentence. `known` is False when no rule matched."""
+    """Problem, as a code and the data of its sentence. `known` is False when no rule matched."""
 
     code: str
     data: Data
     known: bool = True
 
 
-# What of a sentence's data has a name that people use. A resource "": the message does not say which.
+# Data of sentences that has an everyday name. A resource "": the message does not say which.
 _NAMED = ("resource", "how")
 _NAMES = {
     "": _("room"),
@@ -95,7 +95,7 @@ _NAMES = {
 
 
 class _Words(dict[str, Any]):
-    """The data of a sentence, and what stands for that which an older or shorter message did not tell."""
+    """Data of a sentence, with a stand-in for values that an older or shorter message lacks."""
 
     def __init__(self, untold: str, data: Mapping[str, Any]) -> None:
         super().__init__(data)
@@ -106,7 +106,7 @@ class _Words(dict[str, Any]):
 
 
 def in_words(text: StrOrPromise, data: Mapping[str, Any], untold: str = "?") -> str:
-    """A sentence with its data, in the reader's language, and what has a name that people use by that."""
+    """Return a sentence with its data, in the reader's language, with everyday names where there are any."""
     told = {"resource": "", **data}
     for name in _NAMED:
         told[name] = _NAMES.get(str(told[name]).lower(), told[name]) if name in told else untold

@@ -1,4 +1,4 @@
-"""Why a container does not start, or ended: states of containers and pods, and what programs in it print."""
+"""Reasons why a container does not start, or ended: states of containers and pods, and output of programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CAUSES = (
         "image_user_unfit",
         r"runAsNonRoot and image (?:will run as root|has non-numeric user)|non-numeric user"
         rf"|(?:\bexec\b|OCI runtime|starting container).*(?:permission denied|operation not permitted)"
-        # A person's own shell does not tell its path.
+        # A shell that a person opened does not print its path.
         rf"|permission denied: unknown|{_EXIT}126\b|^/(?:usr/)?bin/\w*sh: [^\n]*: Permission denied"
         r"|Running as root is not recommended"
         r"|(?:Permission denied|EACCES)\b.*(?:/home/|/\.(?:local|jupyter|cache|config)\b)"

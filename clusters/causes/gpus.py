@@ -1,7 +1,7 @@
-"""Why a GPU does not work: NVIDIA's driver and kernel log (Xid), container tools, device plugin, MPS, MIG, CUDA itself.
+"""Causes of GPU faults: NVIDIA's driver and kernel log (Xid), container tools, device plugin, MPS, MIG, CUDA itself.
 
-Which Xid means what follows NVIDIA's catalogue; a consequence names what was first ("caused by previous Xid 149"),
-so those of the hardware come before those of programs.
+Meanings of Xids follow NVIDIA's catalogue. An Xid may name an earlier one as its cause ("caused by previous Xid 149"),
+so causes in the hardware come before those in programs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from clusters.causes.cause import Cause
 
 
 def _xid(*numbers: int) -> str:
-    """The kernel's "Xid (PCI:0000:cb:00): 13, …", the device plugin's "Xid=13", and "XID 13" of others."""
+    """Return a pattern for the kernel's "Xid (PCI:0000:cb:00): 13, …", the device plugin's "Xid=13" and "XID 13"."""
     return rf"\bXid(?: \(PCI:[^)]*\))?[\s:=]+(?P<xid>{'|'.join(map(str, numbers))})\b"
 
 
@@ -28,7 +28,7 @@ DRIVER_NOT_LOADED = Cause(
     r"|lib(?:nvidia-ml|cuda)\.so\S*: cannot open shared object"
     r"|driver (?:is )?not loaded|couldn't communicate with the NVIDIA driver|could not insert '?nvidia"
     r"|Module nvidia\S* not found"
-    # The folder of the driver that a pool names (workspaces/drivers.py).
+    # The driver's folder, as a pool names it (workspaces/drivers.py).
     r'|volume "driver\S*\s*:\s*hostPath type check failed',
     _("The node's NVIDIA driver is not loaded, or containers do not find it."),
     _(
@@ -159,7 +159,7 @@ HARDWARE_FAULTS = (
     ),
     Cause(
         "gpu_stuck",
-        # Xid 154 also tells when nothing is to be done any more.
+        # Xid 154 is also logged when no action is needed any more.
         rf"{_xid(46, 54, 61, 62, 110, 119, 120, 143, 151, 154, 158, 169)}(?![^\n]*recovery action[^\n]* to 0x0\b)"
         r"|RmInitAdapter failed|waiting for RPC (response )?from .*GSP|GSP RPC timeout|HeartbeatTimedOut",
         _("A GPU of the node hangs and has to be reset."),

@@ -1,4 +1,4 @@
-"""Causes that no message of the cluster tells, but Berth itself found by watching (monitoring/health)."""
+"""Causes that show in no message of the cluster: Berth finds them by watching (monitoring/health)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an image does not come to a node: what containerd, CRI-O and Docker tell through the kubelet."""
+"""Reasons why a node cannot get an image: messages of containerd, CRI-O and Docker, through the kubelet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def _http(*statuses: int) -> str:
-    """Of HTTP's answers, not of an image's tag."""
+    """Return a pattern for statuses of HTTP that does not match in an image's tag."""
     return rf"(?<![:./-])\b(?:{'|'.join(map(str, statuses))})\b"
 
 
-# The reference that a message is about, where it names one.
+# The image that a message is about, if it names one.
 IMAGE = r'(?:image(?: name| tag)?|reference)\W{1,3}(?P<image>[^\s"\\,]+)'
 
 
@@ -45,7 +45,7 @@ CAUSES = (
         _("It is tried again by itself. An admin can add credentials or a mirror of the registry."),
         "admin",
     ),
-    # What lacks a part is "not found", too.
+    # Before image_not_found: an image that lacks a part is "not found", too.
     UNUSABLE,
     _image(
         "image_denied",

@@ -1,6 +1,6 @@
-"""What a node does with a container: ends it, refuses it, is short of something, has no network, or is away.
+"""Causes on a node's side: it ends or refuses a container, is short of something, has no network, or is away.
 
-Words of the kubelet in a pod's status and events, and a node's own conditions, events and taints.
+Patterns are for the kubelet's words in a pod's status and events, and a node's conditions, events and taints.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ LIMIT_REACHED = Cause(
     ngettext_lazy("%(nodes)s node is full", "%(nodes)s nodes are full", "nodes"),
 )
 
-# What is told of them as of a full disk or of open files.
+# Watches of files that are used up: worded like a full disk, or like too many open files.
 WATCHES_USED_UP = replace(
     LIMIT_REACHED,
     pattern=r"inotify[^\n]*(?:too many open files|no space left|limit|exhausted)"
     r"|watch[^\n]*(?:too many open files|no space left on device)|limit for number of file watchers",
 )
 
-# What the kubelet says before the causes of containers, and after those of GPUs.
+# Messages of the kubelet; tried before the causes of containers and after those of GPUs.
 CAUSES = (
     Cause(
         "temporary_disk_full",

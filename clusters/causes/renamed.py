@@ -1,4 +1,4 @@
-"""Codes of causes that are others now: events of earlier versions still tell them."""
+"""Codes of causes that were renamed: events of earlier versions still have the old ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NOW: dict[str, str] = {
 }
 RENAMED = {earlier: now for now, all_earlier in _NOW.items() for earlier in all_earlier.split()}
 
-# What the earlier sentence said without data, or by another name.
+# Data that the earlier sentence had in its words, or by another name.
 _FILLED: dict[str, dict[str, str]] = {
     "berth_lacks_right": {"problem": 'User "%(account)s" cannot %(verb)s resource "%(resource)s"'},
     "completed_early": {"how": "exit code 0"},
@@ -90,6 +90,6 @@ _FILLED: dict[str, dict[str, str]] = {
 
 
 def current(code: str, data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """What a stored cause is by today's names."""
+    """Return the code and data of a stored cause by today's names."""
     filled = {name: in_words(text, data) for name, text in _FILLED.get(code, {}).items()}
     return RENAMED.get(code, code), {**filled, **data}

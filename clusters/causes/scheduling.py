@@ -1,10 +1,10 @@
-"""The scheduler's words: why no node takes a pod. One message counts several reasons over all nodes.
+"""Reasons why no node takes a pod, from the scheduler's messages. A message counts several of them over all nodes.
 
     0/8 nodes are available: 2 Insufficient nvidia.com/gpu, 6 node(s) didn't match Pod's node
     affinity/selector. no new claims to deallocate, preemption: 0/8 nodes are available: …
 
-What it says of preemption is noise: Berth never preempts. HAMi's scheduler counts cards in a form of its own, `3/8
-CardInsufficientMemory`; told for nodes it stands behind how many of them: `2 3/8 CardInsufficientMemory`.
+Its words about preemption are noise: Berth's pods preempt no others. HAMi's scheduler counts cards in a form of its
+own, `3/8 CardInsufficientMemory`; a count of nodes may stand in front: `2 3/8 CardInsufficientMemory`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _HAMI = re.compile(
 
 @dataclass(frozen=True)
 class Reason:
-    """Why `nodes` nodes (or cards) cannot take the pod; None of them: the message did not count."""
+    """Reason why `nodes` nodes (or cards) cannot take the pod. None: the message did not count."""
 
     nodes: int | None
     text: str
-    of: int | None = None  # where it counts cards
+    of: int | None = None  # total of cards, if it counts cards
 
 
 def total_and_reasons(message: str) -> tuple[int | None, list[Reason]]:
-    """Take a message of the scheduler apart."""
+    """Split a message of the scheduler into its total and its reasons."""
     plain = _PREEMPTION.sub("", message).strip()
     whole = _NODES.search(plain)
     total = int(whole["total"]) if whole else None
@@ -60,7 +60,7 @@ def _counted(text: str) -> Iterator[Reason]:
         if not reason:
             continue
         count = int(counted["count"]) if counted else None
-        if cards := _OF_CARDS.fullmatch(reason):  # of each of so many nodes
+        if cards := _OF_CARDS.fullmatch(reason):  # counted on each of `count` nodes
             nodes = count or 1
             yield Reason(nodes * int(cards["count"]), cards["reason"], nodes * int(cards["of"]))
         else:
@@ -68,7 +68,7 @@ def _counted(text: str) -> Iterator[Reason]:
 
 
 def diagnose(message: str) -> Diagnosis | None:
-    """The most telling reason, with the others in short; None where the text is not the scheduler's."""
+    """Return the most telling reason, with the others in short; None if the text is not the scheduler's."""
     if not (_NODES.search(message) or _HAMI.search(message)):
         return first_match(UNCOUNTED, message)
     total, reasons = total_and_reasons(message)
@@ -86,7 +86,7 @@ def diagnose(message: str) -> Diagnosis | None:
 
 
 def _alike_together(found: Iterable[tuple[int, Reason, Data]]) -> list[tuple[int, Reason, Data]]:
-    """Two wordings of one cause are counted together."""
+    """Add up the nodes of reasons that are two wordings of one cause."""
     by_cause: dict[tuple[str, str], tuple[int, Reason, Data]] = {}
     for rank, reason, data in found:
         key = CAUSES[rank].code, str(data)
@@ -110,13 +110,13 @@ def _gpus_first(data: Data) -> int:
 
 
 def _encoded(code: str, reason: Reason, data: Data) -> str:
-    """Data is flat, and words are made when it is read: the other reasons travel as code:nodes:detail."""
+    """Return the reason as code:nodes:detail: data is flat, and put into words only when it is read."""
     detail = data.get("resource") or data.get("taint") or ""
     return f"{code}:{reason.nodes or 1}:{quote(detail, safe='')}"
 
 
 def counted(also: str) -> Iterator[tuple[str, Data]]:
-    """The other reasons, as code and data; what cannot be read is left out."""
+    """Yield the other reasons, as code and data; skip what cannot be read."""
     for entry in also.split():
         code, __, rest = entry.partition(":")
         count, __, detail = rest.partition(":")
@@ -155,7 +155,7 @@ INSUFFICIENT = Cause(
     in_short=ngettext_lazy("%(nodes)s node lacks %(resource)s", "%(nodes)s nodes lack %(resource)s", "nodes"),
 )
 
-# For a local disk.
+# The same cause, for a local disk.
 NO_DISK_SPACE = replace(
     INSUFFICIENT,
     pattern=r"(?:enough free |not enough lv |Insufficient \S+/)(?P<resource>storage|capacity)\b",
@@ -184,7 +184,7 @@ NOT_MATCHING = Cause(
     ngettext_lazy("%(nodes)s does not fit", "%(nodes)s do not fit", "nodes"),
 )
 
-# That nodes are those of other pools tells least; what keeps it from its own tells more than which are reserved.
+# A rule keeps the pod off its own pool's nodes. It says more than a taint does; "node of another pool" says least.
 KEPT_OFF = replace(
     NOT_MATCHING,
     pattern=r"pod (?:anti-)?affinity|pods anti-affinity|topology spread constraints|free ports for the requested pod"
@@ -193,10 +193,10 @@ KEPT_OFF = replace(
     r"|CardTypeMismatch|CardUuidMismatch|^(?:node )?(?:unregister|usage unavailable)",
 )
 
-# What is said without counting nodes.
+# Causes in messages that count no nodes.
 UNCOUNTED = (NOT_READY, CLUSTER_QUEUE_WAITS, SHARE_SHORT)
 
-# The most telling first: on a cluster with several pools, most nodes simply are not of the chosen one.
+# Most telling first: in a cluster with several pools, most nodes simply belong to others than the chosen one.
 CAUSES = (
     volumes.MISSING,
     volumes.CLASS_MISSING,
@@ -226,7 +226,7 @@ CAUSES = (
     KEPT_OFF,
     Cause(
         "node_tainted",
-        # Which taint is not told by Kubernetes 1.36 and 1.18.
+        # Kubernetes 1.36 and 1.18 do not name the taint.
         r"(?:(?:untolerated taint\S*|had taints?) \{|(?=untolerated taint\(s\)|taints that the pod))"
         r"(?P<taint>(?<=\{)[^}]*?(?=:?\s*\})|untolerated taint\(s\)|taints that the pod didn't tolerate)",
         _("Nodes are reserved for something else, or not well (%(taint)s)."),

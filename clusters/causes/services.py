@@ -1,4 +1,4 @@
-"""Why a Service gets no address: MetalLB's events, and those of cloud controllers."""
+"""Reasons why a Service gets no address: events of MetalLB and of cloud controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All causes for a reader who looks one up: by what they are about, each once and without the data of one case."""
+"""Causes for a reader who looks one up: by theme, each listed once and without the data of a case."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Theme(NamedTuple):
     entries: list[Entry]
 
 
-# What stands in several tables is told where it is first met here.
+# A cause in several tables is listed under the first of these themes.
 _IN_ORDER: tuple[tuple[str, StrOrPromise, Iterable[Cause]], ...] = (
     ("gpus", _("GPUs"), gpus.CAUSES),
     ("nodes", _("Nodes and their network"), nodes.CAUSES),
@@ -42,7 +42,7 @@ _IN_ORDER: tuple[tuple[str, StrOrPromise, Iterable[Cause]], ...] = (
 
 
 def themes() -> list[Theme]:
-    """In the reader's language."""
+    """Return all causes by theme, in the reader's language."""
     told: set[str] = set()
     found = []
     for slug, title, causes in _IN_ORDER:

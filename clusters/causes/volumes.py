@@ -1,4 +1,4 @@
-"""Why a volume is not made, not attached or not mounted: events of claims and of the kubelet, the scheduler's words."""
+"""Reasons why a volume is not made, attached or mounted: events of PVCs and the kubelet, words of the scheduler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import ngettext_lazy
 from clusters.causes.cause import Cause
 from clusters.causes.gpus import DRIVER_NOT_LOADED
 
-# --- what the scheduler tells of, too
+# --- causes that the scheduler reports, too
 
 MISSING = Cause(
     "volume_missing",
@@ -82,7 +82,7 @@ HELD_ELSEWHERE = Cause(
     r"|ReadWriteOncePod|rbd image \S+ is still being used|\bvol-\w+ is not 'available'|already being used by"
     r"|no available disk"
     r"|already attached to (?:node|an instance)|\bVolumeInUse\b|still mounted on (?:the )?node"
-    # The node does not let go of it.
+    # The node does not release it.
     r"|Unmount(?:Volume|Device)\S* failed|\bumount: |target is busy|device or resource busy|DetachVolume\S* failed"
     r"|error cleaning subPath|mounted by other references|volume paths are still present",
     _("Its volume is still held by another container or another node."),
@@ -120,7 +120,7 @@ UNWELL = Cause(
     "storage_unwell",
     r"\bno mds\b|\blaggy\b|not ready for workloads|HEALTH_ERR|\bvolume\b.*\bis (?:faulted|degraded)"
     r"|\bMDS_SLOW|\bSLOW_OPS\b|\bOSD_DOWN\b|Waiting for volume share|engine image \S+ is not deployed"
-    # A "Mon" with a day behind it is none of Ceph's monitors.
+    # "Mon" before a date is a weekday, not one of Ceph's monitors.
     r"|\b(?:osds?\d*|mdss?|mons?(?! \w{3} +\d|, \d))\b[^\n]*\b(?:down|flapping|slow|unreachable)\b"
     r"|(?<!cache: )timed out waiting for the condition|timeout expired waiting for volumes"
     r"|context deadline exceeded|operation with the given Volume ID \S+ already exists|connection timed out"
@@ -136,12 +136,12 @@ UNWELL = Cause(
     "admin",
 )
 
-# Nothing but a lost share prints these, wherever they stand.
+# Printed only for a lost share, in whatever text.
 STALE = replace(UNWELL, pattern=r"stale (?:NFS )?file handle|Transport endpoint is not connected")
 
 DAMAGED = Cause(
     "volume_damaged",
-    # Of an address (host:/export) it is the node that lacks a program: volume_not_mountable.
+    # Not with an address (host:/export): there the node lacks a program (volume_not_mountable).
     r"can(?:'t|not) read superblock|bad superblock(?! on [^\s/]+:/)|superblock could not be read"
     r"|structure needs cleaning|fsck.*(?:error|failed)"
     r"|read-only file ?system(?!: '/(?:usr|opt|etc|var|root)/)|mounted read-only|write[- ]protected"
@@ -154,7 +154,7 @@ DAMAGED = Cause(
     "admin",
 )
 
-# Of a path: a terminal has such errors, too.
+# Only with a path: a terminal has such errors, too.
 UNREADABLE = replace(DAMAGED, pattern=r"Input/output error: '/|'/[^'\n]*': Input/output error")
 
 CANNOT_RESIZE = Cause(
@@ -170,7 +170,7 @@ CANNOT_RESIZE = Cause(
 )
 
 CAUSES = (
-    DRIVER_NOT_LOADED,  # a pool may take it from a folder of its nodes
+    DRIVER_NOT_LOADED,  # a pool may mount the driver from a folder of its nodes
     MISSING,
     STALE,
     HELD_ELSEWHERE,

@@ -1,4 +1,4 @@
-"""Who gives workspaces the addresses at which people reach them, and are there any left?"""
+"""Findings about addresses of workspaces: what provides them, and whether any are left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def addresses(api: Api, cluster: Cluster) -> Iterator[Finding]:
 
 
 def _by_load_balancer(api: Api) -> Iterator[Finding]:
-    """Somebody must give addresses to Services. Who does cannot be asked, only seen."""
+    """Infer from pools, Services and nodes what gives Services addresses: no API names it."""
     if METALLB in api.groups():
         yield from metallb_pools(api)
     services = [body for body in api.list("Service") if body["spec"].get("type") == "LoadBalancer"]

@@ -1,4 +1,4 @@
-"""Do nodes run the same? What differs is named: a node that lags behind fails in ways that nobody looks for."""
+"""Findings about nodes that run other versions than most: such a node fails in ways that nobody expects."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def cuda_of(labels: Mapping[str, str]) -> str:
 
 
 def _version(labels: Mapping[str, str], what: str, parts: Sequence[str]) -> str:
-    """By GPU Feature Discovery's labels: newer ones tell it whole, older ones in parts."""
+    """Return a version by GPU Feature Discovery's labels: newer ones hold it whole, older ones in parts."""
     told = (labels.get(f"nvidia.com/cuda.{what}.{part}", "") for part in parts)
     return labels.get(f"nvidia.com/cuda.{what}-version.full", "") or ".".join(filter(None, told))
 
 
 def differences(what: str, values: Mapping[str, str]) -> Iterator[Finding]:
-    """Who differs from most, by node. Who says nothing does not count."""
+    """Report nodes that differ from most. Nodes without a value do not count."""
     by_value: defaultdict[str, list[str]] = defaultdict(list)
     for node, value in values.items():
         if value:
@@ -81,7 +81,7 @@ def differences(what: str, values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def clocks(bodies: Objects) -> Iterator[Finding]:
-    """A kubelet stamps what it says by its own clock: what it said in the future tells of one that is fast."""
+    """Report fast clocks: a kubelet stamps its heartbeats by its own clock, so a fast one's lie in the future."""
     now = timezone.now()
     ahead = {}
     for body in bodies:

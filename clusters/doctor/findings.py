@@ -1,4 +1,4 @@
-"""What doctor says: how bad, about what, in a sentence, and what to do about it."""
+"""Findings of doctor: how bad, about what, in a sentence, and what to do about it."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Finding:
     level: Level
     message: str
     hint: str = ""
-    check: Check | None = None  # None: of the look that found it
+    check: Check | None = None  # None: the check of the look that found it
     yaml: str = ""  # what to add to the ClusterRole
 
 
 def by_check(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """In the order of the checks; one that did not come to be looked at is left out."""
+    """Group findings in the order of the checks; leave out checks without findings."""
     found = ((check, [finding for finding in findings if finding.check == check]) for check in Check)
     return [(str(check.label), rows) for check, rows in found if rows]
 
 
 def named(nodes: Iterable[str]) -> str:
-    """The first few, and how many more."""
+    """Return the first five names, and how many more there are."""
     names = sorted(nodes)
     told = names[:MOST_NAMED]
     if more := len(names) - len(told):

@@ -1,4 +1,4 @@
-"""Are tenants kept from each other? Only where the cluster's networks are known."""
+"""Finding about isolation: tenants are kept from each other only if the cluster's networks are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusters.models import Cluster
 
 
 def isolation_gaps(cluster: Cluster) -> list[str]:
-    """The networks that must be known before tenants count as isolated from each other."""
+    """Return the networks still missing before tenants count as isolated from each other."""
     networks = (
         (_("pod networks"), cluster.pod_cidrs),
         (_("service networks"), cluster.service_cidrs),

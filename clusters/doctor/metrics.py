@@ -1,4 +1,4 @@
-"""Does the cluster tell what pods use of CPU and memory?"""
+"""Findings about the Metrics Server, which reports the CPU and memory that pods use."""
 
 from __future__ import annotations
 

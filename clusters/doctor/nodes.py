@@ -1,4 +1,4 @@
-"""Are there nodes, do they announce GPUs, and do they say which? And who announces them: a device plugin's own pods."""
+"""Findings about nodes, the GPUs that they announce and label, and the device plugins that announce them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusters.inventory import NodeValues
 from clusters.node_labels import MEMORY_MIB, PRODUCT
 from clusters.transport import Json
 
-# Labels of the pods, as their makers' manifests and charts have them.
+# Labels of device plugins' pods, as in their makers' manifests and charts.
 PLUGINS = (
     ("k8s-device-plugin", {"name": "nvidia-device-plugin-ds"}),
     ("k8s-device-plugin", {"app.kubernetes.io/name": "nvidia-device-plugin"}),
@@ -59,7 +59,7 @@ def announced(node: NodeValues) -> dict[str, int]:
 
 
 def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
-    """Labels and resources come from two programs: where one of them does not work, they do not fit."""
+    """Report GPUs without labels or without resources, which two programs set, and GPUs held for broken."""
     unlabelled = [node.name for node in ready if announced(node) and MEMORY_MIB not in node.labels]
     if unlabelled:
         yield Finding(
@@ -94,7 +94,7 @@ def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
 
 
 def plugins(api: Api, found: Sequence[NodeValues]) -> Iterator[Finding]:
-    """Those that are known by their pods' labels; others are only seen by what they announce."""
+    """Report device plugins known by their pods' labels. Others show only in what they announce."""
     on_nodes: defaultdict[str, dict[str, Json]] = defaultdict(dict)
     for name, labels in PLUGINS:
         for pod in api.list("Pod", labels=labels):
@@ -153,7 +153,7 @@ def is_ready(pod: Json) -> bool:
 
 
 def runtime_classes(api: Api) -> Iterator[Finding]:
-    """Where the runtime of GPUs is not the nodes' default one, pods have to name it."""
+    """Report NVIDIA's runtime class. Pods must name it where it is not the nodes' default runtime."""
     names = {body["metadata"]["name"] for body in list_if_served(api, "RuntimeClass")}
     if RUNTIME in names:
         yield Finding(

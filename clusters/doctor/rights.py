@@ -1,4 +1,4 @@
-"""May Berth do what it needs to? The cluster is asked for each right by itself."""
+"""Findings about Berth's rights in the cluster."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from clusters.kinds import KINDS
 from clusters.models import Cluster
 from clusters.permissions import NEEDS, Need
 
-AT_ONCE = 8  # requests for rights
+AT_ONCE = 8  # access reviews
 
 
 def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterator[Finding]:
-    """Asks the cluster for each right by itself: what it says is what counts, however it was granted."""
+    """Ask the cluster about each right by itself: its answer counts, however the right was granted."""
     served = api.groups()
     needs = [need for need in NEEDS if need.arises(served)]
     wanted = [(need, verb) for need in needs for verb in need.verbs]
@@ -40,7 +40,7 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
 
 
 def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:
-    """What to add to the ClusterRole; and where the right is there after all, but not everywhere."""
+    """Return a finding with lines for the ClusterRole, and the namespaces where the right is granted."""
     facts = {"verbs": ", ".join(verbs), "resource": need.resource}
     message = _("Berth may not %(verbs)s %(resource)s.") % facts
     hint = _(
@@ -58,7 +58,7 @@ def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str
 
 
 def may(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
-    """In all namespaces unless one is named."""
+    """Return True if Berth has the right in the namespace, or in all of them if none is given."""
     attributes = {
         "group": need.group,
         "resource": need.resource.partition("/")[0],

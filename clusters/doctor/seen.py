@@ -1,4 +1,4 @@
-"""The cluster as one examination sees it: what several looks read is asked for once."""
+"""Cluster as one examination sees it: nodes and API groups, which several looks read, are requested once."""
 
 from __future__ import annotations
 

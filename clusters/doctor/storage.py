@@ -1,4 +1,4 @@
-"""Are there storage classes for homes and disks, and can nodes mount what they make?"""
+"""Findings about storage classes for homes and disks, and whether nodes can mount their volumes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
 
 
 def drivers(api: Api, classes: Objects) -> Iterator[Finding]:
-    """Of CSI: a node whose kubelet does not know the driver mounts none of its volumes."""
+    """Report nodes whose kubelet does not know a class's CSI driver: they mount none of its volumes."""
     known = {body["metadata"]["name"] for body in list_if_served(api, "CSIDriver")}
     on_nodes = {
         body["metadata"]["name"]: {driver["name"] for driver in body.get("spec", {}).get("drivers") or []}

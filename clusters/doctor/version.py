@@ -1,4 +1,4 @@
-"""Is Kubernetes of a version that was tried, and are the nodes' kubelets near enough to it?"""
+"""Findings about versions: whether this Kubernetes was tried, and whether the kubelets are near enough to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusters.doctor.findings import Finding, Level, named
 from clusters.inventory import NodeValues
 
 OLDEST_MINOR, NEWEST_MINOR = 30, 36
-# As Kubernetes' own policy has it: a kubelet is never newer than the API, and three minor versions older at most.
+# Kubernetes' own policy: a kubelet is never newer than the API, and at most three minor versions older.
 MOST_BEHIND = 3
 
 

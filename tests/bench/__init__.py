@@ -1,7 +1,7 @@
 """Benchmarks: `make bench` runs each module named bench_*.py and prints its figures as a table.
 
-A module has a docstring of one line, which is the table's title, and `measure()`, which yields its figures; or
-`tables()`, which yields whole tables, for what is compared.
+A module has a docstring of one line, the table's title. It has `measure()`, which yields its figures, or `tables()`,
+which yields whole tables for comparisons.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ def names(wanted: Iterable[str]) -> list[str]:
 
 
 def show(title: str, figures: Iterable[Figure]) -> None:
-    """Row by row as they come: what was measured is not lost with what fails after it."""
+    """Print row by row, so that a later failure loses no measured figure."""
     print(f"### {title}\n\n| what | figure |\n| --- | --- |", flush=True)
     for figure in figures:
         print(f"| {figure.what} | {figure.value:.2f} {figure.unit} |", flush=True)

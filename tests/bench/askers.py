@@ -1,4 +1,4 @@
-"""What bench_admission.py runs in processes of their own: people who ask, and one pass over those who wait."""
+"""Code that bench_admission.py runs in other processes: people who launch, and one pass over the queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vitals.models import Process
 
 NODES, GPUS_EACH, TENANTS = 500, 4, 20
 THREADS = 8
-# Large ones: the GPUs last for half of a thousand.
+# Large requests, so that the GPUs last for half of a thousand.
 GPUS = 4
 LABELS = {"bench": "yes"}
 
@@ -51,7 +51,7 @@ def wait_for_worker() -> None:
 
 
 def ask(count: int) -> float:
-    """So many requests, each in a transaction of its own as a launch makes it. When the first began, as monotonic."""
+    """Make that many requests, each in its own transaction as a launch does. Return the monotonic begin."""
     pool = Pool.objects.get(slug="bench")
     tenants = list(Tenant.objects.filter(slug__startswith="bench-").order_by("slug"))
     people = list(User.objects.filter(username__startswith="asks-").order_by("username"))
@@ -78,7 +78,7 @@ def ask(count: int) -> float:
 
 
 def wait_until_decided(count: int) -> float:
-    """When so many had started or been told why they wait, as monotonic."""
+    """Wait until that many have started or have a reason to wait. Return the monotonic time of it."""
     decided = Claim.objects.exclude(state=Claim.State.WAITING, reason_code="")
     while decided.count() < count:
         time.sleep(0.02)
@@ -90,7 +90,7 @@ def admitted() -> int:
 
 
 def one_pass() -> float:
-    """Milliseconds of a pass over a full pool, when a thousand wait."""
+    """Return the milliseconds of a pass over a full pool with a thousand waiting requests."""
     pool = Pool.objects.get(slug="bench")
     missing = 1_000 - Claim.objects.filter(pool=pool, state=Claim.State.WAITING).count()
     if missing > 0:

@@ -1,7 +1,7 @@
-"""What Berth is measured against: a client that applies a workspace's objects from manifests and waits by watch.
+"""Client to measure Berth against: it applies a workspace's objects from manifests and waits by watch.
 
-It does what a careful script would: server-side apply over connections that are open already, one watch for all pods
-and one for all Services, no read before a write, nothing tried first, nothing kept.
+It does what a careful script would: server-side apply over open connections, one watch for all pods and one for all
+Services, no read before a write, no dry run, no stored state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BareClient:
             self.api.apply(body)
 
     def start(self, count: int) -> float:
-        """Until every pod is ready and every Service has its address."""
+        """Return the seconds until all pods are ready and all Services have their address."""
         launches = [bodies(next(self.numbers)) for _ in range(count)]
         with ThreadPoolExecutor(THREADS) as threads:
             list(threads.map(lambda _: self.api.list("Namespace"), range(4 * THREADS)))  # connected
@@ -87,7 +87,7 @@ class BareClient:
 
 
 def bodies(number: int) -> list[dict[str, Any]]:
-    """A workspace's objects as Berth applies them, less what hangs them on each other and holds the pod's end."""
+    """Return a workspace's objects as Berth applies them, without owner references and the pod's finalizer."""
     row = builders.workspace(id=uuid4(), cpu_millicores=8000, memory_mib=65536, env={})
     wanted = builders.wanted(row, node=f"gpu-{1 + number % 104 // 8}")
     nobody = {"metadata": {"name": "", "uid": ""}}

@@ -29,7 +29,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _at_once(environ: dict[str, str]) -> Iterator[Figure]:
-    """From the first request until the worker has decided on the last: the GPUs last for half of them."""
+    """Time from the first request until the worker has decided on the last; the GPUs last for half of them."""
     with working(environ):
         run(environ, "wait_for_worker()")
         decided = start(environ, f"wait_until_decided({REQUESTS})")
@@ -72,7 +72,7 @@ def run(environ: dict[str, str], call: str) -> str:
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    """The last word that it prints."""
+    """Return the last word that the process prints."""
     printed, _nothing = process.communicate()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)

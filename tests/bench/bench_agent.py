@@ -129,7 +129,7 @@ def _portal() -> Iterator[_Portal]:
 
 @contextmanager
 def _agent(folder: Path, portal: _Portal, program: str) -> Iterator[tuple[int, int]]:
-    """Its pid and metrics' port. Compiled before, as in an image: else it would hold what compiling took."""
+    """Start an agent; yield its pid and metrics port. Compile first, as in an image: compiling takes memory."""
     port = free_port()
     environ = {
         "PATH": os.environ["PATH"],

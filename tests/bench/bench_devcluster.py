@@ -42,7 +42,7 @@ async def _all(cluster: DevCluster) -> list[Figure]:
 
 
 async def _start(many: Many) -> list[Figure]:
-    """All of them at once, while somebody else asks for one small object twenty times a second."""
+    """Start all pods at once, while another client asks for a small object twenty times a second."""
     waits: list[float] = []
 
     async def ask() -> None:
@@ -73,7 +73,7 @@ async def _lists(many: Many) -> list[Figure]:
 
 
 async def _lag(many: Many, watchers: int) -> list[Figure]:
-    """From a change asked for to its frame at each watcher."""
+    """Measure the time from the request for a change to its frame at each watcher."""
     version = (await many.call("GET", f"{PODS}?limit=1"))["metadata"]["resourceVersion"]
     open_ = asyncio.Semaphore(0)
     asked: dict[str, float] = {}

@@ -37,7 +37,7 @@ def measure() -> Iterator[Figure]:
 
 
 def ask_often(what: str, connection: HTTPConnection, web: int, token: str, body: dict[str, Any]) -> Figure:
-    """The worst of the runs counts."""
+    """Return the p95 of the worst run."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def ask() -> float:

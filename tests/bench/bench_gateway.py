@@ -27,7 +27,7 @@ AGAIN = 5
 SLOW_READERS = 20
 PIECE = b"x" * 2**20
 MESSAGE = "x" * 200
-# A workspace of bob's that leads to the port, and a pass for it.
+# Bob's workspace, which leads to the port, and a pass for it.
 SEED = """
 from tests.cast import make_cast
 from tests.workspaces.made import make_workspace
@@ -66,7 +66,7 @@ Place = tuple[str, dict[str, str]]
 
 
 async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
-    await _download(through, 1)  # what is loaded once is no growth
+    await _download(through, 1)  # memory for what is loaded once is no growth
     before = memory_mib(pid)
     figures = await _downloads(direct, through, pid)
     after_downloads = memory_mib(pid)
@@ -92,7 +92,7 @@ async def _all(direct: Place, through: Place, pid: int) -> list[Figure]:
 
 
 async def _downloads(direct: Place, through: Place, pid: int) -> list[Figure]:
-    """In turn, and more than one: on a machine with other work the same download takes thrice as long at times."""
+    """Download several times, in turn: on a busy machine the same download can take three times as long."""
     spent = cpu_seconds(pid)
     pairs = [(await _download(direct, SIZE_MIB), await _download(through, SIZE_MIB)) for _ in range(TIMES)]
     spent = cpu_seconds(pid) - spent
@@ -107,7 +107,7 @@ async def _downloads(direct: Place, through: Place, pid: int) -> list[Figure]:
 
 
 async def _download(place: Place, mib: int) -> float:
-    """MiB a second."""
+    """Return MiB per second."""
     address, headers = place
     began = time.monotonic()
     async with (
@@ -122,7 +122,7 @@ async def _download(place: Place, mib: int) -> float:
 
 
 async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], float]:
-    """One echo after the other, over all sockets in turn, while all are open; and the web process's memory then."""
+    """Measure echoes over all open sockets in turn. Return figures and the web process's memory at the end."""
     address, headers = place
     took: list[float] = []
     browser = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0))
@@ -143,7 +143,7 @@ async def _echoes(what: str, place: Place, pid: int) -> tuple[list[Figure], floa
 
 
 async def _beside_slow_readers(place: Place, pid: int) -> tuple[list[Figure], float, float]:
-    """Echoes and a download while others have begun to download as much each, and stopped reading."""
+    """Measure echoes and a download while other clients have begun downloads and stopped reading."""
     address, headers = place
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as browser:
         stalled = [await browser.get(f"{address}/download?mib={SIZE_MIB}") for _ in range(SLOW_READERS)]
@@ -154,7 +154,7 @@ async def _beside_slow_readers(place: Place, pid: int) -> tuple[list[Figure], fl
     return echoes, rate, memory
 
 
-# --- what is measured
+# --- the server that is measured
 
 
 def _jupyter(port: int) -> None:

@@ -88,7 +88,7 @@ def _downloads(direct: int, port: int, workspace: str, key: Path, pid: int) -> I
         _download(way, 1)
     before, spent = memory_mib(pid), cpu_seconds(pid)
     rates: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(TIMES):  # in turn: this machine has other work
+    for _ in range(TIMES):  # in turn, since this machine has other work
         for name, way in ways.items():
             rates[name].append(_download(way, SIZE_MIB))
     spent = cpu_seconds(pid) - spent
@@ -103,7 +103,7 @@ def _downloads(direct: int, port: int, workspace: str, key: Path, pid: int) -> I
 
 
 def _download(way: list[str], mib: int) -> float:
-    """MiB a second, less the time that signing in takes."""
+    """Return MiB per second, without the time that signing in takes."""
     command = ["ssh", "-F", "none", *way, str(mib)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as ssh:
         assert ssh.stdout is not None
@@ -159,7 +159,7 @@ async def _open(port: int, workspace: str, key: Path, tunnels: int) -> AsyncIter
 
 
 async def _echoes(title: str, channels: list[Channel]) -> list[Figure]:
-    """One after the other, over all of them in turn."""
+    """Measure echoes one after the other, over all channels in turn."""
     took = []
     for _ in range(ROUNDS * TUNNELS // len(channels)):
         for reader, writer in channels:
@@ -171,11 +171,11 @@ async def _echoes(title: str, channels: list[Channel]) -> list[Figure]:
     return [Figure(f"{title}, {name}", value, "ms") for name, value in (("p50", cuts[9]), ("p95", cuts[18]))]
 
 
-# --- what is measured
+# --- the servers that are measured
 
 
 def _workspace(ssh_port: int, echo_port: int, key: str) -> None:
-    """An SSH server that gives as many MiB as it is told, and beside it a port that echoes, or floods."""
+    """Run an SSH server that sends as many MiB as its command says, and a port that echoes or floods."""
 
     async def give(process: asyncssh.SSHServerProcess[bytes]) -> None:
         piece = b"x" * MIB

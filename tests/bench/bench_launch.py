@@ -23,9 +23,9 @@ from tests.devcluster.cluster import running
 from tests.e2e.stack import Client, Stack, until
 
 RUNS = 3
-ALONE = 5  # launches one after the other in each run, of which the median counts
+ALONE = 5  # launches one after the other in each run; their median counts
 MANY = 100
-PEOPLE = 20  # who ask at once
+PEOPLE = 20  # launch at the same time
 NODES = """
 nodes:
 - {name: gpu, count: 13, cpu: 256, memory: 2Ti,
@@ -38,7 +38,7 @@ QUOTA = (
 
 
 def measure() -> Iterator[Figure]:
-    """In turn in each run. The bare client has a devcluster of its own, where no watch of Berth's costs it anything."""
+    """Alternate the two in each run. The bare client has its own devcluster, so Berth's watches do not slow it."""
     with ExitStack() as until_done:
         folder = Path(until_done.enter_context(tempfile.TemporaryDirectory(prefix="berth-bench-")))
         folder.chmod(0o711)
@@ -56,7 +56,7 @@ def measure() -> Iterator[Figure]:
         os.environ |= {"BERTH_STATE_DIR": str(stack.folder), "DJANGO_SETTINGS_MODULE": "portal.settings"}
         django.setup()
         through = ThroughBerth(stack)
-        through.alone()  # the namespace of the tenant is made, connections are open
+        through.alone()  # creates the tenant's namespace and opens connections
 
         from tests.bench.bare_client import BareClient
 
@@ -69,7 +69,7 @@ def measure() -> Iterator[Figure]:
 
 
 def alone(bare: Any, through: ThroughBerth) -> tuple[float, float]:
-    """The medians of some launches, in turn."""
+    """Return the median seconds of single launches, bare client and Berth in turn."""
     pairs = []
     for _ in range(ALONE):
         pairs.append((bare.start(1), through.alone()))
@@ -87,7 +87,7 @@ def compare(what: str, bare: float, berth: float) -> Iterator[Figure]:
 
 
 class ThroughBerth:
-    """Launches as people ask for them, until what they wait for is there."""
+    """Launches through Berth's API, as people make them."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
@@ -104,7 +104,7 @@ class ThroughBerth:
         return range(self.launched - count, self.launched)
 
     def alone(self) -> float:
-        """Until an open page was told: the frame of the socket."""
+        """Return the seconds until an open page's socket gets the frame with `ready`."""
         ticket = self.api("POST", "ws-tickets/")[1]["ticket"]
         address = f"ws://{urlsplit(self.stack.address).netloc}/ws/workspaces/?token={ticket}"
         with connect(address) as socket:
@@ -122,7 +122,7 @@ class ThroughBerth:
         return took
 
     def start(self, count: int) -> float:
-        """Until the last one's `ready` is committed."""
+        """Return the seconds until `ready` is committed for the last workspace."""
         numbers = self.numbers(count)
         began = time.monotonic()
         with ThreadPoolExecutor(PEOPLE) as people:

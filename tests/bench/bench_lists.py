@@ -78,7 +78,7 @@ def measure() -> Iterator[Figure]:
 
 
 class Browser:
-    """One connection that stays open."""
+    """Browser with one connection that stays open."""
 
     def __init__(self, web: int, port: int, session: str) -> None:
         self._web = web
@@ -93,7 +93,7 @@ class Browser:
         return body
 
     def deep(self) -> str:
-        """The page of 50 that begins after half of the list."""
+        """Return the path of the page of 50 that begins halfway through the list."""
         pages, path = list[str](), f"{API}?limit=500"
         while path:
             pages.append(path)
@@ -101,7 +101,7 @@ class Browser:
         return pages[len(pages) // 2].replace("limit=500", "limit=50")
 
     def ask_often(self, what: str, path: str) -> Figure:
-        """The worst of the runs counts."""
+        """Return the p95 of the worst run."""
         self.get(path)
         cpu = cpu_seconds(self._web)
         runs = [sorted(self._ask(path) for _ in range(TIMES)) for _ in range(RUNS)]

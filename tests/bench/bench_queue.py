@@ -1,4 +1,4 @@
-"""One pass over a queue: 1,000 wait, 500 nodes with 2,000 GPUs, 20 tenants, bookings and borrowed GPUs; the median"""
+"""A pass over a queue: 1,000 wait, 500 nodes with 2,000 GPUs, 20 tenants, bookings and borrowed GPUs; the median"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NODES, WEBS = 250, 2
 INTERVAL_SECONDS = 5
 GPUS = NODES * GPUS_PER_NODE
 ASK_SECONDS = 1.0
-# Of so many GPUs all that is ever kept is there from the start; of the others the samples alone.
+# GPUs whose whole history exists from the start; the others have samples only.
 WITH_HISTORY = 100
 LEVELS = {  # name: (step, how long it is kept) in seconds
     "samples": (0, 2 * 3600),
@@ -117,9 +117,9 @@ def _number(rows: psycopg.Connection[tuple[int, ...]], query: str) -> int:
 
 
 def _make_history(rows: psycopg.Connection[tuple[int, ...]]) -> None:
-    """Samples of all for two hours, so that some are old enough to be thinned in every minute; and what is older."""
+    """Make two hours of samples for all GPUs, so that each minute thins some, and older history for a few."""
     now = int(time.time())
-    newest = now - 300  # when nothing was told yet
+    newest = now - 300  # before the first report
     for name, (step, kept_seconds) in LEVELS.items():
         gpus = WITH_HISTORY if step else GPUS
         oldest = now - kept_seconds
@@ -143,7 +143,7 @@ def _thinning(environ: dict[str, str]) -> Iterator[int]:
 
 
 def _with_reaped(postmaster: int) -> float:
-    """CPU of all of PostgreSQL: its processes, and those that have ended."""
+    """Return the CPU seconds of all of PostgreSQL, with its processes that have ended."""
     fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
     ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
@@ -152,7 +152,7 @@ def _with_reaped(postmaster: int) -> float:
 
 
 class Readers:
-    """People who look meanwhile: each address in turn, one a second."""
+    """People who open pages meanwhile: all addresses in turn, one per second."""
 
     def __init__(self, port: int, person: str, admin: str, workspace: str, node: str) -> None:
         of_workspace = f"/workspaces/{workspace}/metrics/"

@@ -31,7 +31,7 @@ TENANTS = 20
 WORKSPACES = 2  # of each tenant
 SOCKETS_OF_EACH = 4  # the list, the tenant's workspaces, the notices
 OPENED_AT_ONCE = 20
-# Berth pings every 20 s and waits as long for an answer; then they are gone.
+# Berth pings every 20 s and waits as long for an answer; then it ends the socket.
 ENDED_WITHIN_SECONDS = 50
 NODES = "nodes: [{name: cpu, count: 2, cpu: 256, memory: 2Ti}]"
 SEED = f"""
@@ -102,7 +102,7 @@ class Team:
 
 
 class Restarts:
-    """Containers that their node starts anew: each is a change that every page of the workspace shows."""
+    """Containers that their node restarts: each restart is a change that all pages of the workspace show."""
 
     def __init__(self, kubeconfig: Path) -> None:
         kube = Kube(kubeconfig)
@@ -197,7 +197,7 @@ async def _open(stack: Stack, teams: Sequence[Team], size: int) -> list[Browser]
 
 
 async def _change(restarts: Restarts, live: Sequence[Browser], team: Team, workspace: str) -> list[float]:
-    """A workspace changes: how long until each socket that shows it was told."""
+    """Change a workspace. Return the seconds until each socket that shows it got the change."""
     for browser in live:
         browser.forget()
     showing = [
@@ -221,7 +221,7 @@ async def _change(restarts: Restarts, live: Sequence[Browser], team: Team, works
 
 
 async def _until_ended(web: int, before: int, live: int, left_at: float) -> float:
-    """How long the abandoned ones were kept."""
+    """Return how many seconds the abandoned sockets were kept."""
     while _open_files(web) - before > live + 4:
         assert time.monotonic() - left_at < ENDED_WITHIN_SECONDS, (
             f"{_open_files(web) - before - live} are kept"

@@ -1,4 +1,4 @@
-"""From a trouble in the cluster to its sentence in the browser's socket"""
+"""Time from a trouble in the cluster to its sentence in the browser's socket"""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def measure() -> Iterator[Figure]:
 
 
 def seconds_until_told(scene: Scene, trouble: Trouble) -> float:
-    """And be well again: on a node on which nothing started, nothing would be tried for a while."""
+    """Measure, then wait for recovery: a node on which nothing started would not be tried again for a while."""
     with trouble.happens(scene) as (workspace, since), scene.heard(workspace) as told:
         seconds, _sentence = first_told(told, trouble, since)
         if trouble.end == End.NONE or trouble.code.startswith("image_"):
-            scene.tidy()  # an image that is pulled once is there for the next
+            scene.tidy()  # no recovery: an image that is pulled once would be there for the next run
             return seconds
     if trouble.end != End.STARTS_AGAIN:
         is_over(scene, trouble, workspace)

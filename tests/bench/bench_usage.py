@@ -11,7 +11,7 @@ from tests.bench.parts import installation, manage, spread
 
 TIMES = 10
 RUNS, HELD_ALL_MONTH, GPUS_ALL_MONTH = 1000, 200, 8
-# As many tracks and claims of the time before as a year leaves.
+# Older tracks and claims: as many as a year leaves.
 OLD = 20_000
 ROWS = """
     INSERT INTO monitoring_figure

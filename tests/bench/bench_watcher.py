@@ -24,7 +24,7 @@ from tests.kube import Obj
 
 RUNS = 3
 COUNT = 5000
-CHANGED = 100  # pods that end, and as many that come, while no watcher runs
+CHANGED = 100  # pods deleted, and as many created, while no watcher runs
 NODE_COUNT = 500
 KINDS = 6
 NOTHING = "00000000-0000-4000-8000-000000000000"
@@ -38,7 +38,7 @@ Cluster.objects.update(kubeconfig_path={kubeconfig!r})
 make_workspace(cast, cast.bob)
 print(Installation.current_id())
 """
-# What was relisted is marked: the workspace stands for all who are told.
+# A relist enqueues the workspace, which stands for all receivers.
 IS_TOLD = f"""
 SELECT (SELECT dirty_since IS NOT NULL FROM workspaces_workspace)
    AND (SELECT count(*) = {KINDS} FROM clusters_watcher WHERE seen_at > %s)
@@ -93,7 +93,7 @@ def _known(rows: Any) -> set[str]:
 
 
 def _pod(name: str, installation: str, *, ours: bool) -> Obj:
-    """As large as a workspace's: what a container is told in its environment is most of it."""
+    """Return a pod as large as a workspace's, most of which is the container's environment."""
     made = pod(name, tolerations=[{"operator": "Exists"}])
     container = made["spec"]["containers"][0]
     container["env"] = [{"name": f"SETTING_{n}", "value": f"value {n} " * 5} for n in range(30)]

@@ -1,4 +1,4 @@
-"""Thousands of browsers' websockets in one cheap process: what comes is noted with its moment, to be read later."""
+"""Thousands of browsers' websockets in one cheap process: frames are kept with their arrival time, to be read later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL_BUFFER_BYTES = 4096
 
 
 class Browser(asyncio.Protocol):
-    """One socket, as a browser opens it: it offers compression, and answers pings."""
+    """Websocket as a browser opens it: it offers compression, and answers pings."""
 
     def __init__(self, path: str, origin: str, session: str) -> None:
         self.path, self.session, self._origin = path, session, origin
@@ -34,7 +34,7 @@ class Browser(asyncio.Protocol):
     async def open(self, host: str, port: int, *, reads_little: bool = False) -> None:
         ours = socket.socket()
         ours.setblocking(False)
-        if reads_little:  # what is sent to who does not read backs up in Berth, not in this machine's buffers
+        if reads_little:  # unread data then backs up in Berth, not in this machine's buffers
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER_BYTES)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(ours, (host, port))
@@ -42,11 +42,11 @@ class Browser(asyncio.Protocol):
         await asyncio.wait_for(self.opened, 30)
 
     def abandon(self) -> None:
-        """Read no more, answer nothing, close nothing: a laptop that was closed, a proxy that forgot."""
+        """Read no more, answer nothing, close nothing, like a closed laptop or a proxy that forgot."""
         self._transport.pause_reading()
 
     def vanish(self) -> None:
-        """The peer is gone without a word, as after a loss of power: no end is sent."""
+        """Vanish without sending an end, as after a loss of power."""
         ours = self._transport.get_extra_info("socket")
         ours.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
         self._transport.abort()
@@ -55,18 +55,18 @@ class Browser(asyncio.Protocol):
         self._transport.abort()
 
     def messages(self) -> Iterator[tuple[float, dict[str, Any]]]:
-        """What came since this was asked last, each with its moment."""
+        """Yield the messages since the last call, each with its arrival time."""
         frames, self._frames = self._frames, []
         for at, is_compressed, data in frames:
             text = self._inflate.decompress(data + b"\0\0\xff\xff") if is_compressed else data
             yield at, json.loads(text)
 
     def forget(self) -> None:
-        """What came until now; it is unpacked all the same, for compression goes on from frame to frame."""
+        """Drop the messages so far. They are still unpacked, for compression continues from frame to frame."""
         for _ in self.messages():
             pass
 
-    # --- asyncio's side
+    # --- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -107,7 +107,7 @@ class Browser(asyncio.Protocol):
                 self._transport.write(bytes([0x80 | PONG, 0x80 | len(payload)]) + mask + masked)
 
     def _take_frame(self) -> tuple[int, bytes] | None:
-        """The next whole frame: its first byte and payload. A server masks nothing."""
+        """Return the next whole frame as first byte and payload, or None. A server masks nothing."""
         data = self._rest
         if len(data) < 2:
             return None

@@ -1,4 +1,4 @@
-"""Many tenants, people and workspaces as rows, for lists that are long: what edges show needs no cluster."""
+"""Many tenants, people and workspaces as rows, for long lists: pages and the API show them without a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cast import Cast
 from workspaces import keys
 from workspaces.models import Desired, Phase, Step, Workspace, WorkspaceSecret
 
-# Of twenty workspaces: most run or are stopped, some wait in one long queue.
+# Phases of twenty workspaces: most run or are stopped, some wait in one long queue.
 PHASES = (
     8 * [Phase.READY]
     + 6 * [Phase.STOPPED]
@@ -30,7 +30,7 @@ HOLDS = {Phase.READY, Phase.STARTING, Phase.DELETING}
 
 
 def make_crowd(cast: Cast, *, tenants: int, people: int, workspaces: int) -> None:
-    """`people` in each of the tenants; all of the cast's alice is a member everywhere, victor looks everywhere."""
+    """Make `people` in each tenant; alice of the cast is a member of all tenants, victor a viewer of all."""
     made = Tenant.objects.bulk_create(Tenant(slug=f"team-{n}", name=f"Team {n}") for n in range(tenants))
     users = User.objects.bulk_create(
         User(username=f"person-{t}-{n}", email=f"p{t}.{n}@example.org")
@@ -44,7 +44,7 @@ def make_crowd(cast: Cast, *, tenants: int, people: int, workspaces: int) -> Non
         + [Membership(tenant=tenant, user=cast.victor.user, role=Role.VIEWER) for tenant in made]
     )
     Quota.objects.bulk_create(Quota(tenant=tenant, pool=cast.pool, nominal_gpus=4) for tenant in made)
-    # Every tenth is alice's: her own list is long too.
+    # Every tenth belongs to alice, so that her own list is long too.
     rows = [
         _workspace(cast, *(owners[n % len(owners)] if n % 10 else (made[n % tenants], cast.alice.user)), n)
         for n in range(workspaces)
@@ -83,7 +83,7 @@ def _claim(row: Workspace, number: int) -> Claim:
 
 
 def _make_secrets(rows: list[Workspace]) -> None:
-    """Of one key for all: making ten thousand is not what is measured."""
+    """Make all secrets with the same key: making ten thousand keys is not measured."""
     private, public = keys.new_host_key()
     values = {
         "jupyter_token": encrypt("token"), "host_key": encrypt(private), "host_key_public": public,
@@ -95,7 +95,7 @@ def _make_secrets(rows: list[Workspace]) -> None:
 
 
 def session_of(user: User) -> str:
-    """The key of a session in which the person is signed in."""
+    """Sign the person in, and return the key of the session."""
     session = SessionStore()
     session[SESSION_KEY], session[HASH_SESSION_KEY] = str(user.pk), user.get_session_auth_hash()
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"

@@ -1,4 +1,4 @@
-"""Many nodes with eight GPUs each, whose agents tell a portal what they do: their rows, and the agents themselves."""
+"""Many nodes with eight GPUs each, whose agents report to a portal: their rows, and the agents themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException
 
 GPUS_PER_NODE = 8
 THREADS = 16
-# For the shell: a pool of so many nodes; on each of them one workspace has four GPUs, and another one.
+# For the shell: a pool of NODES nodes, each with a workspace of four GPUs and a workspace of one GPU.
 SEED = """
 from datetime import timedelta
 from django.utils import timezone
@@ -64,7 +64,7 @@ def uuid(node: int, gpu: int) -> str:
 
 @dataclass
 class Node:
-    """The agent of one node: its connection, and what it has told."""
+    """Agent of one node: its connection, and the number of its reports."""
 
     number: int
     port: int
@@ -76,12 +76,12 @@ class Node:
         self.connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
 
     def tell(self) -> int:
-        """One report, now. The status of the answer."""
+        """Send one report. Return the status of the answer."""
         self.sequence += 1
         body = self.body()
         try:
             return self._send(body)
-        except (ConnectionError, HTTPException):  # a kept connection that the other side has closed
+        except (ConnectionError, HTTPException):  # the other side has closed the kept connection
             self.connection.close()
             return self._send(body)
 
@@ -140,7 +140,7 @@ class Node:
 
 
 class Fleet:
-    """All of them, each every `interval_seconds`; not at the same moment. Lags are from when a report was due."""
+    """Agents that report every `interval_seconds`, evenly spread. Lags count from when a report was due."""
 
     def __init__(self, nodes: int, ports: list[int], secret: str, interval_seconds: float) -> None:
         self.nodes = [Node(number, ports[number % len(ports)], secret) for number in range(1, nodes + 1)]

@@ -1,4 +1,4 @@
-"""A pool that is full, with a queue and a past, as rows; and others beside it."""
+"""Rows of a full pool with a queue and a past, and of other pools beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of Berth for a benchmark: a database, a web process; and what a process took of the machine."""
+"""Parts of Berth for a benchmark (a database, a web process), and the CPU and memory that a process took."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def settings_for(folder: Path, database: str) -> dict[str, str]:
 
 @contextmanager
 def installation() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder that goes again, with a database in it, and what processes of Berth there have in their environment."""
+    """Yield a temporary folder with a database in it, and the environment for processes of Berth there."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o711)  # PostgreSQL does not run as root
+        folder.chmod(0o711)  # PostgreSQL, which does not run as root, must reach its files
         with database(folder) as url:
             yield folder, os.environ | settings_for(folder, url)
 
@@ -59,7 +59,7 @@ def database(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def serving(environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """The web process as `make up` starts it, on a database that is brought up to date: its pid and port."""
+    """Migrate the database and start the web process as `make up` does; yield its pid and port."""
     manage(environ, "migrate")
     port = free_port()
     process = subprocess.Popen(
@@ -84,7 +84,7 @@ def serving(environ: Mapping[str, str]) -> Iterator[tuple[int, int]]:
 
 
 def manage(environ: Mapping[str, str], *words: str) -> str:
-    """What a management command prints."""
+    """Run a management command and return what it prints."""
     command = [sys.executable, "manage.py", *words]
     return subprocess.run(
         command, cwd=plan.REPOSITORY, env=dict(environ), check=True, stdout=subprocess.PIPE, text=True
@@ -92,26 +92,26 @@ def manage(environ: Mapping[str, str], *words: str) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the process itself has spent, its threads together."""
+    """Return the CPU seconds that the process itself has spent, all threads together."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mib(pid: int, which: str = "VmRSS") -> float:
-    """What it has now; VmHWM: what it had at most."""
+    """Return the memory of a process: resident now, or at most (VmHWM)."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / 1024
 
 
 def processes_of(stack: Stack) -> dict[str, list[int]]:
-    """The processes of each part, and what `make up` itself takes with its supervisor."""
+    """Return the processes of each part, and those of `make up` itself with its supervisor."""
     assert stack.process is not None
     parts = {part: _with_children(stack.pid(part)) for part in PARTS}
     return parts | {"supervisor and make up": [stack.process.pid, stack.pid("supervisor")]}
 
 
 def _with_children(pid: int) -> list[int]:
-    """PostgreSQL's, too, which say in their environment no more whose they are."""
+    """Return a process and its descendants. PostgreSQL's cannot be found by their environment: they overwrite it."""
     children = [
         int(child)
         for path in Path(f"/proc/{pid}/task").glob("*/children")
@@ -121,7 +121,7 @@ def _with_children(pid: int) -> list[int]:
 
 
 def cpu_of(pids: Mapping[str, Sequence[int]]) -> dict[str, dict[int, float]]:
-    """By part and process; what ended meanwhile, as PostgreSQL's cleaners do, is left out."""
+    """Return CPU seconds by part and process, without processes that ended, as PostgreSQL's cleaners do."""
     found: dict[str, dict[int, float]] = {part: {} for part in pids}
     for part, of_part in pids.items():
         for pid in of_part:
@@ -131,11 +131,11 @@ def cpu_of(pids: Mapping[str, Sequence[int]]) -> dict[str, dict[int, float]]:
 
 
 def spent(before: dict[str, dict[int, float]], after: dict[str, dict[int, float]]) -> dict[str, float]:
-    """Seconds of CPU by part."""
+    """Return seconds of CPU by part."""
     return {part: sum(after[part][pid] - before[part][pid] for pid in after[part]) for part in after}
 
 
 def spread(what: str, seconds: Sequence[float]) -> list[Figure]:
-    cuts = quantiles(seconds, n=20, method="inclusive")  # of few, the other reckons beyond the slowest
+    cuts = quantiles(seconds, n=20, method="inclusive")  # with few values, "exclusive" exceeds the slowest
     found = {"p50": cuts[9], "p95": cuts[18], "at most": max(seconds)}
     return [Figure(f"{what}, {name}", value * 1000, "ms") for name, value in found.items()]

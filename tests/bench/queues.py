@@ -1,4 +1,4 @@
-"""Pools with long queues, made for benchmarks: many tenants, borrowed GPUs, bookings, lifetimes known and not."""
+"""Pools with long queues for benchmarks: many tenants, borrowed GPUs, bookings, known and unknown lifetimes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TENANTS = [UUID(int=number) for number in range(1, 21)]
 NODES, GPUS_EACH, WAITING = 500, 4, 1000
 NOMINAL, MAY_BORROW = 80, 60
-# As flavors and lifetimes are offered to people.
+# Sizes and lifetimes (in hours) as people are offered them.
 GPUS = (1, 1, 1, 1, 2, 2, 4)
 CPU_EACH = (4_000, 8_000)
 MEMORY_EACH_MIB = (16_384, 32_768)
@@ -21,7 +21,7 @@ WHOLE = Room(GPUS_EACH, 64_000, 256 * 1024, 110)
 
 
 def made_queue(*, occupied: float, endless: float, seed: int = 1) -> PoolState:
-    """So much of the GPUs is in use, and so much of what runs or waits has no lifetime."""
+    """Return a pool with these shares (0 to 1) of GPUs in use and of runs and requests without a lifetime."""
     random = Random(seed)
     used = dict.fromkeys(TENANTS, 0)
     nodes = tuple(_node(random, number, used, occupied, endless) for number in range(NODES))
@@ -44,7 +44,7 @@ def _node(random: Random, number: int, used: dict[UUID, int], occupied: float, e
     free, runs = WHOLE, []
     while free.units and random.random() < occupied:
         takes = _need(random, free.units)
-        # Some tenants have much more than their own, others less.
+        # Some tenants use much more than their quota, others less.
         tenant = TENANTS[min(int(random.expovariate(1.8) * len(TENANTS) / 2), len(TENANTS) - 1)]
         began = NOW - timedelta(minutes=random.randrange(1, 72 * 60))
         ends = None if random.random() < endless else NOW + timedelta(minutes=random.randrange(1, 48 * 60))

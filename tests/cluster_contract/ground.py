@@ -1,4 +1,4 @@
-"""What a cluster must have for the recorded scenarios, and what they leave behind there."""
+"""Conditions that a cluster must meet for the recorded scenarios, and removal of what they leave behind."""
 
 import re
 
@@ -13,7 +13,7 @@ _GONE_SECONDS = 90
 
 
 def lacking(kube: Kube, name: str) -> str:
-    """Why a scenario cannot be played there; empty if it can."""
+    """Return why a scenario cannot be replayed on the cluster; empty if it can."""
     if name == "scheduling":
         nodes = {n["metadata"]["name"]: _gpus(n) for n in kube.get("/api/v1/nodes")["items"]}
         if nodes != {"fake-0": "8", "fake-1": "8"}:
@@ -24,7 +24,7 @@ def lacking(kube: Kube, name: str) -> str:
 
 
 def outlived(kube: Kube, name: str) -> set[str]:
-    """Notes of requests for what was long ago, which a cluster that is older than the recorded one was forgets."""
+    """Return notes of requests for old versions, which a cluster that has run longer than the recorded one forgot."""
     if name != "reading":
         return set()
     first = kube.watch(f"{N}/default/configmaps", resourceVersion="1")[:1]
@@ -33,7 +33,7 @@ def outlived(kube: Kube, name: str) -> set[str]:
 
 
 def clear(kube: Kube) -> None:
-    """Remove what the scenarios made, this time or in a run that was interrupted."""
+    """Remove what the scenarios made, in this run or in an interrupted one."""
     _remove(kube, [f"/api/v1/nodes/{SILENT}", f"{N}/{_TRY}", *_made()])
 
 
@@ -61,7 +61,7 @@ def _gpus(node: Obj) -> str:
 
 
 def _made() -> list[str]:
-    """Namespaces first: what is in them may hold the rest."""
+    """Return the paths of all made objects, namespaces first: what is in them may hold the rest."""
     entries = [entry for file in RECORDED.glob("*.json") for entry in scenario(file.stem)]
     spaces = {found[0] for e in entries if (found := _OURS.match(e["request"]["path"]))}
     created = [e for e in entries if e["response"].get("status") == 201 and "/c-" not in e["request"]["path"]]

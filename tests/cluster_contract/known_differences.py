@@ -1,7 +1,7 @@
-"""Where devcluster still answers otherwise than Kubernetes 1.36 did, and why. Nothing else may differ.
+"""Answers in which devcluster still differs from Kubernetes 1.36, and why. Nothing else may differ.
 
-docs/devcluster.md tells it to people, in the same words. A place is a path in an answer, `*` standing for anything. The
-list is held to both ways: a difference that is not listed fails, and so does an entry that no longer differs.
+docs/devcluster.md lists them for people, in the same words. A place is a path in an answer; `*` stands for anything.
+The tests fail for a difference that is not listed, and for an entry that no longer differs.
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ DIFFERENCES = (
 
 
 def listed(scenario: str) -> dict[str, tuple[str, ...]]:
-    """The places of a scenario that are known to differ, by note."""
+    """Return the places of a scenario that are known to differ, by note."""
     found: dict[str, tuple[str, ...]] = {}
     for difference in DIFFERENCES:
         for note, paths in difference.places.get(scenario, {}).items():

@@ -1,7 +1,7 @@
-"""What an answer owes to others who write while requests are played: it is left out of the comparison, on both sides.
+"""Fields of an answer that others write while requests are replayed: the comparison leaves them out, on both sides.
 
-Who owns which field, an object's managedFields say. Nothing else is left out: not the rest of the status, nor what the
-same owners wrote outside of it.
+An object's managedFields name the owner of each field. The rest of the status is compared, and so is what the same
+owners wrote outside of the status.
 """
 
 import json
@@ -21,14 +21,14 @@ _COUNTED: Fields = {"f:status": {"f:replicas": {}}}
 
 
 def unplayed(recorded: Json, given: Json) -> tuple[Json, Json]:
-    """Both without what a script played in the recording, and without what stands there in the other's status."""
+    """Return both, without what scripts, kubelets and controllers own in the status if a script wrote the record."""
     if not any(entry.get("manager") == _SCRIPT for entry in _of_status(recorded)):
         return recorded, given
     return without(recorded, given, _PLAYED)
 
 
 def without(recorded: Json, given: Json, managers: frozenset[str]) -> tuple[Json, Json]:
-    """Both without what these managers own in the status of either."""
+    """Return both without what these managers own in the status of either."""
     entries = [e for e in (*_of_status(recorded), *_of_status(given)) if e.get("manager") in managers]
     owned = [entry["fieldsV1"] for entry in entries]
     if "Scale" in (_kind(recorded), _kind(given)):
@@ -40,12 +40,12 @@ def without(recorded: Json, given: Json, managers: frozenset[str]) -> tuple[Json
 
 
 def telling(events: list[Json]) -> Iterator[Json]:
-    """The events of a watch but those that tell nothing: of what is played alone, and bookmarks by the clock."""
+    """Yield a watch's events, without changes to simulated fields alone and without periodic bookmarks."""
     last: dict[str, Json] = {}
     for event in events:
         shown = event.get("object", {})
         if event.get("type") == "BOOKMARK" and "annotations" not in shown.get("metadata", {}):
-            continue  # the one that ends the initial events says so in an annotation
+            continue  # the bookmark that ends the initial events has an annotation
         name = shown.get("metadata", {}).get("name", "")
         if event.get("type") == "MODIFIED" and name in last:
             before, now = without(last[name], shown, _PLAYED)
@@ -70,7 +70,7 @@ def _of_status(value: Json) -> list[Json]:
 
 def _union(some: Fields, more: Fields) -> Fields:
     if not some or not more:
-        return {}  # all of it, whatever is in it
+        return {}  # the whole field, whatever is in it
     both = {name: _union(some[name], more[name]) for name in some.keys() & more.keys()}
     return some | more | both
 
@@ -85,7 +85,7 @@ def _less(value: Json, fields: Fields, managers: frozenset[str]) -> Json:
 
 
 def _left(value: Json, fields: Fields) -> Json:
-    """A value less the fields, in the shape that FieldsV1 gives them."""
+    """Return a value without the fields, which are in the shape of FieldsV1."""
     if isinstance(value, dict):
         parts = [(name, part, fields.get(f"f:{name}")) for name, part in value.items()]
         return {name: _part(part, own) for name, part, own in parts if not _goes(part, own)}

@@ -1,4 +1,4 @@
-"""Plays a recorded scenario anew: every request in its order, and in between what the recording did off the record."""
+"""Replay of a recorded scenario: all requests in order, and in between the steps that were not recorded."""
 
 import json
 import time
@@ -25,7 +25,7 @@ Found = dict[str, tuple[Json, Json]]
 
 @dataclass
 class Stage:
-    """One scenario while it is played: what the steps off the record may see and change."""
+    """State of a scenario during its replay: what the unrecorded steps may see and change."""
 
     cluster: Kube
     request: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ Steps = dict[tuple[str, str], Step]
 
 
 def scenario(name: str) -> list[dict[str, Any]]:
-    """The recorded requests and answers; notes that come twice are told apart by their paths."""
+    """Return the recorded requests and answers; add the path to notes that occur twice."""
     entries: list[dict[str, Any]] = json.loads((RECORDED / f"{name}.json").read_text())
     often = Counter(e["note"] for e in entries)
     for entry in entries:
@@ -54,7 +54,7 @@ def scenario(name: str) -> list[dict[str, Any]]:
 
 
 def play(cluster: Kube, name: str, steps: Steps, listed: set[str]) -> dict[str, Found]:
-    """What differs, by note. Reads are repeated until they agree, but for notes that are listed as different."""
+    """Return the differences, by note. Reads are repeated until they agree, except for notes listed as different."""
     stage, found = Stage(cluster), dict[str, Found]()
     for entry in scenario(name):
         note = entry["note"]
@@ -77,7 +77,7 @@ def _compare(stage: Stage, note: str, recorded: Json, patience: float) -> Found:
 
 
 def _comparable(stage: Stage, recorded: Json, given: Json) -> tuple[Json, Json]:
-    """Both answers without what depends on how quick others were."""
+    """Return both answers without what depends on the speed of others."""
     recorded, given = {k: v for k, v in recorded.items() if k in given}, plain(given)
     if stage.request["method"] == "WATCH":
         return {"events": [*telling(recorded["events"])]}, {"events": [*telling(given["events"])]}

@@ -1,4 +1,4 @@
-"""What makes two answers the same: everything but names and figures that are drawn anew each time."""
+"""Comparison of two answers: all of their content except names and figures that are drawn anew each time."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ _KEYS = ("type", "name", "manager", "ip", "key", "groupVersion")
 
 
 def plain(value: Json, key: str = "") -> Json:
-    """With placeholders for what differs each time, as the recording has them, and for what it kept."""
+    """Return the value with placeholders, as in the recording, for what differs each time."""
     if isinstance(value, dict):
         return {_drawn(k): plain(v, k) for k, v in value.items()}
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def _from_openshift(item: Json) -> bool:
 
 
 def _told_by_a_kubelet(item: Json) -> bool:
-    """The recording's nodes had none, so that no events of pods were told."""
+    """Return True for a kubelet's event: the recording's nodes had no kubelet, and so no such events."""
     source = item.get("source") if isinstance(item, dict) else None
     return isinstance(source, dict) and source.get("component") == "kubelet"
 
@@ -76,7 +76,7 @@ def _drawn(text: str) -> str:
 
 
 def differences(recorded: Json, given: Json, at: str = "") -> Iterator[tuple[str, Json, Json]]:
-    """(path, recorded, given) of every place where two plain answers differ."""
+    """Yield (path, recorded, given) for each place where two plain answers differ."""
     recorded, given = unplayed(recorded, given)
     if isinstance(recorded, dict) and isinstance(given, dict):
         for key in {**recorded, **given}:
@@ -85,7 +85,7 @@ def differences(recorded: Json, given: Json, at: str = "") -> Iterator[tuple[str
             )
     elif isinstance(recorded, list) and isinstance(given, list):
         ours, theirs = dict(_named(given)), dict(_named(recorded))
-        # The order of managedFields goes by their times.
+        # Except managedFields, whose order follows their times.
         if not at.endswith("managedFields") and list(theirs) != list(ours) and set(theirs) == set(ours):
             yield f"{at}.(order)", list(theirs), list(ours)
         for name in {**theirs, **ours}:
@@ -99,7 +99,7 @@ def _words(value: Json) -> Json:
 
 
 def _named(items: list[Json]) -> Iterator[tuple[str, Json]]:
-    """List items by what names them, so that one more in the middle does not make all others differ."""
+    """Yield list items by name, so that an extra item in the middle does not make all others differ."""
     seen: Counter[str] = Counter()
     for n, item in enumerate(items):
         name = _name(item) or str(n)

@@ -1,4 +1,4 @@
-"""What the recording did off the record: namespaces made, things waited for, and requests that name what was drawn."""
+"""Unrecorded steps of the scenarios: make namespaces, wait, and put names drawn anew into the next request."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,7 +15,7 @@ SILENT = "c-silent"
 
 
 def before(scenario: str, note: str) -> Callable[[Step], Step]:
-    """Have this done before the request of that note."""
+    """Register a step to run before the request of that note."""
 
     def keep(step: Step) -> Step:
         STEPS[scenario, note] = step
@@ -47,7 +47,7 @@ def mounting(claim: str) -> list[Obj]:
 
 
 def told(stage: Stage, namespace: str, name: str, reason: str) -> None:
-    """Wait for an event."""
+    """Wait for an event about the object."""
     fields = f"involvedObject.name={name},reason={reason}"
     stage.cluster.until(f"{N}/{namespace}/events?fieldSelector={fields}", lambda o: bool(o["items"]))
 
@@ -212,7 +212,7 @@ def _(stage: Stage) -> None:
     path = stage.request["path"]
     held = {"metadata": {"finalizers": ["example.org/hold"]}}
     stage.cluster.call("PATCH", path, held, "merge")
-    # What it owns stays too, so that the collector is still at work when the apply comes.
+    # An object that it owns stays too, so that the garbage collector is still at work when the apply comes.
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ws", "blockOwnerDeletion": True}
     owner["uid"] = stage.cluster.get(path)["metadata"]["uid"]
     kept = config_map("kept", finalizers=["example.org/hold"], ownerReferences=[owner])
@@ -276,7 +276,7 @@ def _(stage: Stage) -> None:
 
 @before("scheduling", "log of a pod whose node does not answer")
 def _(stage: Stage) -> None:
-    """The recording's script kept no addresses of its nodes: so is a Node that somebody makes by hand."""
+    """Make a Node without addresses by hand: the recording's script set none either."""
     stage.cluster.create("/api/v1/nodes", {"metadata": {"name": SILENT}, "spec": {"unschedulable": True}})
     stage.cluster.create(f"{N}/c-sched/pods", pod("unheard", nodeName=SILENT))
     stage.request["path"] = f"{N}/c-sched/pods/unheard/log"

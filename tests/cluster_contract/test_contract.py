@@ -1,7 +1,7 @@
-"""devcluster answers as a real Kubernetes 1.36.2 did, but where `known_differences` says so.
+"""Tests that devcluster answers as a real Kubernetes 1.36.2 did, except for `known_differences`.
 
-`recorded/` holds what that cluster answered. Each scenario is played anew, request by request: on devcluster, or on the
-cluster of $BERTH_TEST_KUBECONFIG, one that can be spared. There, nothing is known to differ.
+`recorded/` holds that cluster's answers. Each scenario is replayed, request by request: on devcluster, or on the
+cluster of $BERTH_TEST_KUBECONFIG, which must be a disposable one. On that cluster, no difference is allowed.
 """
 
 import json
@@ -26,7 +26,7 @@ FOREIGN = os.environ.get("BERTH_TEST_KUBECONFIG")
 RECORDER = "python-requests/2"
 """The recording's client, by which it owned fields."""
 GPUS = "gpus: {product: NVIDIA-A100-SXM4-80GB, count: 8, memory_mib: 81920}"
-# Pods start slowly, so that what is recorded of pods that have not started is the same here.
+# Pods start slowly, so that answers recorded before they start are the same here.
 NODES = f"""
 nodes:
   - {{name: fake-0, cpu: 64, memory: 512Gi, pods: 1000, {GPUS}}}

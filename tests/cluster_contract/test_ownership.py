@@ -1,4 +1,4 @@
-"""The comparison leaves out what others own in a status, and nothing beside it."""
+"""Tests that the comparison leaves out exactly what others own in a status."""
 
 from copy import deepcopy
 from typing import Any

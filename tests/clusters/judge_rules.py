@@ -1,4 +1,4 @@
-"""How many of the real messages are recognised, file by file; of those not held out also which are not, and how."""
+"""Print how many of the real messages are recognised, per file, and list the misses that are not held out."""
 
 from __future__ import annotations
 

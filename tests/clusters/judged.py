@@ -1,26 +1,26 @@
-"""Messages that people met on real clusters (real_messages/), and what was the matter: they judge clusters.causes.
+"""Messages that people met on real clusters (real_messages/), and their causes: they judge clusters.causes.
 
-Each was taken in November 2026 from the public thread it links to, word for word as the program printed it but for
-names of people and machines ("somebody", zeros); of a log line only its message, and where a thread itself cuts the
-message off, it ends there. Left out: time stamps, further lines, and wordings of the same trouble beyond a few. They
-were collected before the rules that are to know them.
+Each was taken in November 2026 from the public thread that it links to, word for word as the program printed it,
+except names of people and machines ("somebody", zeros). Of a log line only the message is kept. If a thread cuts the
+message off, it ends there. Left out: time stamps, further lines, and wordings of the same problem beyond a few. All
+were collected before the rules that are to recognise them.
 
-real_messages/blind/ is an examination: a hundred more, collected and labelled from the list of causes alone by somebody
-who had read no rule, and committed before anything read them. What came out of that first reading stands in
-docs/operator/clusters.md and is never changed; since then rules may be made for them as well. real_messages/second/
-was collected after that by the same person, who knew the rules by then, again committed before they were read.
-real_messages/third/ is another examination like the first, by somebody who had read neither rules nor labels: of 140
-messages from threads about what people with such workspaces meet, the 94 that were not yet here in almost these words.
-real_messages/fourth/ is to it what the second is to the first.
-Where a cause was made later for what had none, its messages are labelled by it now.
+real_messages/blind/ is an examination: a hundred more messages, collected and labelled from the list of causes alone
+by somebody who had read no rule, and committed before any rule was run on them. The result of that first run is in
+docs/operator/clusters.md and is never changed; since then rules may be written for these messages as well.
+real_messages/second/ was collected later by the same person, who knew the rules by then, and also committed before
+any rule was run on it. real_messages/third/ is another examination like the first, by somebody who had read neither
+rules nor labels: of 140 messages from threads about problems of people with such workspaces, the 94 that were not yet
+here in almost the same words. real_messages/fourth/ relates to the third as the second does to the first.
+If a cause was added later for messages that had none, they are labelled with it now.
 
-    text, where   what was printed, and where people saw it
-    means, who    the cause, as the thread tells; who can end it: the person (you), an admin, or nobody has to
-    code          the cause that says so, or unknown if none does; also_true: others that are true as well, though they
-                  say less, or another half
-    held_out      one in three: a rule is never written with a look at it, so that it tells how rules do on what is new
+    text, where   the printed text, and where people saw it
+    means, who    the cause according to the thread; who can fix it: the person (you), an admin, or nobody has to
+    code          the right cause, or unknown if there is none; also_true: other causes that are true as well, though
+                  they say less, or another half
+    held_out      one message in three: no rule is written with a look at it, so that it shows how rules do on new ones
 
-`python -m tests.clusters.judge_rules` says how many are recognised, and which of the others a rule may be made for.
+`python -m tests.clusters.judge_rules` prints how many are recognised, and the misses that rules may be written for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import yaml
 from clusters.explain import UNKNOWN, diagnose
 
 Verdict = Literal["right", "vague", "misread", "unknown"]
-# Causes that say which step failed, and not why: true of much, help for little.
+# Causes that say which step failed, but not why. They are often true and seldom help.
 VAGUE = {
     "address_failed",
     "image_pull_backoff",

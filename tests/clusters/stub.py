@@ -1,4 +1,4 @@
-"""A tiny HTTP server whose answers are failures: each is one way in which a cluster lets us down."""
+"""Tiny HTTP server whose answers are failures: each is a way in which a cluster can fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = Callable[["Request"], None]
 
 
 class Request(BaseHTTPRequestHandler):
-    """One request; answers use the helpers below."""
+    """Request handler; answers use its helper methods."""
 
     protocol_version = "HTTP/1.1"
     stub: Stub
@@ -42,7 +42,7 @@ class Request(BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - named for their methods by the base class
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
     def json(self, status: int, body: Any, **headers: str) -> None:
         self.text(status, json.dumps(body).encode(), **headers)
@@ -72,7 +72,7 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Stub:
-    """Answers are used up one by one; the last one stays. `requests` is what was asked, in order."""
+    """Answers of the server, used up one by one; the last one stays. `requests` are those received, in order."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -125,7 +125,7 @@ def text(code: int, content: bytes) -> Answer:
 
 
 def reset(request: Request) -> None:
-    """The connection is reset before there is an answer."""
+    """Reset the connection before there is an answer."""
     linger = struct.pack("ii", 1, 0)
     request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     request.close_connection = True
@@ -133,7 +133,7 @@ def reset(request: Request) -> None:
 
 
 def events(*told: tuple[str, dict[str, Any]], ends: bool = True) -> Answer:
-    """A stream of these events, that then ends, or stays open and silent."""
+    """Return an answer that streams these events, then ends or stays open and silent."""
 
     def answer(request: Request) -> None:
         request.start_stream()

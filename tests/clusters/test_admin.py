@@ -1,4 +1,4 @@
-"""The test of a cluster's connection: what is missing, in words and as the line to add; and nothing that is secret."""
+"""Tests of the connection test: it shows what is missing, in words and as the line to add, and no secret."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def result_of(client: Client, cluster: Cluster) -> str:
 
 
 def changed(kubeconfig: str, folder: Path, **parts: Any) -> Path:
-    """A copy of the kubeconfig with other values of its cluster or user."""
+    """Write a copy of the kubeconfig with other values of its cluster or user."""
     config = yaml.safe_load(Path(kubeconfig).read_text())
     config["clusters"][0]["cluster"].update(parts.get("cluster", {}))
     if "user" in parts:
@@ -75,7 +75,7 @@ def test_all_that_holds_is_told_check_by_check(admin: Client, rights: OwnRights)
 def test_doctor_has_a_page_of_its_own_that_finds_what_was_planted(
     admin: Client, api: Api, kubeconfig: str
 ) -> None:
-    """A class that is no default any more, and no agent anywhere."""
+    """Find two planted faults: a storage class that is no longer the default, and no agent on any node."""
     cluster = cluster_at(kubeconfig)
     address = f"/admin/clusters/cluster/{cluster.pk}/doctor/"
     assert f'href="{address}"' in text_of(admin.get(f"/admin/clusters/cluster/{cluster.pk}/change/"))
@@ -89,7 +89,7 @@ def test_doctor_has_a_page_of_its_own_that_finds_what_was_planted(
         mark["metadata"]["annotations"][DEFAULT_CLASS] = "true"  # type: ignore[assignment]
         api.merge_patch("StorageClass", None, default, mark)
     assert "There is no storage class for homes" in page and "2 things are missing." in page
-    assert not AuditEntry.objects.filter(action="cluster.test").exists()  # it was only looked at
+    assert not AuditEntry.objects.filter(action="cluster.test").exists()  # doctor's page records no test
     stranger = Client()
     assert stranger.get(address).status_code == 302
     assert admin.post(address).status_code == 405

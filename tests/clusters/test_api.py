@@ -1,4 +1,4 @@
-"""The API against a real server over HTTP: the trial cluster, or the one of $BERTH_TEST_KUBECONFIG."""
+"""Tests of the API against a real server over HTTP: the trial cluster, or the one of $BERTH_TEST_KUBECONFIG."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_watch_begins_where_a_list_ended(api: Api, namespace: str) -> None:
     assert '"ADDED"' in seen
 
 
-# Only asked of, never listed; and what not every cluster has: a trial's nodes tell of no drivers.
+# Kinds that are never listed, or that not every cluster has: a trial's nodes report no drivers.
 ELSEWHERE = {"SelfSubjectAccessReview", "CSINode"} | {
     kind.name for kind in KINDS.values() if kind.group == KUEUE
 }

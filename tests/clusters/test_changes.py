@@ -1,4 +1,4 @@
-"""What changes in a cluster is told together: soon, once for each object, and again if it was not written down."""
+"""Tests that changes are announced together: soon, once per object, and again if they could not be stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vitals import figures
 
 
 class Receiver:
-    """Each call's changes, as (uid, state); waits where it is told to."""
+    """Receiver that keeps each call's changes as (uid, state), and pauses or fails on demand."""
 
     def __init__(self) -> None:
         self.told: list[list[tuple[str, int]]] = []

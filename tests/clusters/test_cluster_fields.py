@@ -1,4 +1,4 @@
-"""What an admin may enter of a cluster: its networks, a proxy, its Prometheus."""
+"""Tests of what an admin may enter for a cluster: its networks, a proxy, its Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kubeconfigs are taken, what is said of the others, and how long a connection is kept."""
+"""Tests of kubeconfigs that are accepted or refused with a reason, and of how long a connection is kept."""
 
 from __future__ import annotations
 

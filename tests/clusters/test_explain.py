@@ -1,4 +1,4 @@
-"""What Berth makes of the messages of clusters: real ones (messages.yaml), and any text at all."""
+"""Tests of explanations for messages of clusters: real ones (messages.yaml), and any text at all."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ ANYTHING = r"(?:\\[SwWD]|\.|\[\^[^\]]*\])[*+]\??"
 
 
 def test_no_rule_looks_for_anything_after_anything() -> None:
-    """A program that prints the word before that again and again would keep a worker busy for seconds."""
+    """Refuse two unbounded repeats in a row: a program that repeats the word before them would block a worker."""
     twice = re.compile(rf"{ANYTHING}(?:\(\?:)?{ANYTHING}")
     causes = [cause for table in TABLES.values() for cause in table]
     assert [cause.code for cause in causes if twice.search(cause.pattern + "\n" + cause.details)] == []

@@ -1,4 +1,4 @@
-"""What HAMi writes on nodes and pods is read in both its forms; what cannot be read gives nothing out."""
+"""Tests that HAMi's annotations are read in both forms, and that unreadable ones hand out no card."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A message may be anything, an image may print it: reading it must neither fail nor take long.
+"""Tests that any message, even one printed by a hostile image, is read without failing and without taking long.
 
-A pattern takes at most about n ** (d + 1) steps for a text of n characters, where d counts the repeats without a bound
-that follow each other in one of its branches, as long as none stands inside another: then it would be 2 ** n. So none
-may, d is small, and texts are cut before they are read.
+A pattern takes at most about n ** (d + 1) steps for a text of n characters, where d counts the unbounded repeats that
+follow each other in one branch. An unbounded repeat inside another would take 2 ** n steps. So nesting is refused, d
+is small, and texts are cut before they are read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ A_WHILE_SECONDS = 10
 
 
 def in_a_row(tree: Any, *, inside: bool = False) -> int:
-    """Of the branch that has most: how many repeats without a bound follow each other."""
+    """Return how many unbounded repeats follow each other in the branch that has most; refuse nested ones."""
     found = 0
     for name, told in tree:
         if name in (what.MAX_REPEAT, what.MIN_REPEAT, what.POSSESSIVE_REPEAT):
@@ -62,7 +62,7 @@ def test_a_text_without_end_is_cut_before_it_is_read(source: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("source", TABLES)
 def test_the_words_of_the_patterns_again_and_again_are_read_in_a_while(source: str) -> None:
-    """The worst there is: what makes a pattern hope, as often as fits, and never what would satisfy it."""
+    """Time the worst case: texts that repeat the start of a pattern as often as fits and never complete it."""
     words = sorted({word for cause in CAUSES for word in re.findall(r"[\w ,:]{4,}", cause.pattern)})
     for word in words[:: len(TABLES)]:
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""Nodes and pods as rows: what counts, and that nothing is written that did not change."""
+"""Tests of nodes and pods as rows: what counts, and that unchanged ones are not written."""
 
 from __future__ import annotations
 

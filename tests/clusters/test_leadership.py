@@ -1,4 +1,4 @@
-"""Exactly one leads, and who loses the connection loses the lead."""
+"""Tests that exactly one process leads, and that losing the connection loses the lead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def two() -> Iterator[tuple[Leadership, Leadership]]:
 
 
 def end_holder() -> None:
-    """As when the database restarts, or the network is cut."""
+    """End the leader's connection, as a restart of the database or a cut network does."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND granted"

@@ -1,4 +1,4 @@
-"""When an object was last changed, by what it tells of itself."""
+"""Tests of the time at which an object was last changed, read from the object itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_newest_time_that_it_tells(
 
 
 def test_a_time_that_no_calendar_has_counts_for_nothing() -> None:
-    """Who may write an object may write it; a fault would have the watch list everything anew."""
+    """Ignore times that anybody with write access may set: an error would make the watch list everything anew."""
     forged = [{"time": "0000-01-01T00:00:00Z"}, *MANAGED]
     at = changed_at({"metadata": {"managedFields": forged, "deletionTimestamp": "0000-01-01T00:00:00Z"}})
     assert at == datetime(2026, 3, 1, 10, 0, 5, tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""The troubles that Berth was made to explain, each by a text that clusters print for it.
+"""Problems that Berth was made to explain, each with a text that clusters print for it.
 
-Those of articles by people who ran GPU clusters for others (A: a container platform, B: device plugins, D: training
-at a cloud provider), and the messages of scheduler, kubelet, storage, HAMi, MetalLB and NVIDIA's tools that people met.
+They come from articles by people who ran GPU clusters for others (A: a container platform, B: device plugins, D:
+training at a cloud provider), and from messages of scheduler, kubelet, storage, HAMi, MetalLB and NVIDIA's tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rights in deploy/kubernetes/rbac.yaml are enough on a real API, and each one that is missing is named."""
+"""Tests that the rights in deploy/kubernetes/rbac.yaml are enough on a real API, and that missing ones are named."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def rights(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def cluster(rights: OwnRights) -> Iterator[Cluster]:
-    """As Berth's account sees it."""
+    """Cluster reached with the rights of Berth's own account."""
     path = str(rights.kubeconfig)
     yield Cluster(slug="own", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=path)
     rights.change(rights.rules)
 
 
 def comes_to(cluster: Cluster, *lacked: str) -> None:
-    """A real API server learns of changed roles a moment later."""
+    """Wait until doctor finds exactly these rights missing: a real API server learns of changed roles late."""
     end = time.monotonic() + 60
     while (found := list(failures(cluster))) != [f"Berth may not {right}." for right in lacked]:
         assert time.monotonic() < end, found
@@ -48,14 +48,14 @@ def comes_to(cluster: Cluster, *lacked: str) -> None:
 
 
 def failures(cluster: Cluster) -> Iterator[str]:
-    """Less those that come of a right that is named already."""
+    """Yield failures, without those that follow from a missing right."""
     for finding in examine(cluster):
         if finding.level == Level.FAIL and "is forbidden" not in finding.message:
             yield finding.message
 
 
 def without(rules: list[dict[str, Any]], need: Need, verb: str) -> list[dict[str, Any]]:
-    """The same rules less one verb on one resource."""
+    """Return the rules without one verb on one resource."""
 
     def left(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if need.resource not in rule["resources"] or need.group not in rule["apiGroups"]:

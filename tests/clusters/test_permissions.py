@@ -1,4 +1,4 @@
-"""The rights that doctor asks for are those that the manifests grant, no less and no more."""
+"""Tests that doctor asks for exactly the rights that the manifests grant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods use: read as metrics-server tells it, told to the rooms above, and never insisted on."""
+"""Tests that usage of pods is read from metrics-server and announced, and that missing figures are tolerated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AT = datetime(2026, 1, 5, 10, 0, 12, tzinfo=UTC)
 
 
 def usage(name: str = "ws-0", *containers: tuple[str, str], **changes: Any) -> dict[str, Any]:
-    """As metrics-server 0.7 writes one: without kind, made at the moment of the question."""
+    """Return a pod's metrics as metrics-server 0.7 writes them: without kind, created when asked for."""
     told = [
         {"name": f"c{number}", "usage": {"cpu": cpu, "memory": memory}}
         for number, (cpu, memory) in enumerate(containers or [("3m", "2Mi")])
@@ -43,7 +43,7 @@ def usage(name: str = "ws-0", *containers: tuple[str, str], **changes: Any) -> d
 
 
 def answer(*items: dict[str, Any]) -> stub.Answer:
-    """The list has no resource version, and metadata all the same."""
+    """Return a list as metrics-server sends it: with metadata that has no resource version."""
     body = {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items}
     return lambda request: request.json(200, body)
 

@@ -1,4 +1,4 @@
-"""Held against the plain meaning of Kubernetes quantities, in exact decimals."""
+"""Tests of quantities against their plain meaning in Kubernetes, in exact decimals."""
 
 from __future__ import annotations
 

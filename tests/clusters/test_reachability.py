@@ -1,4 +1,4 @@
-"""Whether a cluster answers: one error is no outage, two are; pages hear of it once."""
+"""Tests of the probe of clusters: one error is no outage, two are; pages are notified once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUSED = ClusterRefused(403, "Forbidden", "nodes are forbidden")
 
 
 class Answers:
-    """Of one cluster: an error to raise, or None, for each request."""
+    """Answers of a cluster: per request, an error to raise, or None."""
 
     def __init__(self, *answers: Exception | None) -> None:
         self.left = list(answers)

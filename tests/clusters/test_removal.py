@@ -1,4 +1,4 @@
-"""A cluster that an admin deletes while its watch still writes what it sees there."""
+"""Tests of a cluster that an admin deletes while its watch still writes what it sees there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cluster() -> Cluster:
 
 @contextmanager
 def whenever_deleting(table: str, write: Callable[[], Any]) -> Iterator[None]:
-    """On a connection of its own, just before the row itself is deleted."""
+    """Call `write` on a connection of its own, just before each deletion from the table."""
 
     def run(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
         if sql.startswith(f'DELETE FROM "{table}"'):
@@ -43,7 +43,7 @@ def test_what_its_watch_wrote_meanwhile_is_deleted_too(cluster: Cluster) -> None
         Watcher.objects.get_or_create(cluster_id=cluster_id, kind="Node", defaults=now)
 
     cluster_id = cluster.pk
-    with whenever_deleting("clusters_cluster", seen), transaction.atomic():  # as a page of the admin
+    with whenever_deleting("clusters_cluster", seen), transaction.atomic():  # as the admin page does
         cluster.delete()
     assert not Cluster.objects.exists() and not Watcher.objects.exists()
 

@@ -1,4 +1,4 @@
-"""Clusters and nodes are shown to admins; others have the pools."""
+"""Tests that clusters and nodes are shown to admins only; other people have the pools."""
 
 from __future__ import annotations
 

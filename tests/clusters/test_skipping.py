@@ -1,4 +1,4 @@
-"""An object with nonsense in it costs itself alone: all others of its kind are followed, listed and told as ever."""
+"""Tests that an object with nonsense in it is skipped alone: all others are followed, listed and announced as ever."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def versioned(body: Json, version: int, **metadata: Any) -> Json:
     return {**body, "kind": "Pod", "metadata": metadata}
 
 
-# --- whatever stands in one field
+# --- nonsense in any field
 
 NONSENSE: st.SearchStrategy[Any] = st.sampled_from(
     [
@@ -69,7 +69,7 @@ Path = tuple[Any, ...]
 
 
 def paths(value: Any, at: Path = ()) -> Iterator[Path]:
-    """Every field of the object, however deep, but the version, which is the watch's own."""
+    """Yield the path of each field, however deep, without the version, which is the watch's own."""
     parts: Any = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
@@ -89,7 +89,7 @@ def with_nonsense(body: Json, at: Path, nonsense: Any) -> Json:
 
 
 class Told:
-    """A cluster that lists these and tells those, and is then gone."""
+    """Cluster that lists the items, streams the events, and is then gone."""
 
     def __init__(self, items: list[Json], events: list[tuple[str, Json]]) -> None:
         self.items, self.events = items, events
@@ -100,7 +100,7 @@ class Told:
         self, kind: str, *, labels: Mapping[str, str] | None = None, keep: Callable[[Json], Any]
     ) -> tuple[list[Any], str]:
         self.lists += 1
-        if self.lists > MOST_LISTS and self.follower is not None:  # else a test that fails would never end
+        if self.lists > MOST_LISTS and self.follower is not None:  # otherwise a failing test would never end
             self.follower.stopped.set()
         return [keep(copy.deepcopy(body)) for body in self.items], "10"
 
@@ -128,7 +128,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def followed(cluster: Cluster, told: Told) -> KindThread:
-    """All pods of it, until its stream ends."""
+    """Return a thread that follows all pods of the cluster until its stream ends."""
     watch = ClusterWatch(cluster, Announcements())
     pods = Pods(cluster, Announcements(), Changes(cluster), INSTALLATION)
     follower = Follower(told, "Pod", digest=reading(cluster.slug, "Pod", pods.table.values))
@@ -157,7 +157,7 @@ def test_nonsense_in_any_field_of_a_pod_keeps_no_other_from_being_followed(
     odd = with_nonsense(RICH, at, nonsense)
     changes = (
         ["ADDED", "MODIFIED", "DELETED"] if at != ("metadata",) else []
-    )  # without a version it is no event
+    )  # without metadata, and so without a version, it is no event
     told = Told(
         [versioned(pod_body("a"), 1), odd, versioned(pod_body("b"), 2)],
         [
@@ -185,7 +185,7 @@ def test_nonsense_in_any_field_of_a_node_keeps_no_other_from_its_row(at: Path, n
     assert not Node.objects.filter(name="gone").exists()
 
 
-# --- what is left, and what is said of it
+# --- rows and logs of skipped objects
 
 
 @pytest.mark.parametrize("quantity", ["seven", 1], ids=["unreadable", "refused by the database"])

@@ -1,4 +1,4 @@
-"""What callers see when a cluster does not answer as it should."""
+"""Tests of what callers see when a cluster does not answer as it should."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_what_a_proxy_answers_is_no_crash(served: tuple[Stub, Api]) -> None:
 def test_nobody_there_is_told_at_once_and_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "PAUSE_SECONDS", 60)
     started = time.monotonic()
-    with socket.socket() as kept:  # from others, who might listen there
+    with socket.socket() as kept:  # keeps the port, so that no other process listens there
         kept.bind(("127.0.0.1", 0))
         port = kept.getsockname()[1]
         with pytest.raises(

@@ -1,4 +1,4 @@
-"""Messages without an explanation: shown raw, counted once per kind, and dismissed by an admin."""
+"""Tests of messages without an explanation: shown raw, counted per kind, and dismissed by an admin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch as a whole, against a real API: rows follow the cluster, signals tell what changed, outages heal."""
+"""Tests of the whole watch against a real API: rows follow the cluster, signals report changes, outages heal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster(reached_cluster: Cluster) -> Cluster:
 
 @pytest.fixture
 def heard() -> Iterator[list[tuple[str, dict[str, Any]]]]:
-    """Every signal that was sent: its name and arguments."""
+    """Name and arguments of each signal that was sent."""
     told: list[tuple[str, dict[str, Any]]] = []
     receivers = []
     for name in ("objects_changed", "capacity_changed", "relisted", "tick", "pods_measured"):
@@ -84,7 +84,7 @@ def running() -> Iterator[Fleet]:
         stopped.set()
         thread.join(60)
         assert not thread.is_alive()
-        until(lambda: not watching())  # else they would meet the next test's rows
+        until(lambda: not watching())  # otherwise they would write to the next test's rows
 
 
 def watching() -> list[threading.Thread]:
@@ -146,7 +146,7 @@ def test_rows_follow_the_cluster_and_what_is_ours_is_told(
 def test_all_kinds_at_the_start_are_told_as_one_relist(
     cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.fleet.TICK_SECONDS", 600)  # however long the lists take, the second is far
+    monkeypatch.setattr("clusters.fleet.TICK_SECONDS", 600)  # no second tick, however long the lists take
     with running():
         until(lambda: [name for name, __ in heard].count("relisted"))
         until(lambda: {row.kind for row in Watcher.objects.all()} >= KINDS)
@@ -156,7 +156,7 @@ def test_all_kinds_at_the_start_are_told_as_one_relist(
 
 @contextmanager
 def failing_once(signal: Signal) -> Iterator[list[str]]:
-    """A receiver whose database is away for a moment: it would else never look at that object again."""
+    """Connect a receiver whose database is away once. Without a repeat it would never see that object again."""
     failures: list[str] = []
 
     def receive(**_: Any) -> None:
@@ -249,7 +249,7 @@ def test_the_command_ends_when_asked_and_another_takes_over(cluster: Cluster) ->
         processes.append(subprocess.Popen(command, env=environment))
         time.sleep(2)
         Node.objects.all().delete()
-        processes[0].kill()  # with no time to say so
+        processes[0].kill()  # no time to clean up
         until(Node.objects.exists)
         processes[1].send_signal(signal.SIGTERM)
         assert processes[1].wait(60) == 0

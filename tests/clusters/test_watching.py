@@ -1,4 +1,4 @@
-"""Every way in which a watch breaks, and that it goes on by itself."""
+"""Tests of the ways in which a watch breaks, and that it resumes by itself."""
 
 from __future__ import annotations
 

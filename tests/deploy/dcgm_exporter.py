@@ -1,8 +1,8 @@
-"""What dcgm-exporter tells unless it is told otherwise.
+"""Metrics and labels that dcgm-exporter has by default.
 
 Names: `etc/default-counters.csv` of github.com/NVIDIA/dcgm-exporter at d5e5f510 (May 2026). Labels: its
-`internal/pkg/rendermetrics`; `Hostname` until May 2026, `hostname` since; pod, namespace and container are
-there where it maps GPUs to pods. Prometheus puts `exported_` before those that the scrape has itself.
+`internal/pkg/rendermetrics`; `Hostname` until May 2026, `hostname` since; pod, namespace and container exist
+if it maps GPUs to pods. Prometheus puts `exported_` before labels that the scrape itself sets.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What a PromQL expression asks for, and which labels its answer has: a name that nothing exports is found here, not
-on the day when an alert stays silent.
+"""Metrics and labels that a PromQL expression uses, and the labels of its answer.
+
+The tests find a name that nothing exports, before an alert stays silent because of it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ NONE: Labels = frozenset()
 
 
 class NotThere(Exception):
-    """A metric or a label that is asked for and does not exist."""
+    """Metric or label that an expression uses and that does not exist."""
 
 
 def labels_of(text: str, known: Known) -> Labels:
-    """The labels of the answer; refused where the expression names what is not there. Grafana's variables may stand in
-    it: as a value of a label, and as a range."""
+    """Return the labels of the answer; raise NotThere if the expression uses a name that does not exist.
+
+    Grafana's variables may stand in it, as a label's value and as a range.
+    """
     plain = re.sub(r"\$__(rate_interval|interval|range)\b", "5m", text)
     return _labels(promql.parse(plain), known)
 
@@ -48,7 +51,7 @@ def _selected(selector: promql.VectorSelector, known: Known) -> Labels:
     if selector.name is None or selector.name not in known:
         raise NotThere(f"no such metric: {selector}")
     has = known[selector.name]
-    # dcgm-exporter's MIG labels are there or not: `GPU_I_ID=""` asks for those without.
+    # dcgm-exporter sets MIG labels or leaves them out: `GPU_I_ID=""` selects series without.
     asked = {matcher.name for matcher in selector.matchers.matchers}
     return _require(asked, has, selector)
 

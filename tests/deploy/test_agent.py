@@ -1,4 +1,4 @@
-"""The node agent as it is deployed: no more powers than it needs, no more code than it runs."""
+"""Tests of the node agent as deployed: no more rights than it needs, no more code than it runs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_every_setting_of_the_manifest_and_the_page_is_one_the_agent_reads(daemo
 
 
 def test_it_is_told_its_node_and_its_own_pod_by_kubernetes(daemon_set: Any) -> None:
-    """By the node's name Berth knows it; by its pod's name it knows a kubelet that has learnt its pods."""
+    """Check both names: Berth knows the node by one; the kubelet's list of pods is complete if it has the other."""
     [container] = daemon_set["spec"]["template"]["spec"]["containers"]
     fields = {
         one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
@@ -101,10 +101,10 @@ def test_its_page_names_every_trouble() -> None:
 
 
 def test_the_image_holds_what_the_agent_runs(tmp_path: Path) -> None:
-    """The Dockerfile's own COPY lines, and pynvml, are enough to begin with."""
+    """Check that the Dockerfile's COPY lines, and pynvml, are enough for the agent to start."""
     for source, to in re.findall(r"^COPY (\S+) (\S+)$", DOCKERFILE.read_text(), re.MULTILINE):
         if (REPOSITORY / source).is_dir():
-            # Others may compile modules meanwhile.
+            # Other processes may compile modules meanwhile.
             compiled = shutil.ignore_patterns("__pycache__")
             shutil.copytree(REPOSITORY / source, tmp_path / to, ignore=compiled)
         else:

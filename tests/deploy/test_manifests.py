@@ -1,4 +1,4 @@
-"""What is deployed in production: unprivileged, one image, with the rights that Berth uses and no other."""
+"""Tests of the manifests for production: unprivileged, one image, with exactly the rights that Berth uses."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def test_the_parts_are_those_of_a_trial_and_run_one_image() -> None:
 
 
 def test_people_keep_their_pages_while_another_part_is_dead() -> None:
-    """/readyz would take every web process out of service for a worker's sake."""
+    """Probe /readyz/web: /readyz would take all web processes out of service because of a dead worker."""
     web = next(body for body in of_kind("Deployment") if by_name(body) == "berth-web")
     [container] = web["spec"]["template"]["spec"]["containers"]
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/web"

@@ -1,4 +1,4 @@
-"""Rules and dashboards ask for nothing that nobody exports, and every alert says what to do."""
+"""Tests that rules and dashboards use exported names only, and that each alert says what to do."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ PROMETHEUS, GRAFANA = REPOSITORY / "deploy/prometheus", REPOSITORY / "deploy/gra
 RULES = sorted(PROMETHEUS.glob("*.rules.yaml"))
 DASHBOARDS = sorted(GRAFANA.glob("*.json"))
 ALERTS = REPOSITORY / "docs/operator/alerts.md"
-# What the scrape adds (scrape.yaml, monitors.yaml).
+# Labels that the scrape adds (scrape.yaml, monitors.yaml).
 TARGET = frozenset({"instance", "job", "node"})
 SEVERITIES = ("critical", "warning", "info")
 UUID = "GPU-11111111-1111-4111-8111-111111111111"
 Rule = dict[str, Any]
 
 
-# --- What is exported
+# --- Exported metrics
 
 
 def of_text(text: str, more: Labels) -> dict[str, Labels]:
-    """Every sample's name to all labels that were seen of it."""
+    """Map each sample's name to all of its labels."""
     found: dict[str, Labels] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -57,7 +57,7 @@ def of_text(text: str, more: Labels) -> dict[str, Labels]:
 
 
 def of_the_agent() -> dict[str, Labels]:
-    """A report in which everything is answered: each field that is a figure has one."""
+    """Return the agent's metrics from a complete report, with a figure in each field that may have one."""
     words: dict[str, Any] = {"uuid": UUID, "state": "ok", "slowed_by": ["heat"], "recovery_action": "none"}
     words |= {"processes": [{"pid": 1, "kind": "compute"}]}
     mig = [{"uuid": f"MIG-{UUID}", "memory_used_mib": 1}]
@@ -80,7 +80,7 @@ def told(report: Look, inventory: Inventory) -> str:
 
 
 def of_the_portal(client: Client) -> dict[str, Labels]:
-    """With a row of each kind: a family without one has no sample."""
+    """Return the portal's metrics with a row of each kind: a family without rows has no sample."""
     cast, now = make_cast(), timezone.now()
     for number in range(5):
         size = SizeAsked(flavor="a100-1")
@@ -106,7 +106,7 @@ def of_the_portal(client: Client) -> dict[str, Labels]:
 
 @pytest.fixture(scope="module")
 def exported(django_db_setup: None, django_db_blocker: Any) -> dict[str, Labels]:
-    """With what the rules make of it: groups and rules in their order, as each may use what is before it."""
+    """Exported metrics, with those that rules record. Rules are read in order: each may use earlier ones."""
     with django_db_blocker.unblock(), transaction.atomic():
         known = of_the_portal(Client()) | of_the_agent()
         transaction.set_rollback(True)
@@ -126,7 +126,7 @@ def alerts() -> list[Rule]:
     return [rule for rule in rules() if "alert" in rule]
 
 
-# --- What is asked for
+# --- Names in rules and dashboards
 
 
 @pytest.mark.django_db
@@ -181,7 +181,7 @@ def test_a_name_that_nobody_exports_is_found(exported: Known, wrong: str) -> Non
         labels_of(wrong, exported)
 
 
-# --- What is said
+# --- Texts of alerts
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
@@ -220,7 +220,7 @@ def test_a_dashboard_runs_on_any_data_source_and_every_panel_has_a_unit(path: Pa
     assert len(set(ids)) == len(ids)
 
 
-# --- What is scraped
+# --- Scrape targets
 
 
 def test_the_scrape_finds_what_the_manifests_deploy() -> None:
@@ -245,7 +245,7 @@ def test_the_scrape_finds_what_the_manifests_deploy() -> None:
     assert of_agents["spec"]["namespaceSelector"]["matchNames"] == [agent["metadata"]["namespace"]]
     assert of_agents["spec"]["selector"]["matchLabels"] == agent["spec"]["selector"]["matchLabels"]
     assert endpoint["port"] == port["name"]
-    # `pod` of who has a GPU would else be the agent's own, and no figure would have its node.
+    # Otherwise `pod` would be the agent's own pod, not the GPU's holder, and no figure would have its node.
     assert endpoint["honorLabels"] and jobs["berth-agent"]["honor_labels"]
     assert endpoint["relabelings"][-1]["targetLabel"] == "node"
     assert jobs["berth-agent"]["relabel_configs"][-1]["target_label"] == "node"

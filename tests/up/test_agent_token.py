@@ -1,4 +1,4 @@
-"""The token of a trial's simulated agents: made once, good for as long as nobody revoked it."""
+"""Tests of the token of a trial's simulated agents: made once, valid until somebody revokes it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a killed `make up` left is found by pid and start time; nothing else is ever touched."""
+"""Tests that processes left by a killed `make up` are found by pid and start time, and no others are touched."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What `make up` will run, decided from the environment and from what it kept of last time."""
+"""Tests of the plan of `make up`, made from the environment and from what the last run stored."""
 
 from collections.abc import Iterator
 from pathlib import Path

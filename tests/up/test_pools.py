@@ -1,4 +1,4 @@
-"""A first `make up` turns the nodes that are there into pools and flavors."""
+"""Tests that a first `make up` turns the existing nodes into pools and flavors."""
 
 from dataclasses import fields
 from typing import Any
@@ -23,7 +23,7 @@ LABELS = {
 def node(
     gpus: dict[str, int] | None = None, cpu: int = 32, memory_gib: int = 256, taint: str = "", **labels: str
 ) -> NodeSeen:
-    """Labels are given as gpu_product for nvidia.com/gpu.product."""
+    """Return a node. Give labels as gpu_product for nvidia.com/gpu.product."""
     return NodeSeen(
         labels={
             LABELS.get(name, f"nvidia.com/{name.replace('_', '.')}"): value for name, value in labels.items()
@@ -113,7 +113,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def cut(way: str) -> NodeSeen:
-    """A node with the same GPUs as the others here, as it announces itself."""
+    """Return a node with two A100 shared in this way, with the resources, labels and cards that it announces."""
     told = {"product": "NVIDIA-A100-SXM4-80GB", "count": 2, "memory_mib": 81_920, "compute": "8.0"} | WAYS[
         way
     ]

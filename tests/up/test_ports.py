@@ -1,4 +1,4 @@
-"""A taken port is named, with who holds it and what to do."""
+"""Tests that a taken port is reported with the process that holds it and what to do."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: by socket alone, for one account alone."""
+"""Tests of the bundled PostgreSQL: reached only by socket, and only by its own account."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ def test_a_closed_folder_on_the_way_is_noticed(tmp_path: Path) -> None:
     "berth-tests-" not in os.environ.get("DATABASE_URL", ""), reason="another PostgreSQL was given"
 )
 class TestServer:
-    """The server that these tests run on."""
+    """Checks of the server that these tests run on."""
 
     @pytest.fixture
     def sockets(self) -> Path:

@@ -1,4 +1,4 @@
-"""Parts under supervisor: in order, restarted when killed, gone when it is over, whoever is killed."""
+"""Tests of parts under supervisor: started in order, restarted when killed, all gone at the end."""
 
 import configparser
 import os
@@ -18,7 +18,7 @@ from portal.up.state import State
 from tests.small_disk import filled, small_disk
 from tests.waiting import until
 
-# Says when it stops, and has a child that a SIGKILL of it would leave behind: once that is there, it can be stopped.
+# Records that it stops, and has a child that a SIGKILL of it would leave behind. Stop it only once the child exists.
 PART = """
 import os, signal, sys, time
 from pathlib import Path
@@ -32,7 +32,7 @@ signal.signal(signal.SIGTERM, stop)
 os.fork()
 time.sleep(600)
 """
-STARTED_SECONDS = 60  # on a machine that does much else
+STARTED_SECONDS = 60  # on a busy machine
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def supervisor(state: State, told: Path, tmp_path: Path) -> Iterator[Supervisor]
 
 
 def children(state: State, part: str) -> int:
-    """How many processes the part consists of."""
+    """Return the number of processes of the part."""
     return len(leftovers.left(state.folder, state.records, [part]))
 
 

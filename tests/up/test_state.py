@@ -1,4 +1,4 @@
-"""The state directory: private, held by one `make up` at a time, found by whoever reads run.env."""
+"""Tests of the state directory: private, held by one `make up` at a time, and found through run.env."""
 
 import stat
 import subprocess

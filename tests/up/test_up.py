@@ -1,4 +1,4 @@
-"""The whole of `make up`: starts, refuses a second one, survives kills, and leaves nothing behind."""
+"""Tests of the whole `make up`: it starts, refuses a second one, survives kills, and leaves nothing behind."""
 
 import os
 import signal
@@ -17,12 +17,12 @@ from tests.e2e import prepared
 from tests.e2e.stack import Stack, until
 
 pytestmark = pytest.mark.timeout(600)
-STOP_SECONDS = 15  # about 4; a machine that does much else takes longer
+STOP_SECONDS = 15  # usually about 4; a busy machine takes longer
 
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    monkeypatch.delenv(prepared.FOLDER)  # a start from nothing is what is looked at
+    monkeypatch.delenv(prepared.FOLDER)  # the test needs a start from nothing
     tmp_path.chmod(0o711)
     stack = Stack(tmp_path / "state", BERTH_DEVCLUSTER_PODS="played")
     yield stack
@@ -31,7 +31,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 
 
 def running(stack: Stack) -> list[int]:
-    """Every process that has to do with this state directory: by its environment, or by its command line."""
+    """Return all processes of this state directory, found by their environment or command line."""
     here = os.fsencode(stack.folder)
     found = []
     for entry in Path("/proc").iterdir():

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: is every cluster fit for Berth? One line per finding, exit code 1 if something is missing."""
+"""`manage.py doctor`: check if clusters are fit for Berth. One line per finding, exit code 1 if anything is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py watch`: follow every cluster. Start as many as you like: one leads, the others stand by."""
+"""`manage.py watch`: follow every cluster. Start any number of processes: one leads, the others stand by."""
 
 from __future__ import annotations
 

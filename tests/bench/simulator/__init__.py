@@ -1,6 +1,6 @@
-"""Replays made traces of a few weeks through the queue's own decisions, in virtual time, and says what became of them.
+"""Simulator that runs generated traces of a few weeks through the queue's own decisions, in virtual time.
 
-`trace.py` says what is asked for, `everyday.py` and `deadline.py` make two kinds of it, `policies.py` are the rules
-that are compared, `engine.py` lets the time pass, `foretold.py` holds the forecasts to what came of them, and
-`figures.py` makes tables. Everything but people and clocks is the real thing: `decide()` and `forecast()`.
+`trace.py` defines the requests, `everyday.py` and `deadline.py` generate two traces, `policies.py` has the rules that
+are compared, `engine.py` simulates time, `foretold.py` compares forecasts with the outcome, and `figures.py` and
+`tables.py` make the results. Only people and clocks are simulated: `decide()` and `forecast()` are the real ones.
 """

@@ -1,9 +1,9 @@
 """Two weeks before a deadline: bursts, many small borrowed runs, a class with bookings, nodes that fail.
 
-The same 8 tenants and 200 GPUs. On the A100 everybody borrows with small runs for nine days, mostly without a
-lifetime; then language, which was idle, wants its own back at once for runs of whole nodes, again and again until the
-deadline. Each weekday from 10 to 14 a class of teaching has 24 L40S booked, three days ahead, and its people begin as
-the class does. One A100 node and one of T4 fail for a day, each in the midst of a weekday.
+It has the 8 tenants and 200 GPUs of `everyday.py`. On the A100 all other tenants borrow for small runs for nine days,
+mostly without a lifetime. Then the tenant language, which was idle, needs its own share for runs of whole nodes, again
+and again until the deadline. On weekdays from 10 to 14 a class of the tenant teaching has 24 L40S booked, three days
+ahead, and its people start with the class. An A100 node and a T4 node fail for a day, each during a weekday.
 """
 
 from __future__ import annotations

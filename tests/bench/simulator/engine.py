@@ -1,8 +1,8 @@
-"""Lets the time of one pool pass: from one event to the next, each followed by a pass of the queue.
+"""Simulation of one pool: time moves from event to event, each followed by a pass of the queue.
 
-What is played: a run is ready two minutes after it was let in, and a minute goes by from its end to the proof of it.
-Work is saved each hour. Who is asked back keeps on until the grace is over (nobody heeds the warning), loses what was
-not saved, and waits again with the rest of the work; so does who was on a node that fails.
+The simulation assumes: a run is ready two minutes after admission, and its end is proven a minute after it ends. Work
+is saved each hour. A preempted run goes on until the grace is over (nobody heeds the warning), loses its unsaved work,
+and waits again with the rest; so does a run on a node that fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def at(seconds: float) -> datetime:
 
 @dataclass
 class Work:
-    """A job, and how much of it is still to be done."""
+    """Job, and how much of it is still to be done."""
 
     job: Job
     left_seconds: float
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass
 class Going:
-    """A run of it."""
+    """Current run of a piece of work."""
 
     work: Work
     run: Run
@@ -83,7 +83,7 @@ class Simulation:
         self._has_changed = False
 
     def run(self) -> Simulation:
-        """To the end of the last job."""
+        """Simulate to the end of the last job."""
         self._begin()
         unfinished = len(self.work)
         while self._events and unfinished:
@@ -99,7 +99,7 @@ class Simulation:
                 unfinished = sum(work.ended == inf for work in self.work)
         return self
 
-    # --- What happens
+    # --- Events
 
     def _begin(self) -> None:
         for work in self.work:
@@ -143,7 +143,7 @@ class Simulation:
         self._later(going.ends, partial(self._is_done, going))
 
     def _is_ready(self, going: Going, must_end_at: datetime | None) -> None:
-        """Its clock starts now."""
+        """Start the clock of the run's lifetime."""
         end = at(self.now + (going.work.job.asked_minutes or 0) * 60)
         self._becomes(going, ends_at=min(end, must_end_at) if must_end_at else end)
 
@@ -163,14 +163,14 @@ class Simulation:
         self._later(self.now + LETTING_GO, partial(self._lets_go, going))
 
     def _stop(self, going: Going) -> None:
-        """In the midst of its work."""
+        """Stop the run in the midst of its work; unsaved work is lost."""
         going.is_stopped = True
         done = max(0.0, self.now - going.admitted - STARTING)
         going.work.left_seconds -= done - done % SAVES_EVERY
         going.work.lost_seconds += self.now - going.admitted - (done - done % SAVES_EVERY)
 
     def _lets_go(self, going: Going) -> None:
-        """Its end is proven."""
+        """Handle the proof of the run's end: free its units, and queue the rest of the work."""
         del self.going[going.run.claim]
         self._on[going.node].remove(going)
         self._takes(going, -going.run.takes.units)
@@ -253,7 +253,7 @@ class Simulation:
                     UUID(int=number), one.tenant, at(one.begins), at(one.ends), one.places, one.units_each
                 )
 
-    # --- Small things
+    # --- Helpers
 
     def _work(self, job: Job) -> Work:
         asked = Waiting(
@@ -294,7 +294,7 @@ class Simulation:
         return (self.pool.nodes - len(self._down)) * self.pool.units_each
 
     def _pass_time(self, then: float) -> None:
-        """As the ledger has it: by days, which count for less as they go by."""
+        """Advance the clock, and count past use as the ledger does: by days, older days with less weight."""
         self.meter.until(then)
         while self.now < then:
             until = min(then, (self.now // DAY + 1) * DAY)

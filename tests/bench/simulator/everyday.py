@@ -1,8 +1,8 @@
 """Three weeks of an institute: 8 tenants, 200 GPUs of three kinds, 10,000 runs.
 
-96 A100 on 12 nodes, 64 L40S on 16, 40 T4 on 10, each T4 cut into four time-slices. On each pool people ask for 87% of
-what it could do; a tenant for between half of its own and half more than its own. On the large GPUs half of the runs
-are one GPU and one of eight takes a whole node; on the T4 nearly all are a slice, mostly of notebooks that go on long
+96 A100 on 12 nodes, 64 L40S on 16, 40 T4 on 10, each T4 cut into four time-slices. On each pool people request 87% of
+what it could do; a tenant requests between 50% and 150% of its own quota. On the large GPUs half of the runs take one
+GPU and one of eight takes a whole node. On the T4 nearly all runs take a slice, mostly for notebooks that go on long
 after anybody looks at them.
 """
 
@@ -16,7 +16,7 @@ from .trace import Kind, Pool, Quota, Trace, made
 
 NAMES = ("vision", "language", "speech", "robotics", "biology", "physics", "teaching", "guests")
 TENANTS = {UUID(int=number): name for number, name in enumerate(NAMES, 1)}
-# How much each asks for, as a factor of what is its own.
+# How much each tenant requests, as a factor of its own quota.
 HUNGER = (1.5, 1.3, 1.1, 0.9, 0.9, 0.7, 0.6, 0.5)
 DAYS = 21
 LOAD = 0.87
@@ -33,7 +33,7 @@ def everyday(seed: int = 1) -> Trace:
 
 
 def quotas(nominal: Sequence[int], *, per_gpu: int = 1) -> Mapping[UUID, Quota]:
-    """Everybody may borrow as much again and a node; who has more of its own counts for more."""
+    """Return quotas: a tenant may borrow its own quota again plus 8 GPUs, and a large one has a larger weight."""
     return {
         tenant: Quota(own * per_gpu, (own + 8) * per_gpu, weight=2 if own >= 12 else 1)
         for tenant, own in zip(TENANTS, nominal, strict=True)
@@ -50,7 +50,7 @@ SLICES = {1: 0.75, 2: 0.15, 4: 0.1}
 
 
 def _kinds(pool: Pool, *kinds: tuple[int, Mapping[int, float], float]) -> list[Kind]:
-    """Batch work, of which two of three give a lifetime, and notebooks, of which one of five does."""
+    """Return batch work, two thirds of it with a lifetime, and notebooks, one fifth of them with a lifetime."""
     asked = {
         tenant: quota.nominal * hunger
         for (tenant, quota), hunger in zip(pool.quotas.items(), HUNGER, strict=True)

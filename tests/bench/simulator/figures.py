@@ -1,4 +1,4 @@
-"""What became of a trace under each policy, as figures."""
+"""Figures of a trace's outcome under each policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT_ONCE = 15 * 60.0
 
 @dataclass(frozen=True)
 class Replayed:
-    """A trace under a policy."""
+    """Outcome of a trace under a policy."""
 
     trace: Trace
     simulations: Sequence[Simulation]
@@ -44,7 +44,7 @@ def replay(trace: Trace, policy: Policy, *, foretells: bool = False) -> Replayed
 
 
 def mean_hours(works: Iterable[Work]) -> float:
-    """All the time that it waited: also after it was stopped in the midst of its work."""
+    """Return the mean of all waiting time, also after a run was stopped in the midst of its work."""
     return mean(work.waited for work in works) / HOUR
 
 
@@ -71,27 +71,27 @@ def of_tenant(replayed: Replayed, tenant: UUID) -> list[Work]:
 
 
 def slowdown(work: Work) -> float:
-    """From when it was asked for until it was done, as a factor of what it needs alone."""
+    """Return the time from request to end, as a factor of what the work needs alone."""
     alone = max(work.job.seconds + STARTING + LETTING_GO, SHORT)
     return max(1.0, (work.ended - work.job.at) / alone)
 
 
 def utilisation(replayed: Replayed) -> float:
-    """GPU-hours in use of those that there were."""
+    """Return the part of the existing GPU-hours that were in use."""
     per_gpu = [(simulation.pool.units_per_gpu, simulation.meter) for simulation in replayed.simulations]
     got = sum(sum(meter.got.values()) / gpu for gpu, meter in per_gpu)
     return got / sum(meter.capacity / gpu for gpu, meter in per_gpu)
 
 
 def fair_part(replayed: Replayed, tenant: UUID) -> float:
-    """How much a tenant had of what was its fair part from moment to moment."""
+    """Return which part of its fair part a tenant had, summed over all moments."""
     of = [(simulation.pool.units_per_gpu, simulation.meter) for simulation in replayed.simulations]
     fair = sum(meter.fair[tenant] / gpu for gpu, meter in of)
     return sum(meter.got_of_fair[tenant] / gpu for gpu, meter in of) / fair if fair else 1.0
 
 
 def jain(values: Sequence[float]) -> float:
-    """1 when all are equal, 1/n when one has everything."""
+    """Return Jain's index: 1 when all are equal, 1/n when a single value has everything."""
     return sum(values) ** 2 / (len(values) * sum(value**2 for value in values))
 
 
@@ -104,7 +104,7 @@ def jain_of_slowdowns(replayed: Replayed) -> float:
 
 
 def own_at_once(replayed: Replayed) -> float:
-    """Of those that asked for no more than their tenant's own, how many started within a quarter of an hour."""
+    """Return the part of requests within the tenant's own quota that started within 15 minutes."""
     own = [work for work in replayed.works if work.within_own]
     return sum(work.first_start - work.job.at <= AT_ONCE for work in own) / len(own)
 
@@ -123,7 +123,7 @@ def lost_gpu_hours(replayed: Replayed) -> float:
 
 @dataclass(frozen=True)
 class Honesty:
-    """How the ranges that were told compare with what came of them."""
+    """Comparison of forecast ranges with the actual starts."""
 
     told: int
     without: int

@@ -1,4 +1,4 @@
-"""What those who wait are told when they begin to wait and as their start comes nearer, and what came of it."""
+"""Forecasts for waiting requests, at first and as their start comes nearer, and the actual starts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from quotas.scheduling.lengths import Lengths, Past
 
 # As in `quotas/foretelling.py`, which needs a database.
 REMEMBERED = 1000
-# Of those who wait so many are told, one of three: forecasts take most of the time.
+# A third of the waiting requests get a forecast, since forecasts take most of the time.
 ONE_OF = 3
-# As a start comes nearer: what was told when it was first told for so many hours from then at the latest.
+# As a start comes nearer: the first forecast whose latest start is at most so many hours away.
 WITHIN_HOURS = (1, 2, 4, 12, 24)
 
 
 @dataclass(frozen=True)
 class Told:
-    """One range that was told, and when it started. Without a range nobody could say."""
+    """Forecast range and the actual start. None as range: no forecast was possible."""
 
     at: datetime
     range: Range | None
@@ -37,7 +37,7 @@ class Told:
 
 
 class Teller:
-    """Does what `quotas/foretelling.py` does with rows."""
+    """Forecaster that does without rows what `quotas/foretelling.py` does with them."""
 
     def __init__(self) -> None:
         self.told: list[Told] = []
@@ -49,7 +49,7 @@ class Teller:
         self._within: defaultdict[UUID, dict[int, tuple[datetime, Range]]] = defaultdict(dict)
 
     def tell(self, look: Callable[[], PoolState], asked_minutes: Callable[[UUID], int | None]) -> None:
-        """Whoever begins to wait: what is told first is what counts."""
+        """Make forecasts if a chosen request has begun to wait; its first forecast counts."""
         state = look()
         new = [claim.claim for claim in state.waiting if claim.claim not in self._known]
         self._known.update(new)

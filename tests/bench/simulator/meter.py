@@ -1,7 +1,7 @@
-"""What the units of a pool were used for over time, and what each tenant's fair part of them was meanwhile.
+"""Use of a pool's units over time, and each tenant's fair part of them.
 
-The fair part, from moment to moment: each has what it asks for up to its own; what is left is divided among those who
-ask for more, by weight, and nobody is given more than it asks for.
+The fair part at a moment: each tenant gets what it requests up to its own quota. The rest is divided by weight among
+tenants that request more, and no tenant gets more than it requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.bench.simulator.trace import DAY, Pool
 
 
 class Meter:
-    """From the second day on until the last job was asked for: neither the filling nor the emptying counts."""
+    """Meter from the second day to the last request, so that the filling and the emptying do not count."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool

@@ -1,4 +1,4 @@
-"""The rules that are compared. Each sees the same snapshot of a pool as Berth's own."""
+"""Rules that are compared. They see the same snapshot of a pool as Berth's own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Policy = Callable[[PoolState], Decisions]
 
 
 def fifo(state: PoolState) -> Decisions:
-    """Whoever came first starts first, whoever it is: while the first of the queue does not fit, nobody starts."""
+    """Start in order of arrival, whatever the tenant: while the first request does not fit, no other starts."""
     return _in_turn(state, dict.fromkeys(state.tenants, None))
 
 
 def fifo_with_fixed_quotas(state: PoolState) -> Decisions:
-    """The same, and no tenant ever has more than its own; who waits for that holds up nobody."""
+    """Start in order of arrival, within each tenant's own quota; a tenant at its quota does not block others."""
     left = {tenant: (quota.nominal_units or 0) - quota.used_units for tenant, quota in state.tenants.items()}
     return _in_turn(state, left)
 

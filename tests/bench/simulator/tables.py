@@ -1,4 +1,4 @@
-"""The figures of a trace beside each other."""
+"""Tables that show a trace's figures under each policy side by side."""
 
 from __future__ import annotations
 

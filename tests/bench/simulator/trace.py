@@ -1,9 +1,9 @@
-"""What is asked of the pools of a trace: plain values, and how runs of a kind are made.
+"""Requests to the pools of a trace: plain values, and how runs of a kind are generated.
 
-The model. A kind of work asks for units of one pool, in a cycle of days and hours, now and then several at once (a
-sweep). How long a run needs is log-normal; all lengths of a pool are then scaled so that the work asked for is the
-stated part of what the pool could do in that time. Who gives a lifetime gives 1.2 to 3 times what the run needs, in
-whole hours, at most three days; the others (notebooks, mostly) run until they are stopped, and nobody knows when.
+The model. A kind of work requests units of one pool, in a cycle of days and hours, sometimes several at once (a
+sweep). The length of a run is log-normal; all lengths of a pool are then scaled so that the requested work is the
+stated part of what the pool could do in that time. People who give a lifetime give 1.2 to 3 times what the run needs,
+in whole hours, at most three days. Other runs (mostly notebooks) end when they are stopped, at an unknown time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 LONGEST_HOURS = 72
 PEOPLE_EACH = 8
-# Monday to Sunday, and from midnight on: how much of the work begins then.
+# Weights of when work begins: by day from Monday to Sunday, and by hour from midnight.
 WEEK = (1.0, 1.1, 1.1, 1.0, 0.9, 0.35, 0.3)
 OFFICE_HOURS = (2, 1, 1, 1, 1, 1, 2, 4, 8, 12, 13, 12, 9, 11, 13, 13, 12, 11, 9, 7, 6, 5, 4, 3)
 
 
 @dataclass(frozen=True)
 class Job:
-    """Somebody wants units for as long as the work needs; times in seconds from the beginning."""
+    """Request for units for as long as the work needs; `at` is in seconds from the beginning."""
 
     number: int
     tenant: UUID
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Quota:
-    """In units of the pool."""
+    """Quota of a tenant, in units of the pool."""
 
     nominal: int
     may_borrow: int
@@ -89,7 +89,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Kind:
-    """Work of one kind: how many runs, whose (by their part of it), how large, how long."""
+    """Work of one kind: number of runs, weights of tenants and of sizes, and lengths."""
 
     runs: int
     tenants: Mapping[UUID, float]
@@ -97,18 +97,18 @@ class Kind:
     median_hours: float
     spread: float = 1.2
     gives_lifetime: float = 0.5
-    sweeps: float = 0.08  # of the runs begin a sweep
+    sweeps: float = 0.08  # part of the runs that begin a sweep
     most_in_sweep: int = 8
     days: Sequence[float] = WEEK * 3
     hours: Sequence[float] = OFFICE_HOURS
 
 
 def made(random: Random, pool: Pool, kinds: Sequence[Kind], *, load: float, days: int) -> Pool:
-    """The pool with runs of these kinds, which ask for so much of it over these days."""
+    """Return the pool with runs of these kinds, which together request `load` of it over these days."""
     asked = [one for kind in kinds for one in _of_kind(random, kind)]
     wanted = load * pool.units * days * DAY
     scale = 1.0
-    for _step in range(20):  # what is cut off at the longest is made up for by the others
+    for _step in range(20):  # shorter runs make up for what is cut off the longest
         scale *= wanted / sum(one.units * _cut(one.seconds * scale) for one in asked)
     jobs = sorted((replace(one, seconds=_cut(one.seconds * scale)) for one in asked), key=lambda one: one.at)
     return replace(pool, jobs=tuple(_with_lifetime(random, one, at) for at, one in enumerate(jobs, 1)))
@@ -129,7 +129,7 @@ def _of_kind(random: Random, kind: Kind) -> list[Job]:
     jobs: list[Job] = []
     while len(jobs) < kind.runs:
         tenant = _one_of(random, kind.tenants)
-        person = int(random.betavariate(1, 2) * PEOPLE_EACH)  # some ask more often than others
+        person = int(random.betavariate(1, 2) * PEOPLE_EACH)  # some people launch more often than others
         user = tenant.int * 100 + person
         units = _one_of(random, kind.units)
         at = _moment(random, kind)

@@ -1,9 +1,9 @@
 """Cases that hold on any Kubernetes: on devcluster in every run, on the cluster of $BERTH_TEST_KUBECONFIG when set.
 
-There, $BERTH_TEST_IMAGE names an image that its nodes can run for ever (a pause image), one node announces four
-nvidia.com/gpu, and the classes local-fast (binds on first use, the default) and net-shared (binds at once) exist.
-$BERTH_TEST_SHELL_IMAGE names one with sh and python3 on a node that has an InternalIP; without it, and on devcluster
-without root, the cases that need containers to do something are skipped.
+A cluster of $BERTH_TEST_KUBECONFIG needs an image that runs for ever (a pause image), named by $BERTH_TEST_IMAGE, a
+node that announces four nvidia.com/gpu, and the classes local-fast (binds on first use, the default) and net-shared
+(binds at once). $BERTH_TEST_SHELL_IMAGE names an image with sh and python3, for a node that has an InternalIP. Without
+it, or on devcluster without root, the cases whose containers must do something are skipped.
 """
 
 import os
@@ -41,7 +41,7 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
 
 @pytest.fixture
 def space(kube: Kube) -> Iterator[str]:
-    """The path of a namespace of the test's own."""
+    """Path of a namespace of the test's own."""
     path = kube.fresh()
     yield path
     kube.call("DELETE", path)
@@ -54,7 +54,7 @@ def image() -> str:
 
 @pytest.fixture(scope="session")
 def runner(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kube, str]]:
-    """A cluster whose containers really run, and an image with a shell for them."""
+    """Cluster whose containers really run, and an image with a shell for them."""
     if os.environ.get("BERTH_TEST_KUBECONFIG"):
         if not (given := os.environ.get("BERTH_TEST_SHELL_IMAGE")):
             pytest.skip("no image with a shell is named")

@@ -1,4 +1,4 @@
-"""Pods that no node takes: the case itself plays their kubelet, so that they start and end as it says, anywhere."""
+"""Pods that no node takes: the case simulates their kubelet, so that they start and end on demand in any cluster."""
 
 import uuid
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ GATE = [{"name": "example.org/no-node"}]
 
 
 def template(image: str, app: str = "", **spec: Any) -> Obj:
-    """Of pods without a node, unless one is named."""
+    """Return a template for pods that get no node unless `nodeName` is given."""
     container = {"name": "main", "image": image}
     labels = {"labels": {"app": app}} if app else {}
     place = {} if "nodeName" in spec else {"schedulingGates": GATE}
@@ -21,7 +21,7 @@ def template(image: str, app: str = "", **spec: Any) -> Obj:
 
 @contextmanager
 def own_node(kube: Kube) -> Iterator[str]:
-    """A node without a kubelet: a pod that is deleted there goes only when the case says so."""
+    """Create a node without a kubelet: a pod deleted there stays until the case removes it."""
     name = f"played-{uuid.uuid4().hex[:8]}"
     kube.create("/api/v1/nodes", {"metadata": {"name": name}})
     try:
@@ -31,18 +31,18 @@ def own_node(kube: Kube) -> Iterator[str]:
 
 
 def remove(kube: Kube, space: str, name: str) -> None:
-    """What the kubelet does once nothing of the pod is left."""
+    """Delete the pod for good, as a kubelet does once no container of it is left."""
     kube.call("DELETE", f"{space}/pods/{name}", {"gracePeriodSeconds": 0})
 
 
 def pods(kube: Kube, space: str, **labels: str) -> list[Obj]:
-    """The pods of these labels, by name."""
+    """Return the pods with these labels, by name."""
     items: list[Obj] = kube.get(f"{space}/pods", labelSelector=_selector(labels))["items"]
     return items
 
 
 def until_pods(kube: Kube, space: str, count: int, **labels: str) -> list[Obj]:
-    """The same, once there are so many."""
+    """Wait until that many pods have these labels, and return them."""
     path = f"{space}/pods?labelSelector={_selector(labels)}"
     items: list[Obj] = kube.until(path, lambda o: len(o["items"]) == count)["items"]
     return items
@@ -58,7 +58,7 @@ def start(kube: Kube, space: str, pod: Obj, ready: bool = True, ago_seconds: int
 
 
 def end(kube: Kube, space: str, pod: Obj, code: int = 0, ago_seconds: int = 0, **status: Any) -> None:
-    """Its container has exited, so long ago."""
+    """Report that the pod's container exited `ago_seconds` ago."""
     terminated = {"exitCode": code, "startedAt": _at(ago_seconds + 1), "finishedAt": _at(ago_seconds)}
     container = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
     container["state"] = {"terminated": terminated}
@@ -77,7 +77,7 @@ def _at(ago_seconds: int) -> str:
 
 
 def events(kube: Kube, space: str, name: str, reason: str) -> list[str]:
-    """What was told of an object by this reason, once it is."""
+    """Wait for events about the object with this reason, and return their messages."""
     fields = f"involvedObject.name={name},reason={reason}"
     found = kube.until(f"{space}/events?fieldSelector={fields}", lambda o: bool(o["items"]))
     return [e["message"] for e in found["items"]]

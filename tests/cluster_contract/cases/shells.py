@@ -8,7 +8,7 @@ from tests.kube import Kube, Obj
 
 @dataclass
 class Ground:
-    """A namespace of a cluster that runs what it is told, on one node, with an image that has sh and python."""
+    """Namespace of a cluster that really runs containers, with a node and an image that has sh and python."""
 
     kube: Kube
     space: str
@@ -26,7 +26,7 @@ class Ground:
         }
 
     def pod(self, script: str, *, name: str = "p", main: Obj | None = None, **spec: Any) -> str:
-        """Create it, and give its path; `main` are further fields of its container."""
+        """Create a pod and return its path; `main`: further fields of its container."""
         usual: Obj = {
             "nodeName": self.node,
             "restartPolicy": "Never",
@@ -43,7 +43,7 @@ class Ground:
         return dict(found)
 
     def until(self, path: str, word: str) -> Obj:
-        """Once its status has this word somewhere."""
+        """Wait until the object's status contains the word, and return the object."""
         return dict(self.kube.until(path, lambda o: f"'{word}'" in str(o["status"]), 60))
 
     def log(self, path: str, **query: Any) -> str:
@@ -52,14 +52,14 @@ class Ground:
         return str(text)
 
     def events(self, reason: str, name: str = "p") -> list[str]:
-        """What was told of a pod by this reason, once it is."""
+        """Wait for events about the pod with this reason, and return their messages."""
         fields = f"involvedObject.name={name},reason={reason}"
         found = self.kube.until(f"{self.space}/events?fieldSelector={fields}", lambda o: bool(o["items"]), 60)
         return [e["message"] for e in found["items"]]
 
 
 def container(pod: Obj, name: str = "main") -> Obj:
-    """A container's status."""
+    """Return the status of a container."""
     status = pod["status"]
     every = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
     return dict(next(c for c in every if c["name"] == name))

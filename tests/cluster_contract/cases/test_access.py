@@ -1,4 +1,4 @@
-"""Who one is, what one may, and in which words it is refused: tokens, roles, bindings and reviews."""
+"""Authentication, authorization and the words of refusals: tokens, roles, bindings and reviews."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ As = Callable[[str], Kube]
 
 @pytest.fixture
 def bearer(kube: Kube, tmp_path: Path) -> As:
-    """The same cluster as whoever holds a token sees it."""
+    """Function that returns the cluster as the holder of a token sees it."""
 
     def connect(token: str) -> Kube:
         config = yaml.safe_load(kube.kubeconfig.read_text())
@@ -39,7 +39,7 @@ def account(kube: Kube, space: str) -> str:
 
 @pytest.fixture
 def limited(kube: Kube, account: str, bearer: As) -> Kube:
-    """By the token of an account that nobody gave any rights."""
+    """Cluster reached with the token of an account without any rights."""
     return bearer(token_of(kube, account))
 
 
@@ -80,7 +80,7 @@ def holds(kube: Kube, spec: Obj) -> None:
 
 
 def soon(what: Callable[[], bool], seconds: float = 60) -> None:
-    """Roles come to a real authorizer by a watch, and a token that was good is remembered for ten seconds."""
+    """Wait until it holds: a real authorizer learns of roles late, and remembers a valid token for ten seconds."""
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end

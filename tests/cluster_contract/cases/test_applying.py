@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, and what happens when two want the same."""
+"""Server-side apply: owners of fields, and conflicts between two that want the same field."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def config_map(data: dict[str, str] | None = None, **metadata: Any) -> Obj:
 
 
 def deployment(*env: tuple[str, str], **spec: Any) -> Obj:
-    """Of no pods, with one container."""
+    """Return a deployment of no pods, with one container."""
     container: Obj = {"name": "main", "image": "local/none:1"}
     container |= {"env": [{"name": n, "value": v} for n, v in env]} if env else {}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
@@ -32,7 +32,7 @@ def workload(space: str) -> str:
 
 
 def owned(found: Obj) -> dict[str, Obj]:
-    """What each manager owns."""
+    """Return the fields that each manager owns."""
     return {m["manager"]: m["fieldsV1"] for m in found["metadata"]["managedFields"]}
 
 

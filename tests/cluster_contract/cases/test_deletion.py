@@ -1,4 +1,4 @@
-"""Deletion: what goes with an owner, before it or not at all; what keeps an object; how a namespace empties."""
+"""Deletion: objects that go with their owner, before it or not at all; finalizers; emptying of a namespace."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.kube import Kube, Obj
 
 
 def make(kube: Kube, space: str, name: str, *owners: Obj, finalizers: tuple[str, ...] = ()) -> Obj:
-    """A ConfigMap, which may have owners."""
+    """Create a ConfigMap, which may have owners."""
     meta = {"name": name, "ownerReferences": list(owners), "finalizers": list(finalizers)}
     return kube.create(f"{space}/configmaps", {"metadata": meta})
 

@@ -1,11 +1,11 @@
-"""PodDisruptionBudgets: what they count, and how they refuse an eviction for now."""
+"""PodDisruptionBudgets: what they count, and how they refuse an eviction for the moment."""
 
 from tests.cluster_contract.cases.played import conditions, pods, start, template, until_pods
 from tests.kube import Kube, Obj
 
 
 def workload(kube: Kube, space: str, image: str, replicas: int) -> list[Obj]:
-    """The pods of a ReplicaSet, all ready."""
+    """Create a ReplicaSet, make its pods ready, and return them."""
     path = space.replace("/api/v1", "/apis/apps/v1") + "/replicasets"
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template(image, "a")}
     kube.create(path, {"metadata": {"name": "a"}, "spec": spec})
@@ -16,7 +16,7 @@ def workload(kube: Kube, space: str, image: str, replicas: int) -> list[Obj]:
 
 
 def budget(kube: Kube, space: str, **spec: object) -> str:
-    """Makes one and gives its path."""
+    """Create a PodDisruptionBudget and return its path."""
     path = space.replace("/api/v1", "/apis/policy/v1") + "/poddisruptionbudgets"
     body = {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, **spec}}
     kube.create(path, body)

@@ -1,4 +1,4 @@
-"""The fields of a kind: which there are, what may stand in them, and what is told of those that there are not."""
+"""Fields of a kind: their names, their allowed values, and messages about unknown ones."""
 
 from typing import Any
 
@@ -220,5 +220,5 @@ def test_a_body_may_come_in_protobuf(kube: Kube, space: str) -> None:
 
 
 def part(number: int, content: bytes) -> bytes:
-    """A field of a protobuf message, shorter than 128 bytes."""
+    """Return a field of a protobuf message, shorter than 128 bytes."""
     return bytes([number << 3 | 2, len(content)]) + content

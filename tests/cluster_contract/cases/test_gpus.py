@@ -1,4 +1,4 @@
-"""What pods that want GPUs say of them and of the nodes they go to, and what is refused, word for word."""
+"""Pods that want GPUs: valid requests for GPUs and nodes, and refusals of invalid ones, word for word."""
 
 import re
 import uuid
@@ -38,7 +38,7 @@ def refusal(kube: Kube, space: str, body: Obj) -> tuple[int, str]:
 
 
 def both(name: str, *told: str) -> str:
-    """A fault of a name is told of limits, then of requests."""
+    """Return the message for a wrong resource name, which is reported for limits, then for requests."""
     where = (f"spec.containers[0].resources.{part}[{name}]" for part in ("limits", "requests"))
     return "[" + ", ".join(f"{at}: Invalid value: {one}" for at in where for one in told) + "]"
 

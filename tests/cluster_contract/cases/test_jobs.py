@@ -20,7 +20,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class Jobs:
-    """One Job of a case, whose pods the case plays."""
+    """Jobs of a case, whose pods the case simulates."""
 
     def __init__(self, kube: Kube, space: str, image: str):
         self.kube, self.space, self._image = kube, space, image
@@ -44,7 +44,7 @@ class Jobs:
         return dict(found)
 
     def status(self, name: str = "j", **wanted: Any) -> Obj:
-        """Its status, once these members are as wanted (None: absent)."""
+        """Wait until these members of a Job's status are as wanted (None: absent), and return the status."""
         path = f"{self.path}/{name}"
         found = self.kube.until(path, lambda o: all(o["status"].get(k) == v for k, v in wanted.items()))
         return dict(found["status"])

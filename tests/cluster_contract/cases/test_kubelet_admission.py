@@ -1,4 +1,4 @@
-"""What a kubelet does not take, although it was bound to its node: no scheduler stood in between."""
+"""Pods that a kubelet refuses although they were bound to its node without a scheduler."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.kube import Kube, Obj
 
 @pytest.fixture
 def node(kube: Kube) -> str:
-    """The name of a node with a kubelet that can be called, and not only a script that speaks for it."""
+    """Name of a node with a real kubelet, not only a script that speaks for it."""
     nodes: list[Obj] = kube.get("/api/v1/nodes")["items"]
     ports = {n["metadata"]["name"]: n["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] for n in nodes}
     return next(name for name, port in ports.items() if port)
@@ -18,7 +18,7 @@ def node(kube: Kube) -> str:
 def bind(
     kube: Kube, space: str, node: str, image: str, requests: dict[str, str] | None = None, **spec: Any
 ) -> Obj:
-    """Create a pod on the node; how it failed."""
+    """Create a pod on the node, wait until it failed, and return its status."""
     container = {"name": "main", "image": image, "resources": {"requests": requests or {}}}
     body = {"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": [container], **spec}}
     kube.create(f"{space}/pods", body)

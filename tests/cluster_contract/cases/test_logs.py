@@ -1,4 +1,4 @@
-"""Reading logs: which container's, how much of them, and what is said where there are none."""
+"""Reading of logs: of which container, how much, and the messages where there are none."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ from tests.kube import Obj
 
 @pytest.fixture(scope="module")
 def told(module_ground: Ground) -> str:
-    """The path of a pod that has said five lines."""
+    """Path of a pod that has printed five lines."""
     path = module_ground.pod("for n in 1 2 3 4 5; do echo line $n; done; sleep 1; echo bad >&2", name="told")
     module_ground.ended(path)
     return path

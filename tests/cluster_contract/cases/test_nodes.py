@@ -1,6 +1,6 @@
-"""Node lifecycle: what becomes of a Node and its pods when its kubelet speaks, falls silent, or never was.
+"""Node lifecycle: what becomes of a Node and its pods when its kubelet reports, falls silent, or never existed.
 
-The nodes are objects of the test's own that no kubelet stands behind: what a kubelet would say, the test says.
+The nodes are objects of the test's own without a kubelet: the test writes what a kubelet would.
 """
 
 import os
@@ -31,7 +31,7 @@ lifecycle: {grace_seconds: 8, startup_seconds: 4, orphan_seconds: 1}
 
 @pytest.fixture(scope="module")
 def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    """A devcluster of its own that waits for silent nodes as long as a test can."""
+    """Devcluster for this module, which waits for silent nodes only as long as a test can."""
     if given := os.environ.get("BERTH_TEST_KUBECONFIG"):
         yield Kube(Path(given))
     else:
@@ -43,7 +43,7 @@ def slow_in_reality(test: Callable[..., None]) -> Callable[..., None]:
 
 
 class FakeNode:
-    """A Node object and, until it falls silent, the lease of its kubelet."""
+    """Node object and, until it falls silent, the lease of its kubelet."""
 
     def __init__(self, kube: Kube):
         self._kube, self.name = kube, f"node-{uuid.uuid4().hex[:8]}"
@@ -53,7 +53,7 @@ class FakeNode:
         self._beating = threading.Thread(target=self._beat)
 
     def join(self) -> "FakeNode":
-        """Its kubelet says for the first time that it is well."""
+        """Report the node as ready for the first time, and start to renew its lease."""
         self.say("Ready", "True")
         lease = {
             "metadata": {"name": self.name},
@@ -89,7 +89,7 @@ class FakeNode:
         self.change({"taints": [{"key": key, "effect": "NoExecute"} for key in keys]})
 
     def until(self, *taints: tuple[str, str], seconds: float = 60) -> Obj:
-        """Exactly these taints stand on it."""
+        """Wait until the node has exactly these taints, and return it."""
 
         def settled(node: Any) -> bool:
             return {
@@ -113,7 +113,7 @@ def node(kube: Kube) -> Iterator[FakeNode]:
 
 @pytest.fixture
 def run(kube: Kube, space: str, node: FakeNode, image: str) -> Iterator[Callable[..., str]]:
-    """Bind a pod to the node and say that it runs; the pod's path."""
+    """Function that binds a pod to the node, reports it as running, and returns its path."""
     made: list[str] = []
 
     def create(name: str, tolerations: list[Obj] | None = None) -> str:
@@ -227,7 +227,7 @@ def test_a_taint_that_goes_in_time_spares_the_pod(
     node.join()
     pod = run("p", [bearing("test/out", 3600)])
     node.taint("test/out")
-    run("witness")  # it is gone once the taint was acted on
+    run("witness")  # deleted as soon as the controller acts on the taint
     kube.until(f"{space}/pods/witness", going)
     node.change({"taints": None})
     namespace = space.rpartition("/")[2]

@@ -13,7 +13,7 @@ def container(name: str, **more: Any) -> Obj:
 
 @pytest.fixture
 def path(kube: Kube, space: str) -> str:
-    """The path of a deployment of no pods with two containers."""
+    """Path of a deployment of no pods with two containers."""
     sets = f"/apis/apps/v1/namespaces/{space.rpartition('/')[2]}/deployments"
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C", "value": "3"}]
     volumes = [{"name": "v", "emptyDir": {}}]

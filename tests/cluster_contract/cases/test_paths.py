@@ -1,4 +1,4 @@
-"""Names and paths in a pod's spec lead nowhere but into its own volumes: what is refused, and in which words."""
+"""Names and paths in a pod's spec that lead outside its own volumes are refused; the words of the refusals."""
 
 from typing import Any
 

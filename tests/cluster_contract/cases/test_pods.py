@@ -1,4 +1,4 @@
-"""A pod on its node: what runs in which order, how it ends, and what the kubelet says of it."""
+"""Pods on their node: the order in which containers run, how pods end, and what the kubelet reports."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_what_keeps_failing_waits_longer_each_time_and_says_so(ground: Ground) -
     found = ground.until(path, "CrashLoopBackOff")
     meta, status = found["metadata"], container(found)
     where = f"p_{meta['namespace']}({meta['uid']})"
-    pause = {1: "10s", 2: "20s"}[status["restartCount"]]  # a busy kubelet may not tell the first one
+    pause = {1: "10s", 2: "20s"}[status["restartCount"]]  # a busy kubelet may skip the first one
     told = f"back-off {pause} restarting failed container=main pod={where}"
     assert status["state"]["waiting"]["message"] == told
     assert status["started"] is False

@@ -1,4 +1,4 @@
-"""Probes: what each kind's failure changes, and in which words it is told."""
+"""Probes: what a failure of each kind changes, and the words of its event."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists: selections, pages that show one moment, and versions asked for."""
+"""Lists: selections, pages that show the same moment, and requested versions."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ NOT_A_NUMBER = (
 
 @pytest.fixture
 def maps(kube: Kube, space: str) -> str:
-    """The path of five config maps, c0 to c4."""
+    """Path of five config maps, c0 to c4."""
     path = f"{space}/configmaps"
     for n in range(5):
         kube.create(path, {"metadata": {"name": f"c{n}", "labels": {"n": str(n)}}, "data": {"a": "1"}})

@@ -1,4 +1,4 @@
-"""Which node a pod gets, and in which words it gets none. The nodes are the case's own, so that no others matter."""
+"""Scheduling: the node that a pod gets, or the message why it gets none. The nodes are for the case alone."""
 
 import re
 import uuid
@@ -14,7 +14,7 @@ TAINT = "example.org/test"
 
 
 class Field:
-    """Two nodes that nothing else is scheduled to: `roomy` with 2 cards, `small` with 1."""
+    """Pair of nodes to which nothing else is scheduled: `roomy` with 2 cards, `small` with 1."""
 
     def __init__(self, kube: Kube, space: str, image: str):
         self.kube, self.space, self.image = kube, space, image
@@ -36,7 +36,7 @@ class Field:
                 "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
             },
         )
-        self.change(name, taints=[self.taint])  # without not-ready, which a new node gets
+        self.change(name, taints=[self.taint])  # removes not-ready, which a new node gets
         return name
 
     def change(self, node: str, **spec: Any) -> None:
@@ -58,7 +58,7 @@ class Field:
         self.kube.create(f"{self.space}/pods", self.body(name, cards, cpu, **spec))
 
     def node_of(self, name: str) -> str:
-        """The node that it gets."""
+        """Wait until the pod has a node, and return the node."""
         found = self.kube.until(f"{self.space}/pods/{name}", lambda o: bool(o["spec"].get("nodeName")))
         return str(found["spec"]["nodeName"])
 
@@ -67,7 +67,7 @@ class Field:
         return self.node_of(name)
 
     def refused(self, name: str) -> str:
-        """What is told of our two nodes, and what preemption would do there."""
+        """Wait for the scheduler's message about our two nodes and preemption there, and return it."""
         found = self.kube.until(f"{self.space}/pods/{name}", lambda o: bool(unscheduled(o).get("message")))
         return str(unscheduled(found)["message"])
 

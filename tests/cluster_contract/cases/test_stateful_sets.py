@@ -1,4 +1,4 @@
-"""StatefulSets: numbered pods in their order, each name only once, and what becomes of their claims and templates."""
+"""StatefulSets: numbered pods in order, each name only once, and what becomes of their PVCs and templates."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ CLAIM = {
 
 
 class StatefulSet:
-    """One StatefulSet of a case, whose pods the case plays."""
+    """StatefulSet of a case, whose pods the case simulates."""
 
     def __init__(self, kube: Kube, space: str, image: str):
         self.kube, self.space, self._image = kube, space, image
@@ -34,18 +34,18 @@ class StatefulSet:
         assert code == 200, answer
 
     def version(self, number: str) -> None:
-        """Give it another template."""
+        """Change the template."""
         self.change(template={"metadata": {"annotations": {"version": number}}})
 
     def until(self, *names: str) -> dict[str, Obj]:
-        """Its pods, once they are exactly these."""
+        """Wait until exactly these pods exist, and return them."""
         found = self.kube.until(
             f"{self.space}/pods", lambda o: {p["metadata"]["name"] for p in o["items"]} == set(names)
         )
         return {p["metadata"]["name"]: p for p in found["items"]}
 
     def until_version(self, name: str, version: str) -> Obj:
-        """A pod, once it is of this template."""
+        """Wait until the pod is of this template, and return it."""
         found = self.kube.until(f"{self.space}/pods/{name}", lambda o: _version(o) == version)
         return dict(found)
 
@@ -54,7 +54,7 @@ class StatefulSet:
             start(self.kube, self.space, {"metadata": {"name": name}})
 
     def status(self, **wanted: Any) -> Obj:
-        """Its status, once these members are as wanted (None: absent)."""
+        """Wait until these members of the status are as wanted (None: absent), and return it."""
         found = self.kube.until(self.path, lambda o: all(o["status"].get(k) == v for k, v in wanted.items()))
         return dict(found["status"])
 

@@ -1,4 +1,4 @@
-"""Tables, as kubectl asks for them: every kind's columns, and what a row says."""
+"""Tables, as kubectl asks for them: the columns of each kind, and the cells of a row."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def table(kube: Kube, path: str) -> Any:
 
 
 def cells(kube: Kube, path: str) -> list[Any]:
-    """The cells of one object but its age, which is the only one to change by itself."""
+    """Return an object's cells without its age, the only cell that changes by itself."""
     found = table(kube, path)
     return [
         cell

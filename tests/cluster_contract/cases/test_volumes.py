@@ -1,4 +1,4 @@
-"""Claims and volumes: which volume a claim gets and why none, how it grows, what protects it, what is left of it."""
+"""PVCs and volumes: which volume a PVC gets or why none, how it grows, what protects it, what is left of it."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,13 +16,13 @@ Make = Callable[..., str]
 
 @pytest.fixture
 def kind() -> str:
-    """A class name of the test's own: static volumes of it are for its claims alone. No such class exists."""
+    """Class name of the test's own, so that its static volumes are for its PVCs alone. No such class exists."""
     return f"static-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def volume(kube: Kube, kind: str) -> Iterator[Make]:
-    """Makes a static volume and gives its name."""
+    """Function that makes a static volume and returns its name."""
     made: list[str] = []
 
     def make(size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> str:
@@ -43,7 +43,7 @@ def volume(kube: Kube, kind: str) -> Iterator[Make]:
 
 @pytest.fixture
 def storage_class(kube: Kube, kind: str) -> Iterator[Make]:
-    """Makes a class and gives its name."""
+    """Function that makes a storage class and returns its name."""
 
     def make(**fields: Any) -> str:
         kube.create(CLASSES, {"metadata": {"name": kind}, "provisioner": "nobody.example.com"} | fields)
@@ -54,7 +54,7 @@ def storage_class(kube: Kube, kind: str) -> Iterator[Make]:
 
 
 def claim(kube: Kube, space: str, name: str, storage_class: str, size: str = "1Gi", **spec: Any) -> str:
-    """Makes a claim and gives its path."""
+    """Create a PVC and return its path."""
     wanted: Obj = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     wanted |= {"storageClassName": storage_class, **spec}
     kube.create(f"{space}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": wanted})
@@ -62,7 +62,7 @@ def claim(kube: Kube, space: str, name: str, storage_class: str, size: str = "1G
 
 
 def user(kube: Kube, space: str, image: str, *claims: str) -> str:
-    """A pod that mounts claims; gives its path."""
+    """Create a pod that mounts PVCs, and return its path."""
     volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
     mounts = [{"name": c, "mountPath": f"/{c}"} for c in claims]
     container = {"name": "main", "image": image, "volumeMounts": mounts}
@@ -76,7 +76,7 @@ def bound(kube: Kube, path: str) -> Obj:
 
 
 def told(kube: Kube, space: str, reason: str, name: str) -> Obj:
-    """The first event of this reason about an object of this name."""
+    """Wait for the first event with this reason about the object, and return it."""
     query = f"{space}/events?fieldSelector=involvedObject.name%3D{name}%2Creason%3D{reason}"
     return dict(kube.until(query, lambda o: o["items"], 30)["items"][0])
 
@@ -85,7 +85,7 @@ def gone(found: Any) -> bool:
     return bool(found.get("code") == 404)
 
 
-# --- which volume a claim gets
+# --- the volume that a PVC gets
 
 
 def test_a_class_that_binds_at_once_gives_a_claim_its_volume(kube: Kube, space: str) -> None:
@@ -308,7 +308,7 @@ def test_a_class_that_does_not_grow_refuses(kube: Kube, space: str, kind: str, v
     )
 
 
-# --- what protects, and what is left
+# --- protection, and what is left
 
 
 def test_a_claim_in_use_goes_only_after_its_pod(kube: Kube, space: str, image: str) -> None:
@@ -356,7 +356,7 @@ def test_a_retained_volume_is_released_and_can_be_given_again(
     left = kube.until(f"{VOLUMES}/{name}", lambda o: o["status"]["phase"] == "Released", 30)
     assert left["spec"]["claimRef"]["name"] == "first"
     claim(kube, space, "second", kind)
-    told(kube, space, "ProvisioningFailed", "second")  # what is released is nobody's to take
+    told(kube, space, "ProvisioningFailed", "second")  # nobody gets a released volume
     kube.call("PATCH", f"{VOLUMES}/{name}", {"spec": {"claimRef": None}}, "merge")
     assert bound(kube, f"{space}/persistentvolumeclaims/second")["spec"]["volumeName"] == name
 
@@ -381,7 +381,7 @@ def test_the_volume_of_a_deleted_claim_is_let_go_by_its_policy(kube: Kube, space
     kube.call("DELETE", f"{VOLUMES}/{name}")
 
 
-# --- what makes no sense
+# --- invalid objects
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Watches: what each watcher sees, from which version on, and how a list may come as one."""
+"""Watches: what each watcher sees, from which version on, and lists sent as a watch."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from tests.kube import Kube, Obj
 
 @pytest.fixture
 def maps(kube: Kube, space: str) -> str:
-    """The path of one config map."""
+    """Path of one config map."""
     path = f"{space}/configmaps"
     kube.create(path, {"metadata": {"name": "one", "labels": {"k": "v"}}, "data": {"a": "1"}})
     return path

@@ -1,4 +1,4 @@
-"""ReplicaSets and Deployments: how many pods there are, of which template, and the way from one to the next."""
+"""ReplicaSets and Deployments: how many pods there are, of which template, and rollouts."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 class Deployment:
-    """One Deployment of a case, whose pods the case plays."""
+    """Deployment of a case, whose pods the case simulates."""
 
     def __init__(self, kube: Kube, space: str, image: str):
         self.kube, self.space, self._image = kube, space, image
@@ -37,16 +37,16 @@ class Deployment:
         assert code == 200, answer
 
     def version(self, number: str) -> None:
-        """Give it another template."""
+        """Change the template."""
         self.change(template={"metadata": {"annotations": {"version": number}}})
 
     def sets(self, count: int) -> dict[str, Obj]:
-        """Its ReplicaSets by the version of their template."""
+        """Wait until there are that many ReplicaSets, and return them by version of their template."""
         found = self.kube.until(f"{self.group}/replicasets", lambda o: len(o["items"]) == count)
         return {_version(r): r for r in found["items"]}
 
     def sizes(self, **wanted: int) -> dict[str, Obj]:
-        """Its ReplicaSets, once they are of these sizes and have as many pods."""
+        """Wait until the ReplicaSets are of these sizes and have as many pods, and return them."""
 
         def holds(found: Any) -> bool:
             has = {_version(r): r["spec"]["replicas"] for r in found["items"]}
@@ -57,7 +57,7 @@ class Deployment:
         return {_version(r): r for r in found["items"]}
 
     def start(self, version: str) -> None:
-        """Its pods of this version become ready."""
+        """Make the pods of this version ready."""
         for pod in pods(self.kube, self.space, app="web"):
             if _annotations(pod).get("version", "v0") == version and not conditions(pod).get("Ready"):
                 start(self.kube, self.space, pod)
@@ -70,7 +70,7 @@ class Deployment:
         return dict(self.kube.until(self.path, lambda o: _annotations(o).get(REVISION) == number))
 
     def status(self, **wanted: Any) -> Obj:
-        """Its status, once these members are as wanted (None: absent)."""
+        """Wait until these members of the status are as wanted (None: absent), and return it."""
         found = self.kube.until(self.path, lambda o: all(o["status"].get(k) == v for k, v in wanted.items()))
         return dict(found["status"])
 
@@ -240,7 +240,7 @@ def test_a_pod_counts_as_available_only_after_its_time(web: Deployment) -> None:
 
 
 def replica_set(kube: Kube, space: str, image: str, replicas: int) -> str:
-    """Makes one and gives its path."""
+    """Create a ReplicaSet and return its path."""
     path = space.replace("/api/v1", "/apis/apps/v1") + "/replicasets"
     spec = {
         "replicas": replicas,

@@ -1,4 +1,4 @@
-"""What doctor says of who gives workspaces their addresses."""
+"""Tests of doctor's findings about addresses of workspaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that do not run the same are named."""
+"""Tests of doctor's findings about nodes that do not run the same versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.clusters.doctor.told import levels, node, of_nodes
 
 class TestAgreement:
     def nodes(self, **changed: dict[str, str]) -> list[dict[str, Any]]:
-        """Three nodes that are the same, but for what n3 says otherwise."""
+        """Return three equal nodes, with the given changes on n3."""
         same = {
             "kubeletVersion": "v1.36.2",
             "kernelVersion": "6.1.0",

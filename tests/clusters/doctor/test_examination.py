@@ -1,4 +1,4 @@
-"""What doctor says of a cluster, good or bad, and that it changes nothing."""
+"""Tests of doctor's examination of a whole cluster: good and bad findings, and no change in the cluster."""
 
 from __future__ import annotations
 

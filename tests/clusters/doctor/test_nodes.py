@@ -1,4 +1,4 @@
-"""What doctor says of nodes, their GPUs and device plugins."""
+"""Tests of doctor's findings about nodes, their GPUs and device plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rights doctor misses, by name."""
+"""Tests that doctor names each right that Berth lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor says of storage classes, their drivers and snapshots."""
+"""Tests of doctor's findings about storage classes, their drivers and snapshots."""
 
 from __future__ import annotations
 

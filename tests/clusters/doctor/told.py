@@ -1,4 +1,4 @@
-"""A cluster whose answers are given, for what doctor says of it."""
+"""Fake cluster with given answers, for tests of doctor's findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusters.models import Cluster
 
 
 class Said:
-    """An API whose answers are given: lists by kind, groups, and which rights there are."""
+    """Fake API with given answers: lists by kind, API groups, and denied rights."""
 
     def __init__(
         self, *, denied: tuple[str, ...] = (), groups: tuple[str, ...] = (), **lists: list[dict[str, Any]]
