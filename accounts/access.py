@@ -1,4 +1,4 @@
-"""Who may what: the one place that turns a signed-in person (and perhaps a token's limits) into rights."""
+"""Access rules: the one place that turns a signed-in person (and perhaps a token's limits) into rights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accounts.models import APIToken, Membership, Role, Scope, Tenant, User
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts: a person, in the browser or through one of their tokens."""
+    """The acting person, in the browser or through one of their tokens."""
 
     user: User
     token: APIToken | None = None
@@ -25,7 +25,7 @@ class Actor:
         return self.user.is_staff and self.user.is_active
 
     def may(self, scope: Scope | str) -> bool:
-        """A session may all that its person may; a token only what it was made for. Admin is for staff alone."""
+        """Return True for a session, or a token that has the scope. The scope `admin` is for staff only."""
         if scope == Scope.ADMIN and not self.is_admin:
             return False
         return self.token is None or scope in self.token.scopes
@@ -44,7 +44,7 @@ class Actor:
         )
 
     def require_whole_person(self) -> None:
-        """For what reaches beyond one tenant: a token that is bound to one must not."""
+        """Refuse a token that is bound to one tenant, where an action reaches beyond one tenant."""
         if self.token is not None and self.token.tenant_id is not None:
             raise NotAllowed(
                 "token_bound",
@@ -63,7 +63,7 @@ def visible_tenants(actor: Actor) -> QuerySet[Tenant]:
 
 
 def sight(actors: Iterable[Actor], tenants: Collection[UUID]) -> Callable[[Actor, UUID], bool]:
-    """Who of many sees which of these tenants, as `visible_tenants` has it for one. One query."""
+    """Return a check of which actor sees which tenant, by the rule of `visible_tenants`, with one query for all."""
     users = {actor.user.pk for actor in actors}
     rows = Membership.objects.filter(user__in=users, tenant__in=tenants)
     members = set(rows.values_list("user_id", "tenant_id"))
@@ -87,7 +87,7 @@ def role_in(actor: Actor, tenant: Tenant) -> Role | None:
 
 
 def roles_of(actor: Actor) -> list[tuple[Tenant, Role]]:
-    """Every tenant that the actor sees, by its slug, with their role there. One query for any number."""
+    """Tenants that the actor sees, by slug, with the actor's role. One query for any number."""
     tenants = visible_tenants(actor)
     if actor.user.is_staff:
         return [(tenant, Role.OWNER) for tenant in tenants]
@@ -96,7 +96,7 @@ def roles_of(actor: Actor) -> list[tuple[Tenant, Role]]:
 
 
 def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
-    """Where the actor decides about others: their trail, their members."""
+    """Tenants in which the actor decides about others: reads the trail, manages members."""
     tenants = visible_tenants(actor)
     if actor.user.is_staff:
         return tenants
@@ -105,7 +105,7 @@ def owned_tenants(actor: Actor) -> QuerySet[Tenant]:
 
 
 def tenant_by_slug(actor: Actor, slug: str) -> Tenant:
-    # A NUL, which no row can hold, the database would not even look for.
+    # PostgreSQL refuses a NUL in a query; no slug contains one.
     tenant = visible_tenants(actor).filter(slug=slug).first() if "\0" not in slug else None
     if tenant is None:
         raise not_there()

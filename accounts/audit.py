@@ -1,4 +1,4 @@
-"""The trail of who changed what, and of what was refused. Rows are written once and stay."""
+"""Audit trail: who changed what, and what was refused. Rows are written once and stay."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from accounts.models import AuditEntry, Tenant
 
 log = logging.getLogger(__name__)
 
-RECORDED = {403, 404, 409, 422, 429}  # 400 is a typing mistake
-READS = {"GET", "HEAD", "OPTIONS"}  # where something missing is no attempt to change anything
+RECORDED = {403, 404, 409, 422, 429}  # not 400, which is a typing mistake
+READS = {"GET", "HEAD", "OPTIONS"}  # for these only 403 is recorded: they try to change nothing
 
-# Where the current request comes from; None outside of one (a command, a task).
+# Client address of the current request; None outside of a request (a command, a task).
 client_address: ContextVar[str | None] = ContextVar("client_address", default=None)
 
 
@@ -32,10 +32,10 @@ def record(
     outcome: str = AuditEntry.Outcome.DONE,
     data: dict[str, Any] | None = None,
 ) -> AuditEntry:
-    """Write one line, in the caller's transaction: a change and its line stand or fall together."""
+    """Write one entry in the caller's transaction: a change and its entry are committed together or not at all."""
     details = dict(data or {})
     if name := getattr(target, "name", ""):
-        details.setdefault("name", str(name))  # the line outlives what it is about
+        details.setdefault("name", str(name))  # the entry outlives its target
     if actor is not None and actor.token is not None:
         details["token"] = actor.token.prefix
     return AuditEntry.objects.create(
@@ -52,7 +52,7 @@ def record(
 
 
 def record_refusal(request: HttpRequest, actor: Actor, refusal: Refusal) -> None:
-    """Called by the edges, after the use case's transaction has been undone. An outage must not hide the answer."""
+    """Record a refusal, after the use case's rollback. A database outage is only logged: the answer must go out."""
     if refusal.status not in RECORDED or (request.method in READS and refusal.status != 403):
         return
     route = request.resolver_match.url_name if request.resolver_match else None
@@ -65,5 +65,5 @@ def record_refusal(request: HttpRequest, actor: Actor, refusal: Refusal) -> None
         )
     except DatabaseError:
         if transaction.get_connection().needs_rollback:
-            raise  # of a request with a key, which is undone with it
+            raise  # inside the transaction of a request with a key, which must roll back
         log.warning("could not record that %s was refused (%s)", route, refusal.code)

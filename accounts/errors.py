@@ -1,4 +1,4 @@
-"""What a use case says when it refuses: a code, one sentence, and what to do. Edges only translate it."""
+"""Refusals of use cases: a code, one sentence, and what to do. Pages and API only translate them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 class Refusal(Exception):
-    """A request that is understood and not done. `status` is the HTTP status that means the same."""
+    """A request that is understood and not carried out. `status` is the matching HTTP status."""
 
     status = 400
 
@@ -32,13 +32,13 @@ class NotSignedIn(Refusal):
 
 
 class NotAllowed(Refusal):
-    """The person sees the thing but lacks the right."""
+    """The person sees the object but lacks the right."""
 
     status = 403
 
 
 class NotThere(Refusal):
-    """Does not exist, or belongs to a tenant that the person is not in: the two look the same."""
+    """The object does not exist, or belongs to a tenant that the person is not in: both look the same."""
 
     status = 404
 
@@ -48,7 +48,7 @@ class Conflict(Refusal):
 
 
 class Invalid(Refusal):
-    """Well formed, but what it asks for cannot be: see `fields`."""
+    """A well-formed request that cannot be fulfilled: see `fields`."""
 
     status = 422
 
@@ -58,10 +58,10 @@ class TooMany(Refusal):
 
 
 class NotYet(Refusal):
-    """Part of the contract that is not built yet."""
+    """Part of the API contract that is not built yet."""
 
     status = 501
 
 
-# A page shows these where the person is; others are a page of their own.
+# Shown on the page where the person is; other refusals get a page of their own.
 SHOWN_IN_PLACE = (Conflict, Invalid, TooMany)

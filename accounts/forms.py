@@ -1,4 +1,4 @@
-"""The forms of sign-in and profile. They check form only; what may be is the use cases' to say."""
+"""Forms of sign-in and profile. They check the form of the input; use cases decide what is allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
 
 
 def show_refusal(form: forms.Form, refusal: Refusal, called: Callable[[str], str] = str) -> None:
-    """Put a use case's refusal beside the fields that it is about; `called` is what the form calls each of them."""
+    """Put a refusal's texts beside the form's fields; `called` maps the use case's field names to the form's."""
     for name, texts in refusal.fields.items():
         field = called(name)
         form.add_error(field if field in form.fields else None, texts)
@@ -66,7 +66,7 @@ class SSHKeyForm(forms.Form):
     )
 
     def forget_private_key(self) -> None:
-        """What was pasted comes back for mending, but for what nobody should see."""
+        """Empty the field if a private key was pasted, before the form is shown again."""
         name = self.add_prefix("public_key")
         if "PRIVATE KEY" in self.data.get(name, ""):
             self.data = {**dict(self.data.items()), name: ""}
@@ -105,7 +105,7 @@ class TokenForm(forms.Form):
         tenant.choices = [("", _("All my tenants")), *visible_tenants(actor).values_list("slug", "name")]
 
     def explained_scopes(self) -> list[tuple[Any, Any]]:
-        """Each box with what it gives."""
+        """Return each scope's checkbox with its explanation."""
         return [(box, SCOPE_HELP[Scope(box.data["value"])]) for box in self["scopes"]]
 
 
@@ -127,7 +127,7 @@ class MemberForm(forms.Form):
 
 
 class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What is not sent stays as it is."""
+    """A form in which a field that was not sent keeps its value."""
 
     language = forms.ChoiceField(
         label=_("Language"),
@@ -155,7 +155,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @lru_cache(maxsize=1)
 def time_zone_choices() -> list[tuple[str, Any]]:
-    """By region: a list of four hundred is long, one of its region is not."""
+    """Time zones by region: one list of four hundred would be too long."""
     regions: dict[str, list[tuple[str, str]]] = {}
     for name in sorted(time_zones() - {"UTC"}):
         region, place = name.split("/", 1)

@@ -1,18 +1,18 @@
-"""How rows are locked, so that of several at once nobody waits in a ring (a deadlock, of which one is undone).
+"""Row locks, always taken in the same order, so that transactions cannot deadlock (PostgreSQL would abort one).
 
-The order between kinds, for whatever is done in one transaction:
+The order of kinds within one transaction:
 
-1. what lets in one at a time: the new row of a request's key or form, signing on
+1. locks that admit one request at a time: the new row of a request's key or form, the lock of sign-on
 2. clusters' admission locks (`quotas.admission.lock`), all of them at once
-3. people, then tenants; what one change needs of both, before it changes the first
+3. people, then tenants; all that a change needs of both, before it changes the first
 4. what belongs to them: memberships, keys, tokens, kept answers, limits
 5. claims and workspaces: under the cluster's lock, or all that are needed in one step as `locked` does
-6. of one node alone: what its agent told, how it is (`one_at_a_time`, before the first row of it)
-7. what nobody holds and then waits: findings, troubles, notices, tasks, lines of the trail
+6. one node's rows: its agent's reports, its health (`one_at_a_time`, before the first of these rows)
+7. rows after which nothing else is locked: findings, troubles, notices, tasks, audit entries
 
-Within a kind rows are locked by key. And never harder than a change needs: PostgreSQL looks after a foreign key when
-the transaction commits, by a lock that a plain FOR UPDATE keeps out. A line of the trail, which points to its person,
-would then wait for whoever locked that person: at the end of its transaction, holding all that it changed.
+Within a kind, rows are locked in the order of their keys, and no harder than a change needs: on commit PostgreSQL
+checks foreign keys with a lock that conflicts with a plain FOR UPDATE. An audit entry points to its person, so its
+transaction would wait at its end, with all its locks, for another one that locked that person.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ M = TypeVar("M", bound=Model)
 
 
 def locked(rows: QuerySet[M], *, skip_busy: bool = False) -> QuerySet[M]:
-    """The same rows, locked against changes one after the other by key. Inside a transaction."""
+    """Return the rows, which lock one by one in the order of their keys. Use it inside a transaction."""
     chosen = rows.select_for_update(of=("self",), no_key=True, skip_locked=skip_busy)
     return chosen.order_by("pk")
 
 
 def for_change(rows: QuerySet[M]) -> QuerySet[M]:
-    """The same rows, to be changed by one statement, which would else lock them as it comes across them."""
+    """Return the rows for one UPDATE or DELETE, locked by key first: the statement alone would lock in any order."""
     return rows.model._default_manager.filter(pk__in=locked(rows).values("pk"))
 
 
 def forget(rows: QuerySet[M]) -> None:
-    """Delete what is old and in nobody's hands: whoever tidies up waits for nobody."""
+    """Delete old rows, except those that another transaction has locked: the cleanup never waits."""
     with transaction.atomic():
         rows.model._default_manager.filter(pk__in=locked(rows, skip_busy=True).values("pk")).delete()
 
 
 def one_at_a_time(name: str) -> None:
-    """Whoever asks for this name waits for the end of the transaction that has it; the same one may ask again."""
+    """Lock this name until the transaction ends; wait for another that has it. A second call does not wait."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
 
 
 @contextmanager
 def one_after_another(name: str) -> Iterator[None]:
-    """The same of what is more than one transaction, and never called inside of one."""
+    """Lock this name across several transactions. Never call it inside one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name])
         try:

@@ -1,4 +1,4 @@
-"""Tenants and who is in them with which role."""
+"""Tenants, their members, and the members' roles."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:
 
 
 def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str | None = None) -> Membership:
-    """Let a person in, or give them another role. `username` may be their e-mail address.
+    """Add a member, or change a member's role. `username` may be their e-mail address.
 
-    `was` is the role that the actor saw when they decided ("" for somebody who is not in): another one by now, and
-    nothing is done.
+    `was` is the role that the actor saw when they decided ("" for somebody who is not a member). Raise Conflict if the
+    role has changed since.
     """
     with _changing_members(actor, tenant):
         user = _person(username)
@@ -59,7 +59,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
 
 
 def remove(actor: Actor, tenant: Tenant, username: str) -> None:
-    """Take a person out: what they still run there is its owners' to see and stop."""
+    """Remove a member. The tenant's owners can see and stop what they still run there."""
     with _changing_members(actor, tenant):
         membership = member(tenant, username)
         if membership.role == Role.OWNER:
@@ -79,9 +79,9 @@ def member(tenant: Tenant, username: str) -> Membership:
 
 
 def set_active(actor: Actor, user: User, *, active: bool) -> None:
-    """Deactivated people lose sessions, tokens, keys and open pages at once; their rows stay.
+    """Activate or deactivate a person. Deactivated, their sessions, tokens, keys and open pages end at once; rows stay.
 
-    Who is activated again has their memberships, tokens and keys as before, and signs in anew.
+    Activated again, they have their memberships, tokens and keys as before, and sign in again.
     """
     with _changing_people(actor, user, one_stays=not active):
         if not active:
@@ -93,7 +93,7 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
 
 
 def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
-    """Admins may everything in this installation. Where they need a second factor, they come in with it first."""
+    """Give or remove admin rights. If admins need a second factor, a new admin must sign in again with one."""
     with _changing_people(actor, user, one_stays=not is_admin):
         if is_admin and settings.STAFF_NEED_SECOND_FACTOR:
             sessions.end_all(user)
@@ -104,7 +104,7 @@ def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
 
 
 def delete_person(actor: Actor, user: User) -> None:
-    """For people who never launched anything. Whoever did is deactivated: what they did stays theirs."""
+    """Delete a person who never launched anything. Raise Conflict for others: deactivate them instead."""
     with _changing_people(actor, user, one_stays=True):
         audit.record(actor, "user.delete", target=user, data={"username": user.username})
         signals.tell_access_changed(user)
@@ -131,10 +131,10 @@ def _changing_people(actor: Actor, user: User, *, one_stays: bool) -> Iterator[N
 
 @contextmanager
 def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
-    """One change of a tenant's members at a time, by somebody who is its owner when their turn comes: of two owners
-    who take each other out, the second is out already.
+    """Allow one change of a tenant's members at a time, and check after the wait that the actor is still an owner: two
+    owners cannot remove each other.
 
-    Who is let in decides who may run work here: a token needs that scope.
+    A token needs the scope `workspaces`, because members may run work here.
     """
     with transaction.atomic():
         locked(Tenant.objects.all()).get(pk=tenant.pk)
@@ -144,7 +144,7 @@ def _changing_members(actor: Actor, tenant: Tenant) -> Iterator[None]:
 
 
 def _person(name: str) -> User:
-    """By user name, else by e-mail address where it is one person's."""
+    """Return the active person of this user name, or else of this e-mail address. Raise Invalid if unclear."""
     active = User.objects.filter(is_active=True)
     found = list(active.filter(username=name)) or list(active.filter(email__iexact=name)[:2] if name else [])
     if len(found) == 1:
@@ -185,7 +185,7 @@ def _require_other_owner(tenant: Tenant, membership: Membership) -> None:
 
 
 def _require_one_stays(admin: User, user: User) -> None:
-    """Nobody shuts out themselves, nor, of two admins at once, each the other."""
+    """Refuse admins who remove themselves, and an actor who is no admin any more: two cannot remove each other."""
     if user.pk == admin.pk:
         raise Conflict(
             "yourself", _("You cannot take away your own access."), _("Ask another admin, so that one stays.")

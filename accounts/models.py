@@ -1,4 +1,4 @@
-"""People, tenants, and what lets them in: roles, SSH keys, API tokens. And the trail of what they did."""
+"""People, tenants, and their access: roles, SSH keys, API tokens. And the audit trail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIME_ZONE_REGIONS = (
 
 @lru_cache(maxsize=1)
 def time_zones() -> frozenset[str]:
-    """Places such as Europe/Berlin, and UTC: not Etc/GMT-1, which means the opposite of what people read."""
+    """Names of places such as Europe/Berlin, and UTC; not Etc/GMT-1, whose sign means the opposite."""
     places = (name for name in available_timezones() if name.partition("/")[0] in TIME_ZONE_REGIONS)
     return frozenset(places) | {"UTC"}
 
@@ -81,7 +81,7 @@ class User(AbstractUser):
         verbose_name_plural = _("people")
 
     def get_session_auth_hash(self) -> str:
-        """What each session keeps of its person: after a sign-out everywhere no session matches any more."""
+        """Hash that each session keeps. A sign-out everywhere changes it, so that no older session matches."""
         return super().get_session_auth_hash() + self._of_sign_outs
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -92,7 +92,7 @@ class User(AbstractUser):
         return f":{self.sign_outs}" if self.sign_outs else ""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
-        """There is one kind of admin: Django's permissions by model are not used."""
+        """Return True for admins. There is one kind of admin: Django's permissions by model are not used."""
         return self.is_active and self.is_staff
 
     def has_module_perms(self, app_label: str) -> bool:
@@ -100,7 +100,7 @@ class User(AbstractUser):
 
 
 class Tenant(models.Model):
-    """A team or project: has members, quotas, and one namespace `berth-<slug>` per cluster."""
+    """A team or project, with members, quotas, and one namespace `berth-<slug>` per cluster."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.CharField(_("slug"), max_length=40, unique=True, validators=[valid_slug])
@@ -210,7 +210,7 @@ class APIToken(models.Model):
 
 
 class SocketTicket(models.Model):
-    """Opens one websocket, once, within a minute: for scripts, whose token must not stand in an address."""
+    """A ticket that opens one websocket within a minute: a script's token must not be in an address."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -225,7 +225,7 @@ class SocketTicket(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One change or refusal: who, what, on what, when. Never updated, never deleted by Berth."""
+    """A change or refusal: who, what, on what, when. Berth never updates or deletes it."""
 
     class Outcome(models.TextChoices):
         DONE = "done", _("done")

@@ -1,7 +1,7 @@
-"""What a form sends is done once: who presses its button twice, or reloads the answer, gets the first outcome again.
+"""Carry out a form once: a second press of its button, or a reload of the answer, gets the first outcome again.
 
-A form carries a token. The same token with the same fields is the same wish; with other fields it is another.
-The row that says so and what is done are one transaction, so that of two at once one waits for the other.
+A form carries a token. The same token with the same fields is the same request; with other fields it is a new one.
+The request's row and its changes are one transaction, so that the second of two at once waits for the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_PART_OF_THE_WISH = "csrfmiddlewaretoken"
 
 
 def done_once(user: User, sent: QueryDict, work: Callable[[], str]) -> str:
-    """What `work` gave, now or the first time. A refusal leaves nothing behind: it may be tried again."""
+    """Return the outcome of `work`, from now or from the first time. After a refusal it can be tried again."""
     forget(IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT))
     digest = _digest(sent)
     key = f"form:{digest}"
@@ -39,7 +39,7 @@ def done_once(user: User, sent: QueryDict, work: Callable[[], str]) -> str:
             outcome = work()
             IdempotentAnswer.objects.filter(pk=row.pk).update(status=302, body=secrets.encrypt(outcome))
             return outcome
-        except Refusal as error:  # what it wrote, as that it was refused, stays
+        except Refusal as error:  # keep what `work` wrote, such as the entry about the refusal
             row.delete()
             refusal = error
     raise refusal

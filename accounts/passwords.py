@@ -1,4 +1,4 @@
-"""A person's own password: chosen by them alone. One that an admin made lets in once, to choose another."""
+"""People's passwords. Each person chooses their own; one that an admin made works once, to choose another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELD = "new_password1"
 
 class LongEnough(MinimumLengthValidator):
     def get_error_message(self) -> str:
-        """Django's own sentence, in our catalogues: its Chinese one has another sentence in this place."""
+        """Return Django's own sentence, from our catalogues: Django's Chinese one has another sentence here."""
         text = ngettext(
             "This password is too short. It must contain at least %d character.",
             "This password is too short. It must contain at least %d characters.",
@@ -28,7 +28,7 @@ class LongEnough(MinimumLengthValidator):
 
 
 def choose(user: User, password: str) -> None:
-    """Every session with the one before has ended then; whoever calls keeps the present one, if there is one."""
+    """Set the person's new password, or raise Invalid. It ends their sessions; the caller may keep the present one."""
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -44,7 +44,7 @@ def choose(user: User, password: str) -> None:
 
 
 def given(actor: Actor, user: User) -> None:
-    """An admin has set it: every session has ended, and it lets in once. One's own is one's own."""
+    """Record that an admin set a password: sessions end, and it works once, unless it is the admin's own."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(password_is_first=user != actor.user)
         audit.record(actor, "user.set_password", target=user, data={"username": user.username})

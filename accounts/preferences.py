@@ -1,4 +1,4 @@
-"""Language, time zone and theme: what a person chose in their profile, on every page that they open."""
+"""Language, time zone and theme that a person chose in their profile, for every page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.utils import timezone, translation
 
 from accounts.models import Theme, User, time_zones
 
-THEME_COOKIE = "berth_theme"  # for pages without a person
+THEME_COOKIE = "berth_theme"  # for pages before sign-in
 YEAR_SECONDS = 365 * 24 * 3600
 TIME_ZONE_COOKIE = "berth_time_zone"  # the browser's own, written by static/js/time.js
 
 
 @contextmanager
 def applied(request: HttpRequest, user: User | None) -> Iterator[None]:
-    """The person's language and time zone; where they chose none, what their browser says."""
+    """Use the person's language and time zone, or the browser's where they chose none."""
     language, place = (user.language, user.time_zone) if user else ("", "")
     if language not in dict(settings.LANGUAGES):
         language = translation.get_language()
@@ -29,14 +29,14 @@ def applied(request: HttpRequest, user: User | None) -> Iterator[None]:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """light, dark, or "" for the system's. Where somebody is signed in, what they chose; else the browser's last."""
+    """Return light, dark, or "" for the system's: the signed-in person's choice, else the browser's last."""
     user = getattr(request, "user", None)
     chosen = user.theme if isinstance(user, User) else request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in Theme.values else ""
 
 
 def remembered(response: HttpResponse, user: User) -> HttpResponse:
-    """Also for the pages that this browser sees before somebody signs in."""
+    """Keep the choices in cookies too, for the pages that this browser shows before sign-in."""
     for cookie, chosen in ((settings.LANGUAGE_COOKIE_NAME, user.language), (THEME_COOKIE, user.theme)):
         if not chosen:
             response.delete_cookie(cookie, samesite="Lax")
@@ -48,7 +48,7 @@ def remembered(response: HttpResponse, user: User) -> HttpResponse:
 
 
 def choose_theme(user: User, theme: str) -> None:
-    """What is no theme is the system's."""
+    """Save the theme; an unknown one means the system's."""
     user.theme = theme if theme in Theme.values else ""
     user.save(update_fields=["theme"])
 

@@ -1,4 +1,4 @@
-"""What accounts itself forgets when a person's access changes: answers kept for retries may show what they lost."""
+"""Delete kept answers and tickets when a person's access changes: they may show what the person lost."""
 
 from typing import Any
 

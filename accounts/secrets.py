@@ -1,7 +1,7 @@
-"""Secrets that must be read again (not only checked) lie encrypted in the database, under the installation's key.
+"""Encryption of secrets in the database that must be read again (not only checked), with the installation's key.
 
-The key is derived from SECRET_KEY. To change that, put the old one into BERTH_SECRET_KEY_FALLBACKS: what was written
-under it stays readable.
+The key is derived from SECRET_KEY. To change SECRET_KEY, put the old one into BERTH_SECRET_KEY_FALLBACKS: secrets
+encrypted with it stay readable.
 """
 
 import base64
@@ -14,7 +14,7 @@ from django.conf import settings
 
 
 class Unreadable(Exception):
-    """Encrypted under a key that this installation no longer knows."""
+    """A secret that was encrypted with a key that this installation no longer knows."""
 
 
 def encrypt(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Being signed in: all of a person's browsers at once."""
+"""Sessions of a person, in all browsers at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORGOTTEN_AT_ONCE = 1000
 
 
 def sign_out_everywhere(actor: Actor) -> None:
-    """Every browser of the person, this one too. Tokens and SSH keys go on."""
+    """End all sessions of the person, this one too. Tokens and SSH keys still work."""
     actor.require_whole_person()
     with transaction.atomic():
         end_all(actor.user)
@@ -26,11 +26,11 @@ def sign_out_everywhere(actor: Actor) -> None:
 
 
 def end_all(user: User) -> None:
-    """No session of before matches any more (User.get_session_auth_hash)."""
+    """Make all existing sessions of the person invalid (see User.get_session_auth_hash)."""
     User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
 
 
 def forget_expired(**_: Any) -> None:
-    """Also of those who only began to sign in: anybody may leave one behind."""
+    """Delete expired sessions, also those of unfinished sign-ins, which anybody can create."""
     expired = Session.objects.filter(expire_date__lt=timezone.now()).values("pk")[:FORGOTTEN_AT_ONCE]
     Session.objects.filter(pk__in=expired).delete()

@@ -1,7 +1,7 @@
-"""Sign-in by name and password and by a code after it, slowed down for those who guess.
+"""Sign-in by name and password, then by a code, with limits that slow down guessing.
 
-Failures are counted in rows, so all web processes see the same. An attempt is counted before the password is looked
-at: many at once cannot slip past the limit together.
+Failures are counted in rows, so all web processes see the same. An attempt is counted before the password is checked,
+so that many at once cannot pass the limit together.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 5  # one person mistyping
 MOST_PER_ADDRESS = 20  # one machine trying many names
 MOST_PER_USERNAME = 50  # many machines trying one name
-MOST_CODES = 10  # many machines that know somebody's password; their own person waits with them
+MOST_CODES = 10  # many machines that know a person's password; that person must wait too
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The name is counted by its digest: people type passwords into the wrong field. Of IPv6, a network is one."""
+    """A sign-in attempt. It holds the name's digest, as people type passwords there; an IPv6 network is one address."""
 
     username: str
     address: str | None
@@ -55,7 +55,7 @@ class Attempt:
 
     @classmethod
     def at_code_of(cls, user: User) -> Attempt:
-        """Counted apart: nobody can type this as a name."""
+        """Return an attempt at the person's code, counted apart: nobody can type its key as a name."""
         return replace(cls.of(f"\0code\0{user.pk}"), most_per_username=MOST_CODES)
 
     def forget(self) -> None:
@@ -63,8 +63,8 @@ class Attempt:
 
 
 class _Copy(dict[str, Any]):
-    """A session to look at. Django writes to the one that it is given: after a new SECRET_KEY it gives it a new name,
-    and as no browser hears of that here, its person would be signed out."""
+    """A copy of a session, for reading. Django may write to a session: after a new SECRET_KEY it gives it a new key.
+    No browser would get that key here, so its person would be signed out."""
 
     def cycle_key(self) -> None:
         pass
@@ -74,13 +74,13 @@ class _Copy(dict[str, Any]):
 
 
 def person_of(session_key: str) -> User | None:
-    """Who is signed in in a session, as Django itself would find them: it lives, and the password is the same."""
+    """Return the session's signed-in person, by Django's own checks: it has not expired, the password is the same."""
     user = get_user(SimpleNamespace(session=_Copy(SessionStore(session_key).load())))  # type: ignore[arg-type]
     return user if isinstance(user, User) and user.is_active else None
 
 
 def authenticate(request: HttpRequest | None, username: str, password: str) -> User:
-    """The person whose password it is, or a refusal that does not tell whether the name exists."""
+    """Return the person of this name and password. A refusal does not reveal whether the name exists."""
     attempt = Attempt.of(username)
     _count(attempt, username)
     user = check_password(request, username=username, password=password)
@@ -105,7 +105,7 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
 
 
 def confirm(user: User, password: str) -> None:
-    """For changes that a stolen session must not make: it is their own person. Counted as at sign-in."""
+    """Check the person's password before changes that a stolen session must not make. Counted as at sign-in."""
     try:
         authenticate(None, user.username, password)
     except NotSignedIn:
@@ -116,7 +116,7 @@ def confirm(user: User, password: str) -> None:
 
 @contextmanager
 def counted_code(user: User) -> Iterator[None]:
-    """Around the look at a code. Counted before, like a password; a refusal inside is a failure."""
+    """Count an attempt at a code, before the check inside, like a password. A Refusal raised inside is a failure."""
     attempt = Attempt.at_code_of(user)
     _count(attempt, user.username)
     try:
@@ -161,7 +161,7 @@ def _one_at_a_time() -> None:
 
 
 def _blocked_until(attempt: Attempt) -> datetime | None:
-    """When the next attempt is free, if one of the limits is reached."""
+    """Return when the next attempt is allowed, if a limit is reached."""
     failures = SignInFailure.objects.all()
     of_username = failures.filter(username=attempt.username)
     limits = [
@@ -175,12 +175,12 @@ def _blocked_until(attempt: Attempt) -> datetime | None:
 
 
 def _oldest_that_counts(rows: QuerySet[SignInFailure], most: int) -> datetime | None:
-    """The time of the `most`-th latest row: when it falls out of the window, the limit is no longer reached."""
+    """Time of the `most`-th latest row: once it leaves the window, the limit is no longer reached."""
     return rows.order_by("-at").values_list("at", flat=True)[most - 1 : most].first()
 
 
 def record_refused(username: str, refusal: Refusal) -> None:
-    """What was typed as a name is kept only if it is one."""
+    """Record a refused sign-in. The typed name is kept only if it is a known user name."""
     known = User.objects.filter(username=username).first()
     if isinstance(refusal, TooMany) and _is_noted(known, refusal):
         return
@@ -194,7 +194,7 @@ def record_refused(username: str, refusal: Refusal) -> None:
 
 
 def _is_noted(known: User | None, refusal: Refusal) -> bool:
-    """Whoever goes on trying, though they must wait, shall not fill the trail."""
+    """Return True if the same refusal was recorded recently: repeated attempts must not fill the trail."""
     same = AuditEntry.objects.filter(
         at__gt=timezone.now() - WINDOW,
         action="sign-in",

@@ -1,4 +1,4 @@
-"""What changes about people, told to the rooms above inside the transaction. Receivers mark and enqueue, no more."""
+"""Signals to the rooms above about changes of people, sent inside the transaction. Receivers only enqueue work."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.dispatch import Signal
 
 from accounts.models import User
 
-# Their SSH keys became other ones: their running workspaces must learn it. Arguments: users (set[User]).
+# People's SSH keys changed: their running workspaces must get the new ones. Arguments: users (set[User]).
 ssh_keys_changed = Signal()
 
-# They were deactivated, taken out of a tenant, or have another role: what is open must be checked anew.
+# People were deactivated, removed from a tenant, or got another role: open connections must be checked again.
 # Arguments: users (set[User]).
 access_changed = Signal()
 
@@ -31,9 +31,9 @@ def tell_access_changed(user: User) -> None:
 
 @contextmanager
 def told_together() -> Iterator[None]:
-    """A transaction in which the access of several may change: it is told at the end, of all of them at once.
+    """Run a transaction in which the access of several people may change, and send one signal at its end.
 
-    Who hears it locks workspaces, and after those neither people nor tenants nor more workspaces may be locked.
+    Receivers lock workspaces; after those neither people nor tenants nor more workspaces may be locked.
     """
     with transaction.atomic():
         changed = set[User]()

@@ -1,4 +1,4 @@
-"""Lines of CSV that a spreadsheet shows as they are: names are chosen by people, and none is a formula."""
+"""CSV lines that a spreadsheet shows as they are: people choose names, and none may act as a formula."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable
 
-# What a spreadsheet would take for a formula.
+# First characters that make a spreadsheet read a formula.
 FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")
 
 
@@ -17,5 +17,5 @@ def line(cells: Iterable[str]) -> str:
 
 
 def safe(cell: str) -> str:
-    """As text, whatever it begins with."""
+    """Return the cell as text, whatever its first character."""
     return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell

@@ -1,4 +1,4 @@
-"""SSH public keys: what is accepted, and how it is stored (type and body only, so that nothing can ride along)."""
+"""SSH public keys: what is accepted, and how it is stored (type and body only; options and comments are dropped)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PublicKey:
 
 
 def add(actor: Actor, name: str, public_key: str) -> SSHKey:
-    """Let a key log in to all of the person's workspaces."""
+    """Add a key that logs in to all of the person's workspaces."""
     actor.require(Scope.WORKSPACES)
     actor.require_whole_person()
     name = _checked_name(name)
@@ -72,7 +72,7 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
 
 
 def comment_of(public_key: str) -> str:
-    """What stands behind the key, as `ada@laptop`: a name that its person knows it by. Empty where nothing fits."""
+    """Return the key's comment, such as `ada@laptop`, to use as its name; empty if it is not suitable."""
     comment = " ".join(public_key.split()[2:])
     return comment if len(comment) <= LONGEST_NAME and comment.isprintable() else ""
 
@@ -92,7 +92,7 @@ def remove(actor: Actor, key_id: UUID) -> None:
 
 
 def parse(text: str) -> PublicKey:
-    """One line of `~/.ssh/id_….pub`; Invalid says what to do about anything else."""
+    """Parse one line of `~/.ssh/id_….pub`. For anything else raise Invalid, which says what to do."""
     line = text.strip()
     if "PRIVATE KEY" in line:
         raise _refused(

@@ -1,10 +1,10 @@
-"""What the worker runs for accounts, and how it is enqueued: the only module here that knows the task queue."""
+"""Tasks of accounts for the worker, and their enqueueing: the only module here that knows the task queue."""
 
 from django_q.tasks import async_task
 
 
 def enqueue_mail() -> None:
-    """With the current transaction; several that come together cost one look each."""
+    """Enqueue a mail pass with the current transaction. Several at once are cheap: each makes one look."""
     async_task("accounts.tasks.send_mail", group="mail")
 
 

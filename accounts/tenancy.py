@@ -1,6 +1,6 @@
-"""Which of their tenants a person looks at: chosen in the frame of every page, kept in the session.
+"""The tenant that a person looks at: chosen in the frame of every page, kept in the session.
 
-It narrows what pages show and never widens it: who may what is asked of `access.py`, whatever is chosen here.
+The choice narrows what pages show and never widens it: `access.py` decides about rights, whatever is chosen here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ SESSION_KEY = "tenant"
 
 
 def current_tenant(request: HttpRequest) -> Tenant | None:
-    """The tenant that the signed-in person chose; None is all of theirs. One they have left counts for nothing."""
+    """The tenant that the signed-in person chose; None means all of theirs. A tenant they have left does not count."""
     slug = request.session.get(SESSION_KEY)
     return next((tenant for tenant in tenants_to_choose(request) if tenant.slug == slug), None)
 
 
 def tenants_to_choose(request: HttpRequest) -> list[Tenant]:
-    """All that the person may see, by name."""
+    """Tenants that the person may see, by name."""
     return sorted(
         (tenant for tenant, _role in roles(request)), key=lambda one: (one.name.casefold(), one.slug)
     )
 
 
 def owns_any(request: HttpRequest) -> bool:
-    """Whether the person decides about others anywhere."""
+    """Return True if the person is an owner anywhere, or an admin."""
     return any(role == Role.OWNER for _tenant, role in roles(request))
 
 
 def roles(request: HttpRequest) -> list[tuple[Tenant, Role]]:
-    """Every tenant that the person sees, by its slug, with their role there; read once per request."""
+    """Tenants that the person sees, by slug, with their role there; read once per request."""
     known = vars(request)
     if "roles_in_tenants" not in known:
         known["roles_in_tenants"] = roles_of(actor_of(request))
@@ -42,7 +42,7 @@ def roles(request: HttpRequest) -> list[tuple[Tenant, Role]]:
 
 
 def choose(request: HttpRequest, slug: str) -> None:
-    """From now on, in this session. An empty slug: all of theirs. One they may not see does not exist."""
+    """Keep the choice in the session; an empty slug means all tenants. Raise NotThere for one they may not see."""
     if slug:
         request.session[SESSION_KEY] = tenant_by_slug(actor_of(request), slug).slug
     else:

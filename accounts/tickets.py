@@ -1,4 +1,4 @@
-"""One-use tickets that open a websocket: a script's token must not stand in an address, where logs keep it."""
+"""Tickets for one use that open a websocket: a script's token must not be in an address, which logs keep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = timedelta(minutes=10)  # long enough to say “expired” and not “unkn
 
 
 def issue(actor: Actor) -> tuple[str, datetime]:
-    """A new ticket and when it expires; it opens what its maker may see, within their token's limits."""
+    """Return a new ticket and its expiry. It opens what its maker may see, within their token's limits."""
     now = timezone.now()
     forget(SocketTicket.objects.filter(expires_at__lt=now - KEPT))
     ticket = secrets.token_urlsafe(32)
@@ -30,7 +30,7 @@ def issue(actor: Actor) -> tuple[str, datetime]:
 
 
 def redeem(ticket: str) -> Actor:
-    """Who may come in with it. NotSignedIn with the code `ticket_expired` or `ticket_unknown` otherwise."""
+    """Use the ticket and return its actor. Raise NotSignedIn with code `ticket_expired` or `ticket_unknown`."""
     row = (
         SocketTicket.objects.select_related("user", "token__user")
         .filter(digest=tokens.digest(ticket))
@@ -52,6 +52,6 @@ def _still_valid(row: SocketTicket) -> bool:
 
 
 def _use(row: SocketTicket) -> bool:
-    """Of two who come with the same ticket, one deletes the row."""
+    """Delete the row. Return True to only one of two callers with the same ticket."""
     deleted, _by_model = SocketTicket.objects.filter(digest=row.digest).delete()
     return deleted == 1

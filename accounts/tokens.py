@@ -1,4 +1,4 @@
-"""API tokens, `brt_<prefix>_<secret>`: the prefix finds the row, the digest of the whole proves it.
+"""API tokens, `brt_<prefix>_<secret>`: the prefix finds the row, the digest of the whole token proves it.
 
 The secret has 200 random bits and more, so one round of SHA-256 protects it as well as a slow hash would.
 """
@@ -39,25 +39,25 @@ def digest(secret: str) -> str:
 
 
 def new_secret(kind: str) -> tuple[str, str]:
-    """Its prefix, and the whole of it."""
+    """Return a new secret's prefix, and the whole secret."""
     prefix = _random(_PREFIX_LETTERS, 12)
     return prefix, f"{kind}_{prefix}_{_random(_SECRET_LETTERS, 40)}"
 
 
 def prefix_of(secret: str, kind: str) -> str:
-    """Empty where it is no secret of this kind."""
+    """Return the secret's prefix; empty if it is no secret of this kind."""
     parts = secret.split("_")
     prefix = parts[1] if len(parts) == 3 and parts[0] == kind and secret.isascii() else ""
     return prefix if prefix.isalnum() else ""
 
 
 def is_proven(secret: str, known_digest: str | None) -> bool:
-    """Takes as long whether there is such a token or not."""
+    """Compare the digests, in the same time whether such a token exists or not."""
     return hmac.compare_digest(known_digest or digest(""), digest(secret)) and known_digest is not None
 
 
 def usable(actor: Actor) -> QuerySet[APIToken]:
-    """The person's tokens that are neither revoked nor expired; a token bound to a tenant knows those of it alone."""
+    """Tokens of the person, neither revoked nor expired; an actor bound to a tenant sees that tenant's only."""
     tokens = APIToken.objects.filter(user=actor.user, revoked_at=None, expires_at__gt=timezone.now())
     if actor.token is not None and actor.token.tenant_id is not None:
         tokens = tokens.filter(tenant=actor.token.tenant_id)
@@ -68,7 +68,7 @@ def usable(actor: Actor) -> QuerySet[APIToken]:
 def issue(
     user: User, name: str, scopes: Sequence[str], tenant: Tenant | None = None, days: int = DEFAULT_DAYS
 ) -> tuple[APIToken, str]:
-    """A new token and its secret, which is never seen again."""
+    """Return a new token and its secret, which is never shown again."""
     return _issue(user, name, scopes, tenant, days, actor=None)
 
 
@@ -76,7 +76,7 @@ def issue(
 def create(
     actor: Actor, name: str, scopes: Sequence[str], tenant_slug: str | None, days: int
 ) -> tuple[APIToken, str]:
-    """A person makes a token for themselves; by a token only one that reaches no further and ends no later."""
+    """Create a token for the actor. An actor's token can only create one with no more rights and no later end."""
     tenant = None
     if tenant_slug is not None:
         tenant = visible_tenants(actor).filter(slug=tenant_slug).first()
@@ -95,7 +95,7 @@ def create(
 
 
 def revoke(actor: Actor, token_id: UUID) -> None:
-    """The token stops working at once; its row stays, for the trail."""
+    """Revoke a token at once; its row stays, for the trail."""
     with transaction.atomic():
         token = locked(usable(actor)).filter(id=token_id).first()
         if token is None:
@@ -104,7 +104,7 @@ def revoke(actor: Actor, token_id: UUID) -> None:
 
 
 def end(actor: Actor, token: APIToken) -> None:
-    """Revoke it, whosever it is; websockets that it opened are put out."""
+    """Revoke any person's token, and close the websockets that it opened."""
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
     audit.record(actor, "token.revoke", target=token, tenant=token.tenant, data={"name": token.name})
@@ -112,7 +112,7 @@ def end(actor: Actor, token: APIToken) -> None:
 
 
 def authenticate(secret: str) -> APIToken:
-    """The token that this secret is, if it may be used now."""
+    """Return the token of this secret. Raise NotSignedIn if it may not be used now."""
     prefix = prefix_of(secret, KIND)
     token = (
         APIToken.objects.select_related("user", "tenant").filter(prefix=prefix).first() if prefix else None
@@ -128,7 +128,7 @@ def authenticate(secret: str) -> APIToken:
 
 
 def is_usable(token: APIToken) -> bool:
-    """Not only the token counts: its person must be active, and still in the tenant that it is bound to."""
+    """Return True if the token is valid, and its person active and still in the tenant that it is bound to."""
     user = token.user
     if token.revoked_at is not None or token.expires_at <= timezone.now() or not user.is_active:
         return False

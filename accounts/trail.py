@@ -1,4 +1,4 @@
-"""Reading the audit trail: who may see which lines, and how they are narrowed. For the API, the page and the export."""
+"""Reading the audit trail, for the API, the page and the export: who may see which entries, and the filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYSET = ("-at", "-id")
 
 
 def visible(actor: Actor) -> QuerySet[AuditEntry]:
-    """Owners see what happened in their tenants, admins everything; a token that is bound sees its tenant's."""
+    """Return the entries that the actor may see: owners their tenants', admins all, a bound token its tenant's."""
     entries = AuditEntry.objects.select_related("tenant")
     if sees_all(actor):
         return entries
@@ -38,7 +38,7 @@ def visible(actor: Actor) -> QuerySet[AuditEntry]:
 
 
 def visible_in(actor: Actor) -> QuerySet[Tenant]:
-    """Of which tenants there may be lines."""
+    """Tenants whose entries the actor may see."""
     return Tenant.objects.all() if sees_all(actor) else owned_tenants(actor)
 
 
@@ -47,7 +47,7 @@ def sees_all(actor: Actor) -> bool:
 
 
 class MomentField(IsoDateTimeField):  # type: ignore[misc]
-    """In UTC: PostgreSQL does not take every offset that Python reads. A day alone is the whole of it."""
+    """A time, cleaned to UTC: PostgreSQL refuses some offsets that Python reads. A date means the whole day."""
 
     whole_day = time.min
 

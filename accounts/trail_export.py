@@ -1,4 +1,4 @@
-"""The audit trail as a table for spreadsheets, row by row: it may be long, and is never held in memory."""
+"""The audit trail as CSV for spreadsheets, row by row: it may be long, and is never held in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 1000
 
 
 async def csv_lines(entries: QuerySet[AuditEntry]) -> AsyncIterator[str]:
-    """Newest first, in pages of their own: no query lasts as long as the reader takes."""
+    """Yield CSV, newest first, in pages of its own, so that no query lasts as long as the reader takes."""
     entries = entries.order_by(*KEYSET)
     yield line(COLUMNS)
     beyond = Q()

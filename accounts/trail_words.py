@@ -1,4 +1,4 @@
-"""The lines of the audit trail in words, in the reader's language. The line itself keeps codes and names only."""
+"""Audit entries as sentences in the reader's language. The entry itself keeps codes and names only."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ DONE = {
 
 
 def sentence(entry: AuditEntry) -> str:
-    """What happened. Actions without words of their own are named by their code."""
+    """Return what happened, as a sentence. An action without its own sentence is named by its code."""
     known = _values(entry)
     if entry.outcome == AuditEntry.Outcome.REFUSED:
         if entry.action == "sign-in" and not entry.actor_name:
@@ -133,11 +133,11 @@ def sentence(entry: AuditEntry) -> str:
 
 
 def _values(entry: AuditEntry) -> dict[str, Any]:
-    """What sentences may name. What an older line does not have is a dash."""
+    """Values that sentences can name. A value that an older entry does not have is a dash."""
     values: dict[str, Any] = defaultdict(lambda: "–", entry.data)
     values["actor"] = _subject(entry.actor_name)
     values["action"] = entry.action
-    if entry.target_kind == "user" and "name" in entry.data:  # the admin's pages name every row so
+    if entry.target_kind == "user" and "name" in entry.data:  # entries from the admin's pages
         values.setdefault("username", entry.data["name"])
     if isinstance(values.get("scopes"), list):
         values["scopes"] = ", ".join(map(str, values["scopes"]))
@@ -147,7 +147,7 @@ def _values(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _subject(name: str) -> str:
-    """Who did it, as the subject of a sentence: languages with particles say a person and Berth differently."""
+    """Return the actor as the subject of a sentence: languages with particles treat a person and Berth differently."""
     if not name:
         return pgettext("who did it", "Berth")
     return pgettext("who did it", "%(name)s") % {"name": name}

@@ -1,4 +1,4 @@
-"""The profile: SSH keys, API tokens, language, time zone, theme, and an end to all sessions."""
+"""The profile: SSH keys, API tokens, language, time zone, theme, and ending all sessions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 
 def _changes_profile(view: View) -> View:
-    """A form of the profile page. Who reloads its address afterwards gets the page."""
+    """Wrap a view that handles a form of the profile page; a GET, such as a reload, leads to that page."""
 
     @never_cache
     @login_required
@@ -98,7 +98,7 @@ def set_preferences(request: HttpRequest, actor: Actor) -> HttpResponse:
     if not form.is_valid():
         return _profile(request, preferences_form=form, status=422)
     user = form.save(commit=False)
-    # These alone: what else the row held when this began (active, admin, the password) may be another by now.
+    # Save these fields only: others (active, admin, the password) may have changed since the row was read.
     user.save(update_fields=list(form.fields))
     with preferences.applied(request, user):
         messages.success(request, _("Your choice is kept, for every browser that you sign in with."))

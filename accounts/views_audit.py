@@ -1,4 +1,4 @@
-"""The audit trail as a page: what happened, in sentences, for owners and admins."""
+"""The audit trail as a page of sentences, for owners and admins."""
 
 from __future__ import annotations
 

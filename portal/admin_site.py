@@ -18,7 +18,7 @@ class BerthAdminSite(AdminSite):
     index_title = _("Overview")
 
     def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        """One way to sign in for everybody: the one that slows down who guesses passwords."""
+        """Redirect to the one sign-in page, which slows down guessing of passwords."""
         if request.user.is_authenticated:
             raise PermissionDenied
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
@@ -26,11 +26,11 @@ class BerthAdminSite(AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """One way to change one's own for everybody: the one that is slowed down and on record."""
+        """Redirect to the one page for changing a password, which slows down guessing and records the change."""
         return redirect("password")
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        """What needs somebody's attention, above everything that can be set."""
-        from portal import attention  # models are there once the site is used
+        """Show what needs attention above the list of models."""
+        from portal import attention  # imported late: models are not loaded when the site is defined
 
         return super().index(request, {**attention.overview(), **(extra_context or {})})

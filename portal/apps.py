@@ -9,7 +9,7 @@ class PortalConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        """What rooms need of one above them."""
+        """Connect rooms to signals of rooms that they cannot import."""
         from django_q.signals import post_spawn
 
         from accounts import sessions

@@ -1,4 +1,4 @@
-"""The web process: HTTP by Django, websockets by Channels behind an Origin check, workspaces by a door of their own."""
+"""The web process: HTTP by Django, websockets by Channels behind an Origin check, workspaces by their own gateway."""
 
 import gc
 import os
@@ -28,6 +28,6 @@ application = Beating(
         )
     )
 )
-# What is loaded by now stays. Else a full collection would walk through all of it, in the middle of an answer.
+# Loaded objects stay. Without the freeze, a full garbage collection would scan them all during an answer.
 gc.collect()
 gc.freeze()

@@ -1,4 +1,4 @@
-"""A request's body is kept whole before a view sees it, so what anybody may send has an end."""
+"""Limit of the request body: it is kept whole before a view sees it, so its size must be limited."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TooLarge(Refusal):
 
 
 class LimitedBody:
-    """ASGI middleware: answers with 413 as soon as a body passes DATA_UPLOAD_MAX_MEMORY_SIZE."""
+    """ASGI middleware that answers 413 as soon as a body exceeds DATA_UPLOAD_MAX_MEMORY_SIZE."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

@@ -1,10 +1,10 @@
-"""Fan-out over PostgreSQL NOTIFY: groups live in each web process, only a group's message crosses processes.
+"""Channel layer over PostgreSQL NOTIFY: groups live in each web process, only a group's message crosses processes.
 
-A message carries ids; the row is the truth. One that is lost (a dropped connection) is made good by `resync`,
-which tells every consumer to read its rows again.
+A message carries ids; the row is the truth. Messages may be lost when a connection drops; then `resync` makes every
+consumer read its rows again.
 
-Channels' own layer in memory looks through all members of all groups at each message that somebody receives, and
-forgets members after a day. Here a member stays until it leaves, and a message costs what its own group takes.
+Channels' own in-memory layer scans all members of all groups for each message that somebody receives, and forgets
+members after a day. Here a member stays until it leaves, and a message costs only its own group's members.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ LONGEST_DELAY_SECONDS = 5.0
 
 
 def connection_parameters() -> dict[str, Any]:
-    """What psycopg needs for a connection of its own beside Django's."""
+    """Parameters for a psycopg connection separate from Django's."""
     parameters = connections["default"].get_connection_params()
     return {k: v for k, v in parameters.items() if k not in ("cursor_factory", "context", "pool")}
 
@@ -64,7 +64,7 @@ class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
         if self._listener is None or self._listener.done():
             self._listening = asyncio.Event()
             self._listener = asyncio.create_task(self._listen())
-        # Without a pause once it listens: whoever leaves meanwhile has joined wholly, or not at all.
+        # No await after this one: if the channel leaves meanwhile, it has joined completely or not at all.
         async with asyncio.timeout(10):
             await self._listening.wait()
         self._members[group].add(channel)
@@ -74,7 +74,7 @@ class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
         self._discard(group, channel)
 
     def leave(self, channel: str) -> None:
-        """All its groups at once. A member that nobody reads for would be handed messages for ever."""
+        """Remove the channel from all its groups. Otherwise it would get messages for ever that nobody reads."""
         for group in list(self._joined.get(channel, ())):
             self._discard(group, channel)
 
@@ -85,7 +85,7 @@ class NotifyLayer(BaseChannelLayer):  # type: ignore[misc]
         self._joined[channel].discard(group)
         if not self._joined[channel]:
             del self._joined[channel]
-            self._queues.pop(channel, None)  # whoever left everything hears nothing more
+            self._queues.pop(channel, None)  # without groups it gets no more messages
 
     async def new_channel(self, prefix: str = "specific") -> str:
         return f"{prefix}.berth!{secrets.token_hex(8)}"

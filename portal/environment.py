@@ -1,6 +1,6 @@
-"""Where settings come from: the process's environment, then the file that `make up` writes for its own state.
+"""Source of the settings: the process's environment, then the file that `make up` writes for its own state.
 
-The file lets `manage.py …` in another terminal speak to the same database and cluster as a running `make up`.
+With the file, `manage.py …` in another terminal uses the same database and cluster as a running `make up`.
 """
 
 import os
@@ -15,7 +15,7 @@ def state_dir() -> Path:
 
 
 def load_run_file() -> None:
-    """Add the KEY=VALUE lines of `run.env` to os.environ; what is set already wins."""
+    """Add the KEY=VALUE lines of `run.env` to os.environ; variables that are already set win."""
     run_file = state_dir() / "run.env"
     if not run_file.is_file():
         return

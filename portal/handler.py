@@ -1,7 +1,7 @@
-"""Django behind ASGI. Ours is sync (middleware, views, the database), and each request is done in one turn of a thread.
+"""Django behind ASGI. Our code is sync (middleware, views, database), so each request runs in one turn of a thread.
 
-Django's own handler would call the view from its loop, and so hand each request over to the thread and back once more,
-which costs as much as a small view.
+Django's own handler would call the view from its event loop, and so switch to the thread and back once more for each
+request, which costs as much as a small view.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from accounts.rest.errors import json_response
 
 AGENTS = "/api/v1/agent/"
 AGENTS_AT_ONCE = 2
-# An agent waits for ten.
+# An agent waits for ten seconds.
 LONGEST_WAIT_SECONDS = 5
 
 
@@ -42,9 +42,9 @@ class Busy(Refusal):
 
 
 class Agents(InOneTurn):
-    """ASGI middleware: what nodes' agents tell is taken by two threads of its own, each report in its turn.
+    """ASGI middleware that handles reports of node agents in two threads of its own, one after another.
 
-    Hundreds that come back after a restart leave people's pages their share of the process and of its connections.
+    If hundreds of agents come back after a restart, pages keep their share of the process and its connections.
     """
 
     def __init__(self, application: Any) -> None:
@@ -64,7 +64,7 @@ class Agents(InOneTurn):
         await self.send_response(await self._in_turn(scope, body), send)
 
     async def _in_turn(self, scope: dict[str, Any], body: IO[bytes]) -> HttpResponseBase:
-        """Who cannot be taken in time hears so while still there, and what they sent is not kept for its turn."""
+        """Answer 503 if no slot frees in time: the agent is still waiting then, and its report is not kept."""
         try:
             async with asyncio.timeout(LONGEST_WAIT_SECONDS):
                 await self._turns.acquire()

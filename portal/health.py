@@ -1,7 +1,7 @@
-"""Is this process alive, can it serve, and is all of Berth at work: for load balancers, probes, alerts and `make up`.
+"""Health checks for load balancers, probes, alerts and `make up`: is this process alive, can it serve, does all run?
 
-`/readyz/web` tells of this process alone. A worker that is dead must not take the pages away from people who could
-still read them; that it is dead, `/readyz` says.
+`/readyz/web` reports on this process alone: a dead worker must not take away the pages that people could still read.
+`/readyz` reports the dead worker.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _under_way: dict[tuple[str, ...], asyncio.Task[Checks]] = {}
 
 
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """The process answers; nothing else is looked at, or an outage elsewhere would restart it."""
+    """Answer 200 and check nothing else: an outage elsewhere must not restart this process."""
     return JsonResponse({"status": "ok"})
 
 
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """All parts that matter: 200, or 503 with what is missing. It says no more than that: anybody may ask."""
+    """Answer 200 if all parts work, or 503 with what is missing. No more detail: anybody may ask."""
     return _answer(await _shared(parts_that_matter()))
 
 
 async def readyz_web(request: HttpRequest) -> JsonResponse:
-    """What this process needs to serve."""
+    """Answer 200 if this process has all it needs to serve, else 503."""
     return _answer(await _shared(()))
 
 
 def parts_that_matter() -> tuple[str, ...]:
-    """Beside the web process that answers. `queue` hands tasks to the workers."""
+    """Parts besides the web process that answers. `queue` hands tasks to the workers."""
     always = ("worker", "queue", "watcher")
     return (*always, "ssh-jump") if settings.SSH_JUMP_HOST else always
 
@@ -65,8 +65,8 @@ def _answer(checks: Checks) -> JsonResponse:
 
 
 async def _shared(parts: tuple[str, ...]) -> Checks:
-    """Who asks while the same is being looked at gets that answer: anybody may ask, and a thousand at once must not
-    take the database's connections from everybody else."""
+    """Return the answer of a check that is under way, or start one: anybody may ask, and a thousand at once must not
+    use up the database's connections."""
     task = _under_way.get(parts)
     if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
         task = _under_way[parts] = asyncio.create_task(_checks(parts))
@@ -74,7 +74,7 @@ async def _shared(parts: tuple[str, ...]) -> Checks:
 
 
 async def _checks(parts: tuple[str, ...]) -> Checks:
-    """What is wrong with each, or None. By a connection of its own: fast to fail, not behind who waits for the pool."""
+    """Return each part's problem or None. A separate connection fails fast and does not wait for the pool."""
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             parameters = connection_parameters() | {"connect_timeout": TIMEOUT_SECONDS}
@@ -98,7 +98,7 @@ async def _applied_migrations(connection: Connection) -> set[tuple[str, str]]:
 
 
 async def _silent_seconds(connection: Connection) -> dict[str, float]:
-    """Since any process of each part was heard. One that seems to come was heard before the clock was set back."""
+    """Seconds since each part was heard. A time in the future was written before the clock was set back."""
     cursor = await connection.execute(
         "SELECT part, min(abs(extract(epoch FROM now() - seen_at)))::float8 FROM vitals_process GROUP BY part"
     )
@@ -107,12 +107,12 @@ async def _silent_seconds(connection: Connection) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _wanted_migrations() -> frozenset[tuple[str, str]]:
-    """What this version of the code needs; read from disk once."""
+    """Migrations that this version of the code needs; read from disk once."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)
 
 
 async def _channel_problem() -> str | None:
-    """One message to ourselves through the channel layer and back."""
+    """Send a message to ourselves through the channel layer. Return what is wrong, or None."""
     layer = get_channel_layer()
     if layer is None:
         return "No channel layer is set."

@@ -1,4 +1,4 @@
-"""What can be in the way, and what to do about it: all causes on one page, each with its code as its anchor."""
+"""Help page with all causes of problems and their fixes, each with its code as its anchor."""
 
 from __future__ import annotations
 

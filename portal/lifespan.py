@@ -1,4 +1,4 @@
-"""The web process says that it lives from when it starts until it ends: its server tells it of both."""
+"""Sign of life of the web process, from its start to its end, of which its server informs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vitals import pulse
 
 
 class Beating:
-    """ASGI middleware, before all others."""
+    """ASGI middleware that must be the outermost."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

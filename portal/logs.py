@@ -1,4 +1,4 @@
-"""One log format for every process: structlog renders, the standard library carries."""
+"""Log format of all processes: structlog renders, the standard library transports."""
 
 import logging
 from typing import Any

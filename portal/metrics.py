@@ -1,9 +1,9 @@
-"""What Prometheus may know: read from rows at the scrape, the same from whichever process answers.
+"""Metrics for Prometheus: read from rows at the scrape, and the same from every process.
 
-Counts are those of the rows themselves. Times and errors were counted by the processes where they happened and added
-to rows (vitals); what a process has open comes with its sign of life, and goes with it.
+Objects are counted in their tables. Times and errors are counted by the processes where they happen, and added to rows
+(vitals). A process's gauges come with its sign of life, and end with it.
 
-No tenant, person or name is in it: anybody who reaches the portal may ask.
+The metrics hold no tenant, person or name: anybody who reaches the portal may ask.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 class Rows(Collector):
-    """Reads the tables, each once."""
+    """Metrics from tables, each read once."""
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         yield self._workspaces()
@@ -107,7 +107,7 @@ class Rows(Collector):
         return _gauge("berth_mails", "Mails that wait or were given up.", ["state"], counted)
 
     def _tasks(self) -> Iterable[GaugeMetricFamily]:
-        """A task that a worker has taken is locked for a while to come."""
+        """Count waiting and taken tasks: a taken one has a lock in the future."""
         waiting = OrmQ.objects.filter(lock__lte=Now()).aggregate(
             number=Count("pk"), since=Now() - Min("lock")
         )
@@ -173,7 +173,7 @@ class Health(Collector):
 
 
 class Counted(Collector):
-    """What all processes have counted since the first."""
+    """Totals of what all processes have counted."""
 
     def collect(self) -> Iterable[Metric]:
         by_name: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
@@ -187,7 +187,7 @@ class Counted(Collector):
 
 
 class Processes(Collector):
-    """Who was heard of late, and what they have open."""
+    """Processes heard recently, and their gauges."""
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER))
@@ -203,7 +203,7 @@ class Processes(Collector):
 def _gauge(
     name: str, words: str, labels: Sequence[str], rows: Iterable[tuple[Any, ...]]
 ) -> GaugeMetricFamily:
-    """Each row has the labels' values, and the figure last."""
+    """Return a gauge of rows that hold the labels' values and, last, the number."""
     family = GaugeMetricFamily(name, words, labels=labels)
     for *values, figure in rows:
         family.add_metric(values, figure)
@@ -223,7 +223,7 @@ def _histogram(
     buckets: list[tuple[dict[str, str], float]],
     sums: list[tuple[dict[str, str], float]],
 ) -> HistogramMetricFamily:
-    """Rows hold what fell into each bucket alone; Prometheus wants what fell into it or one below."""
+    """Return a histogram: rows count each bucket alone, Prometheus wants each with all lower ones."""
     family = HistogramMetricFamily(histogram.name, histogram.words, labels=histogram.labels)
     every = [f"{bound:g}" for bound in histogram.bounds] + [INFINITE]
     fell: dict[tuple[str, ...], dict[str, float]] = defaultdict(lambda: dict.fromkeys(every, 0))

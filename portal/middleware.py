@@ -1,4 +1,4 @@
-"""What every request carries: the client's address for the audit trail, an id for the logs; and pages for refusals."""
+"""Middleware: client address for the audit trail, request id for the logs, preferences, pages for refusals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from accounts.models import User
 from accounts.rest.errors import as_refusal, headers_of, is_api, json_response
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
-# Of these, the last is a database that is not migrated yet, or a fault of ours: `as_refusal` knows which.
+# ProgrammingError is a missing migration or a bug of ours; `as_refusal` distinguishes them.
 AWAY = (OperationalError, InterfaceError, ProgrammingError)
 logger = logging.getLogger(__name__)
 
 
 class RequestContext:
-    """First in MIDDLEWARE. Behind a proxy the address is the one that the web server was told to trust."""
+    """Middleware that must be the first. Behind a proxy, the web server decides which address to trust."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -44,12 +44,12 @@ class RequestContext:
         response = self.get_response(request)
         response["X-Request-ID"] = request_id
         if is_api(request):
-            response.headers.setdefault("Cache-Control", "no-store")  # what opens a workspace is among it
+            response.headers.setdefault("Cache-Control", "no-store")  # an answer may open a workspace
         return response
 
 
 class PersonalPreferences:
-    """The signed-in person's language and time zone. A database that is away is for the view to say, not for this."""
+    """Middleware for the person's language and time zone. It leaves an unavailable database to the view."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -62,7 +62,7 @@ class PersonalPreferences:
 
 
 class RefusalPages:
-    """A use case that refuses, or a database that is away, is a page with what happened and what to do."""
+    """Middleware that shows a refusal or an unavailable database as a page: what happened, what to do."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -78,7 +78,7 @@ class RefusalPages:
             return json_response(refusal)
         if refusal.status == 503:
             logger.warning("answered with 503: %s", refusal.code)
-            # Rendered without the request: whatever asks who is signed in would fail again.
+            # Rendered without the request: reading its user would fail again.
             context = {"refusal": refusal, "is_form": request.method not in ("GET", "HEAD")}
             page = render_to_string("503.html", context)
             return HttpResponse(page, status=503, headers=headers_of(refusal))
@@ -98,7 +98,7 @@ def _person_behind(request: HttpRequest) -> User | None:
 
 
 def _unknown(error: Exception) -> Any:
-    """Whoever asks again who it is hears the same at once: waiting for the database a second time helps nobody."""
+    """Return a user that raises the error at once: waiting for the database a second time helps nobody."""
 
     def fail() -> User:
         raise error

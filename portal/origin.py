@@ -1,6 +1,6 @@
-"""Who may open a websocket from a browser: our own pages. Cookies go along from any page, so the page must be known.
+"""Origin check of websockets: only our own pages may open one, because browsers send cookies from any page.
 
-Another port of the same host is another's page too: what a workspace or another program serves there. Scripts send
+Another port of the same host is foreign too: a workspace or another program may serve there. Scripts send
 no Origin, and no cookie either.
 """
 
@@ -15,7 +15,7 @@ from django.http.request import split_domain_port, validate_host
 
 
 class OwnOrigin:
-    """ASGI middleware: answers a foreign Origin with 403."""
+    """ASGI middleware that answers a foreign Origin with 403."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -30,7 +30,7 @@ class OwnOrigin:
 
 
 def is_own(origin: str, host: str) -> bool:
-    """As the CSRF check of forms: the address that the browser asked, or one that the operator trusts."""
+    """Return True for the requested address, or one that the operator trusts: the rule of the CSRF check of forms."""
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     return urlsplit(origin).netloc == host and validate_host(

@@ -1,4 +1,4 @@
-"""Every websocket's address."""
+"""Addresses of all websockets."""
 
 from django.urls import re_path
 

@@ -1,4 +1,4 @@
-"""All settings, from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
+"""Settings, read from the environment. Without BERTH_TRIAL=1 every default is the one for production."""
 
 import os
 from datetime import timedelta
@@ -28,9 +28,9 @@ SECRET_KEY = env.str("BERTH_SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.list("BERTH_SECRET_KEY_FALLBACKS", default=[])
 BASE_URL = env.str("BERTH_BASE_URL", default="http://127.0.0.1:8000" if TRIAL else "https://localhost")
 ALLOWED_HOSTS = env.list("BERTH_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"] if TRIAL else [])
-# Jupyter through the portal: each workspace is `<id>.` and this, a domain that nothing else uses. Empty: it is off.
+# Jupyter through the portal: a workspace is at `<id>.<this domain>`. Nothing else may use the domain. Empty: off.
 WORKSPACE_DOMAIN = env.str("BERTH_WORKSPACE_DOMAIN", default="localhost" if TRIAL else "").lower()
-# SSH through Berth (`manage.py ssh_jump`): the name and port by which people reach it (empty: off), where it listens.
+# SSH through Berth (`manage.py ssh_jump`): the public name (empty: off) and port, and the address to listen on.
 SSH_JUMP_HOST = env.str("BERTH_SSH_JUMP_HOST", default="")
 SSH_JUMP_PORT = env.int("BERTH_SSH_JUMP_PORT", default=2222)
 SSH_JUMP_LISTEN = env.str("BERTH_SSH_JUMP_LISTEN", default="127.0.0.1:2222")
@@ -109,8 +109,8 @@ TEMPLATES: list[dict[str, Any]] = [
 # --- Database. Connections differ by process: threads of the web server share a pool; forked workers must not
 # inherit one (it corrupts the protocol), and keep one connection each instead.
 DATABASES: dict[str, Any] = {"default": env.db_url("DATABASE_URL")}
-# A machine that loses its power says no goodbye: what its sessions hold (rows, the lock of a look) is free after some
-# twenty seconds and not after TCP's two hours, and as soon everybody else notices that the database's machine is gone.
+# A machine that loses power does not close its connections. With these options PostgreSQL frees what its sessions hold
+# (rows, locks) after some twenty seconds instead of TCP's two hours, and clients notice a dead database as fast.
 DATABASES["default"]["OPTIONS"] = {
     "keepalives_idle": 10,
     "keepalives_interval": 3,
@@ -126,8 +126,8 @@ else:
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # after an outage no request gets a dead connection
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# A burst (hundreds of workspaces admitted in one transaction) must fit between two turns of a consumer: what does
-# not fit is dropped.
+# A burst (hundreds of workspaces admitted in one transaction) must fit into a consumer's queue: messages beyond its
+# capacity are dropped.
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "portal.channel_layer.NotifyLayer", "CONFIG": {"capacity": 10_000}},
 }
@@ -163,10 +163,10 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# --- Sign-on (docs/operator/sign-on.md). Of allauth we use parts, none of its pages; its limits, which would lie in a
-# cache, are ours in rows (accounts/sign_in.py).
+# --- Sign-on (docs/operator/sign-on.md). We use parts of allauth, but none of its pages. Its limits would need a cache;
+# ours are in rows (accounts/sign_in.py).
 OIDC = provider_from(os.environ)
-# Who may sign in by a password of Berth: everybody, or admins alone (their way in when the provider is away).
+# People who may sign in with a password of Berth: everybody, or admins only (for when the provider is away).
 PASSWORDS_FOR = env.str("BERTH_PASSWORDS_FOR", default="everybody")
 if PASSWORDS_FOR not in ("everybody", "admins"):
     raise ImproperlyConfigured("BERTH_PASSWORDS_FOR must be everybody or admins.")
@@ -176,7 +176,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ADAPTER = "accounts.sign_on.second_factor.Adapter"
 MFA_TOTP_TOLERANCE = 1  # half a minute early or late
 
-# Whoever is asked to give borrowed GPUs back is warned so long before.
+# How long before a preemption of borrowed GPUs their users are warned.
 RECLAIM_GRACE = timedelta(minutes=env.float("BERTH_RECLAIM_GRACE_MINUTES", default=10))
 
 # --- Mail: in a trial into files, in production by BERTH_EMAIL_URL; without it, none is sent.
@@ -191,7 +191,7 @@ EMAIL_TIMEOUT = 10  # seconds for each answer of the server
 DEFAULT_FROM_EMAIL = env.str("BERTH_MAIL_FROM", default=f"Berth <berth@{urlsplit(BASE_URL).hostname}>")
 
 # --- Security: cookies and transport. Only a trial speaks plain HTTP, on loopback.
-# `__Host-`: no page of another host of the same domain can set it, a workspace's least of all.
+# `__Host-`: a page of another host of the same domain, such as a workspace, cannot set these cookies.
 COOKIE_PREFIX = "" if TRIAL else "__Host-"
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}berth_session"
 SESSION_COOKIE_HTTPONLY = True
@@ -229,7 +229,7 @@ CONTENT_SECURITY_POLICY = {
 
 # --- Language, time, static files
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ko", "한국어")]  # each in its own words
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ko", "한국어")]  # each in its own language
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = "portal.formats"
 USE_I18N = True
@@ -264,8 +264,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "DATETIME_FORMAT": "iso-8601",
 }
-# How often a minute one may ask: a person, for all of their tokens together and apart from it for their browser; and
-# an address, while nobody is signed in. 0: as often as they like.
+# Requests per minute: of a person, for all tokens together and separately for the browser; and of an address without
+# sign-in. 0: no limit.
 API_RATES = {
     "read": env.int("BERTH_READS_PER_MINUTE", default=6000),
     "write": env.int("BERTH_WRITES_PER_MINUTE", default=1200),

@@ -1,7 +1,7 @@
 """The web server's side of websockets: `uvicorn --ws portal.sockets:Sockets`.
 
-A laptop that is closed reads no more, answers no ping and ends nothing. uvicorn notices by its pings, and then waits
-until the peer has taken what was sent to it before: for ever, with all that belongs to the socket.
+A closed laptop stops reading, answers no ping and closes nothing. uvicorn notices by its pings, but then waits until
+the peer has read what was sent before: for ever, keeping all that belongs to the socket. So we abort the connection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """django-q2's PostgreSQL broker, woken by NOTIFY instead of polling: a task starts within milliseconds.
 
-Whether a task waits, the database's clock alone decides: by those of two machines, one that was queued where the clock
-is ahead would wait until the worker's own comes to it.
+The database's clock alone decides whether a task is due. By the machines' own clocks, a task queued on a machine
+whose clock is ahead would wait until the worker's clock reaches that time.
 """
 
 import time
@@ -18,9 +18,9 @@ from portal.channel_layer import connection_parameters
 from vitals.pulse import beat_beside
 
 NOTIFY_CHANNEL = "berth_tasks"
-# The queue begins to be served; who served it before may have died with tasks in hand. No arguments.
+# Serving of the queue begins; the previous server may have died while it had tasks. No arguments.
 began = Signal()
-# A lock that lasts longer than any was set before the clock was set back.
+# A lock that ends later than a new one would was written before the clock was set back: it does not count.
 TAKE = """
 UPDATE django_q_ormq SET lock = statement_timestamp() + make_interval(secs => %(retry)s) WHERE id = (
     SELECT id FROM django_q_ormq
@@ -34,7 +34,7 @@ UPDATE django_q_ormq SET lock = statement_timestamp() + make_interval(secs => %(
 
 
 class NotifyBroker(ORM):  # type: ignore[misc]
-    """Enqueue notifies inside the caller's transaction; dequeue waits for that, at most the polling interval."""
+    """Broker whose enqueue notifies in the caller's transaction. Dequeue waits for it, at most one polling interval."""
 
     _connection: psycopg.Connection[Any] | None = None
     _has_begun = False
@@ -58,7 +58,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
                     pass
             return taken
         except (psycopg.OperationalError, OperationalError):
-            # The database went away: django-q2 would end this process and lose ten seconds.
+            # The database is away: otherwise django-q2 would end this process and lose ten seconds.
             self._connection = None
             close_old_connections()
             time.sleep(0.5)
@@ -71,7 +71,7 @@ class NotifyBroker(ORM):  # type: ignore[misc]
         return self._connection
 
     def _take(self) -> list[tuple[int, str]] | None:
-        """The first that waits; two who ask at once get two."""
+        """Take the first waiting task; two callers at once get two different ones."""
         with connections[Conf.ORM].cursor() as cursor:
             cursor.execute(TAKE, {"key": self.list_key, "retry": Conf.RETRY})
             return cursor.fetchall() or None

@@ -1,7 +1,7 @@
-"""The catalogues of translated sentences, in locale/: what is to be translated, and keeping the files up to date.
+"""The catalogues of translated sentences in locale/: extract sentences, and keep the files up to date.
 
-`python -m portal.translations` brings every .po file in line with the code and the templates: what is new comes in
-empty, what is gone goes. Babel does the work, so that GNU gettext need not be installed; `make` compiles the files.
+`python -m portal.translations` updates every .po file from the code and the templates: new sentences are added
+empty, unused ones are removed. Babel does the work, so GNU gettext need not be installed; `make` compiles the files.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ METHODS = [
 def from_template(
     file: io.BufferedReader, keywords: Any, comment_tags: Any, options: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """Django makes calls of gettext out of a template; what stands between them is blanked out."""
+    """Extract from a template, which Django turns into gettext calls with the text between them blanked out."""
     source = templatize(file.read().decode())
     flat = "\n".join(line.strip() for line in source.split("\n"))
     yield from extract_python(io.BytesIO(flat.encode()), keywords, comment_tags, options)
 
 
 def extracted() -> Catalog:
-    """All that people may read, by file; without line numbers, which change with every edit."""
+    """Catalogue of all translatable texts, by file, without line numbers: they change with every edit."""
     catalog = Catalog(fuzzy=False)
     for folder in (*ROOMS, "templates"):
         for name, _line, message, comments, context in extract_from_dir(
@@ -73,7 +73,7 @@ def update(path: Path, template: Catalog) -> None:
     written = io.BytesIO()
     write_po(written, catalog, sort_by_file=True, include_lineno=False, width=110)
     lines = written.getvalue().decode().splitlines(keepends=True)
-    # Times and empty names would change, or say nothing, with every run
+    # Leave out headers that change with every run or say nothing
     path.write_text("".join(line for line in lines if not line.startswith(UNKEPT)))
 
 

@@ -1,4 +1,4 @@
-"""Every address: pages, the API under /api/v1/, health, metrics, admin."""
+"""URL map: pages, the API under /api/v1/, health, metrics, admin."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -1,4 +1,4 @@
-"""What belongs to the frame of all pages: the choice of a tenant and of a theme; and the page about the API."""
+"""Views for the frame of all pages (choice of tenant and theme), and the page about the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 @login_required
 @require_POST
 def choose_tenant(request: HttpRequest) -> HttpResponse:
-    """Show what belongs to one tenant, or to all of the person's; then the page they came from."""
+    """Keep the choice of one tenant, or of all the person's; then return to the page they came from."""
     tenancy.choose(request, request.POST.get("tenant", ""))
     return redirect(safe_target(request))
 
@@ -38,7 +38,7 @@ def choose_tenant(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Light, dark or the system's, from now on; then the page they came from."""
+    """Save the theme: light, dark or the system's; then return to the page they came from."""
     user = actor_of(request).user
     preferences.choose_theme(user, request.POST.get("theme", ""))
     return preferences.remembered(redirect(safe_target(request)), user)
@@ -55,7 +55,7 @@ def api_docs(request: HttpRequest) -> HttpResponse:
 
 @cache
 def operations() -> dict[str, list[Operation]]:
-    """By the first word of their address."""
+    """Operations of the API, grouped by the first word of their address."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     groups: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
@@ -83,7 +83,7 @@ def _operation(schema: dict[str, Any], path: str, method: str, told: dict[str, A
 
 
 def _resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    """A reference into the schema's components, followed."""
+    """Follow a reference into the schema's components."""
     name = part.get("$ref", "").rpartition("/")[2]
     resolved: dict[str, Any] = schema["components"]["schemas"][name] if name else part
     return resolved

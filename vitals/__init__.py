@@ -1,5 +1,5 @@
-"""Signs of life of Berth's own processes: who was heard when, and what each has counted.
+"""Signs of life of Berth's own processes: when each was last heard, and what each has counted.
 
-The lowest room: every other may beat and count, and it knows none of them. Processes are many, on many machines, and
-come and go; so what they say lies in rows, by the database's clock, and any web process can tell it.
+The lowest room: every other room may beat and count, and vitals imports none of them. Many processes on many machines
+come and go, so their reports are rows with the database's time, and any web process can show them.
 """

@@ -1,4 +1,4 @@
-"""What a row's time means once the clock that wrote it was set back, or stood ahead of ours."""
+"""Times in rows, when the clock that wrote them was set back or was ahead of ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from django.db.models.functions import Now
 
 
 def about(field: str, now: datetime | Now, span: timedelta) -> Q:
-    """The field's time is now, give or take that much. One in a later future was written by a clock that was wrong;
-    to wait until it comes would be to wait for as long as that clock was set back."""
+    """Return a condition: the field's time differs from now by at most `span`. A later time comes from a wrong clock;
+    waiting for it would take as long as that clock was set back."""
     return Q(**{f"{field}__range": (now - span, now + span)})

@@ -1,7 +1,7 @@
 """Counters, histograms and gauges of Prometheus, counted in the process and added to rows now and then.
 
-Counting takes a lock and a dictionary, no query. `write` adds what came since the last time in one statement, and does
-nothing where nothing came. A process that is killed takes the last seconds with it: figures, not truth.
+Counting takes a lock and a dictionary, no query. `write` adds the counts since the last time in one statement, and does
+nothing if there are none. A killed process loses its counts of the last seconds, which is acceptable for metrics.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from django.db import connection
 from vitals.models import Figure
 
 INFINITE = "+Inf"
-# From a quick query to a slow image.
+# From a quick query to the pull of a large image.
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 
-Sample = tuple[str, str]  # its name, its labels
+Sample = tuple[str, str]  # name, labels
 
 
 class _Tally:
-    """What this process has counted and not written yet, and what it has at the moment."""
+    """Counts of this process that are not written yet, and its current gauges."""
 
     def __init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """A child counts what happens in it: its parent writes its own, and a thread there may hold the lock."""
+        """Start at zero in a forked child: the parent writes its own counts, and a thread there may hold the lock."""
         self.lock = threading.Lock()
         self.pending: dict[Sample, float] = defaultdict(float)
         self.gauges: dict[str, int] = defaultdict(int)
@@ -59,7 +59,7 @@ class Counter:
     name: str
     words: str
     labels: tuple[str, ...] = ()
-    # Told as zero until they happen: from nothing to one, Prometheus sees no increase.
+    # Reported as 0 until they happen: Prometheus sees no increase from no sample to 1.
     known: tuple[tuple[str, ...], ...] = ()
 
     def count(self, *values: str) -> None:
@@ -74,7 +74,7 @@ class Histogram:
     bounds: tuple[float, ...] = SECONDS
 
     def observe(self, seconds: float, *values: str) -> None:
-        """A clock that was set back in between makes nothing negative."""
+        """Record a duration; a negative one (the clock was set back) counts as 0."""
         seconds = max(0.0, seconds)
         index = bisect_left(self.bounds, seconds)
         bound = f"{self.bounds[index]:g}" if index < len(self.bounds) else INFINITE
@@ -92,7 +92,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Gauge:
-    """What this process has at the moment; all that are heard are summed."""
+    """A current value of this process; values of all live processes are summed."""
 
     name: str
     words: str
@@ -108,7 +108,7 @@ def gauges() -> dict[str, int]:
 
 
 def write() -> None:
-    """Add what was counted since the last time. What cannot be written now is kept for the next time."""
+    """Add the counts since the last time to the rows. If that fails, keep them for the next time."""
     taken = _tally.take()
     if not taken:
         return
@@ -120,7 +120,7 @@ def write() -> None:
 
 
 def _upsert(taken: Mapping[Sample, float]) -> None:
-    """In the order of the keys: processes that write the same rows at once wait for each other, and never in a ring."""
+    """Write in the order of the keys, so that processes that write the same rows never deadlock."""
     ordered = sorted(taken)
     table = connection.ops.quote_name(Figure._meta.db_table)
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Processes as they were last heard, and sums of what all of them counted since the first."""
+"""Processes as last heard, and sums of what all of them have counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 
 class Process(models.Model):
-    """One process of a part (worker, watcher, web …). Who is silent is gone, or as good as that."""
+    """A process of a part (worker, watcher, web …). A silent process counts as gone."""
 
     part = models.CharField(max_length=20)
     host = models.CharField(max_length=253)
@@ -28,7 +28,7 @@ class Process(models.Model):
 
 
 class Figure(models.Model):
-    """One sample of Prometheus, summed over all processes. Of a histogram's bucket: what fell into it alone."""
+    """A Prometheus sample, the sum of all processes. A histogram's bucket holds only its own values, not lower ones."""
 
     name = models.CharField(max_length=80)
     labels = models.CharField(max_length=240, help_text="JSON, sorted: it is half of the key.")

@@ -1,7 +1,7 @@
-"""A process says every few seconds that it lives, what it has at the moment, and what it counted since.
+"""Signs of life: each process reports every few seconds that it lives, its gauges, and its new counts.
 
-Who has a loop that everything depends on beats from there (`Pulse.step`), so that a loop that hangs is silent; who
-waits for work beats from a thread beside it.
+A process whose work depends on one loop beats from that loop (`Pulse.step`), so that it is silent if the loop hangs. A
+process that waits for work beats from a separate thread.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from vitals.models import Process
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
-# Three beats may be late or lost to a busy machine before anybody is called dead.
+# On a busy machine three beats may be late or lost before a process counts as dead.
 SILENT_AFTER_SECONDS = 20.0
 SILENT_AFTER = timedelta(seconds=SILENT_AFTER_SECONDS)
-# Until then it is told for how long a part is silent.
+# Until then, health pages can show for how long a part has been silent.
 FORGOTTEN_AFTER = timedelta(days=1)
 
 
 class Pulse:
-    """The first beat comes at once."""
+    """Beats of one process; the first comes at once."""
 
     def __init__(self, part: str) -> None:
         self._part = part
@@ -44,7 +44,7 @@ class Pulse:
         self._away = False
 
     def step(self) -> None:
-        """Beat and write if it is time. A database that is away misses a beat, and no figure."""
+        """Beat and write if it is time. If the database is away, the beat is lost, but no count."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + BEAT_SECONDS
@@ -80,24 +80,24 @@ def beat(part: str) -> None:
 
 
 def heard_since(part: str) -> datetime:
-    """Since when one process of the part or another was heard, without a break; now, where none is."""
+    """Time since when some process of the part was heard without a break; now, if none is."""
     recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER), part=part)
     since: datetime | None = recent.aggregate(since=Min("since"))["since"]
     return since or timezone.now()
 
 
 def forget_gone(**_: object) -> None:
-    """Workers are renewed all day long, each under a number of its own."""
+    """Delete processes not heard for a day: workers are replaced all day long, each with a new pid."""
     Process.objects.exclude(about("seen_at", Now(), FORGOTTEN_AFTER)).delete()
 
 
 def forget_here() -> None:
-    """Nothing of this machine runs: its signs of life are an earlier run's."""
+    """Delete all processes of this machine. Call it when none runs: the rows are an earlier run's."""
     Process.objects.filter(host=socket.gethostname()).delete()
 
 
 def beat_beside(part: str) -> None:
-    """From a thread, as long as this process lives."""
+    """Beat from a thread as long as this process lives."""
     threading.Thread(target=_beat_for_ever, args=(Pulse(part),), name=f"pulse of {part}", daemon=True).start()
 
 
@@ -109,7 +109,7 @@ def _beat_for_ever(pulse: Pulse) -> None:
 
 @asynccontextmanager
 async def beating(part: str) -> AsyncIterator[None]:
-    """From the event loop, as long as this context lasts and no longer: a loop that hangs is silent."""
+    """Beat from the event loop while the context lasts, so that a loop that hangs is silent."""
     over = asyncio.Event()
     task = asyncio.create_task(_beat_in_loop(Pulse(part), over))
     try:

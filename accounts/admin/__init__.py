@@ -1,6 +1,6 @@
-"""What the admin of every room is made of, and the pages for keys, tokens and the trail.
+"""Building blocks for the admin of every room, and the admin pages for keys, tokens and the trail.
 
-People and tenants have their pages in portal/admin: they tell of what every room holds of them.
+Pages of people and tenants are in portal/admin, because they show data of every room.
 """
 
 from accounts.admin import credentials, trail

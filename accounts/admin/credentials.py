@@ -1,4 +1,4 @@
-"""SSH keys and API tokens of everybody: to look at, and tokens to revoke. Their secrets are not here."""
+"""Admin pages of all SSH keys and API tokens. Tokens can be revoked; no page shows a secret."""
 
 from __future__ import annotations
 

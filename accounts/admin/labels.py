@@ -1,4 +1,4 @@
-"""Names for fields that stand in a table: whoever cannot see the column's head hears it, and the row's name."""
+"""Labels for form fields in a table: screen readers read the column's name and the row's name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class _Labels:
         super().add_fields(form, index)  # type: ignore[misc]
         row = f": {form.instance}" if form.instance.pk else ""
         for field in form.fields.values():
-            widget = getattr(field.widget, "widget", field.widget)  # within what the admin wraps around it
+            widget = getattr(field.widget, "widget", field.widget)  # the admin wraps some widgets
             widget.attrs.setdefault("aria-label", f"{field.label or ''}{row}")
 
 
 class LabelledRows(_Labels, BaseModelFormSet):  # type: ignore[type-arg]
-    """Of a list that is edited in place."""
+    """Rows of a list that is edited in place."""
 
 
 class LabelledInlineRows(_Labels, BaseInlineFormSet):  # type: ignore[type-arg]
-    """Of what belongs to an object."""
+    """Related rows on an object's page."""

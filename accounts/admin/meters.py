@@ -1,4 +1,4 @@
-"""Live use beside a limit, as the pages' own meter draws it: the words are for everybody, the bar only shows it."""
+"""A meter of live use beside a limit, drawn as on the pages. The words carry the meaning; the bar only shows it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from django.utils.safestring import SafeString
 
 
 def meter(used: float, limit: float | None, words: str, *, own: float | None = None) -> SafeString:
-    """A bar and its words. Without a limit there is nothing to measure against: words alone.
+    """Return a bar and its words; without a limit, the words alone.
 
-    `own`: the part of the limit that is one's own; what is used beyond it is borrowed, and looks so.
+    `own` is the own part of the limit. Use beyond it is borrowed, and drawn striped.
     """
     if limit is None:
         return format_html('<span class="usage"><span class="usage-words">{}</span></span>', words)
@@ -27,7 +27,7 @@ def meter(used: float, limit: float | None, words: str, *, own: float | None = N
 
 
 def _beyond(own: float, used: float, limit: float) -> SafeString:
-    """What is borrowed, striped, and a mark where one's own ends."""
+    """Draw the borrowed part striped, and a line where the own part ends."""
     ends = _percent(own, limit)
     return format_html(
         '<rect class="borrowed" x="{0}%" width="{1}%" height="8"></rect>'

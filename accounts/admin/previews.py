@@ -1,7 +1,7 @@
-"""Actions that first say what they will do, to whom, and only then do it.
+"""Admin actions with a preview of what they will do to each chosen row.
 
-The page lists one line per chosen row. Between looking and confirming things change: confirming computes the lines
-anew, and where one is not as it was seen, nothing is done and the page is shown again with what changed.
+Rows may change between the preview and the confirmation. So the confirmation computes the preview again. If a line
+differs from the one that was shown, nothing is done, and the page is shown again with the changed lines marked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class Effect:
-    """What happens to one row: sentences; or why nothing does. `about`: what it is done to, where no sentence tells."""
+    """Effect on one row as sentences, or why there is none. `about` identifies the row's state if no sentence does."""
 
     pk: str
     whom: str
@@ -49,38 +49,38 @@ class Effect:
 
 
 class Previewed(Generic[M]):
-    """One such action. Put an instance among a page's `actions`."""
+    """An action with a preview. Put an instance among a page's `actions`."""
 
     name: str
     short_description: StrOrPromise  # in the menu
     title: StrOrPromise
     button: StrOrPromise
     is_grave = False
-    tick: StrOrPromise = ""  # what has to be ticked first, where it cannot be undone
+    tick: StrOrPromise = ""  # label of a box to tick first, if the action cannot be undone
     do_not_call_in_templates = True
 
     def __init__(self) -> None:
-        self.__name__ = self.name  # Django knows actions as functions
+        self.__name__ = self.name  # Django reads the name of an action function
 
     @property
     def as_button(self) -> tuple[str, str]:
-        """For the page of one row."""
+        """(name, label) of the button on the page of one row."""
         return self.name, str(self.short_description)
 
     def notes(self) -> list[str]:
-        """What holds for all of them."""
+        """Sentences that hold for all chosen rows."""
         return []
 
     def effects(self, actor: Actor, rows: Sequence[M]) -> list[Effect]:
-        """One for each row, in order; by a number of queries that does not grow with them."""
+        """Return one effect per row, in order. The number of queries must not grow with the rows."""
         return [self.effect_on(row) for row in rows]
 
     def effect_on(self, row: M) -> Effect:
-        """Where the row itself tells all that is needed."""
+        """Return the effect on one row, if the row itself holds all that is needed."""
         raise NotImplementedError
 
     def apply(self, actor: Actor, row: M) -> bool:
-        """Do it, by the use case. False: somebody was faster."""
+        """Apply the action through its use case. Return False if somebody else was faster."""
         raise NotImplementedError
 
     def done(self, count: int) -> str:

@@ -1,7 +1,7 @@
-"""What all pages of the admin do alike, in every room.
+"""Base classes of all admin pages, in every room.
 
-A change is one line of the audit trail, with the values before and after; the trail is the only history there is.
-What is in use is not deleted, and the page says in words what uses it. A page links to what people see of it.
+Each change is one entry of the audit trail, with the values before and after; there is no other history. An object in
+use is not deleted, and the page says what uses it. A page links to the page that people see of the object.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ HISTORY_PAGE = 50
 
 
 class Page(admin.ModelAdmin[M]):
-    """A model's pages. `purpose` is the sentence over its list."""
+    """A model's pages. `purpose` is the sentence above its list."""
 
     purpose: StrOrPromise = ""
     list_per_page = 50
     show_full_result_count = False
 
     def public_address(self, obj: M) -> str:
-        """Where people see it, if they do."""
+        """Address of the page that people see of the object; empty if there is none."""
         return ""
 
     def buttons(self, request: HttpRequest, obj: M) -> list[tuple[str, str]]:
-        """Actions of the list that are offered on the object's page too: (name, words)."""
+        """Actions of the list that the object's page offers too: (name, label)."""
         return []
 
     def about(self, obj: M) -> Q:
-        """Which entries of the trail are its history."""
+        """Condition for the audit entries that are the object's history."""
         return Q(target_kind=self.opts.model_name, target_id=str(obj.pk))
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """What no filter takes (a year that no calendar has, a NUL) leads to the list without filters, too."""
+        """Show the list without filters if a filter value is impossible (a year out of range, a NUL)."""
         try:
             with transaction.atomic():
                 return super().get_changelist_instance(request)
@@ -80,7 +80,7 @@ class Page(admin.ModelAdmin[M]):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Who changed what, from the audit trail."""
+        """Show who changed what, from the audit trail."""
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
@@ -103,7 +103,7 @@ class Page(admin.ModelAdmin[M]):
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
         return super().get_changelist_formset(request, **{"formset": LabelledRows, **kwargs})
 
-    # The trail is the one record of what was done; Django's own would be a second, and a poorer one.
+    # No entries in Django's own log: the audit trail records the same changes with more detail.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         return None
 
@@ -115,10 +115,10 @@ class Page(admin.ModelAdmin[M]):
 
 
 class ReadOnlyPage(Page[M]):
-    """For looking: rows are made and ended elsewhere."""
+    """Pages for looking only: rows are created and ended elsewhere."""
 
     def idle_fields(self, obj: M) -> Mapping[str, object]:
-        """Fields that may say nothing of this one: where that is true, they are left out."""
+        """Return {field: True if it means nothing for this object}. Such fields are left out."""
         return {}
 
     def get_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
@@ -136,7 +136,7 @@ class ReadOnlyPage(Page[M]):
 
 
 class ReadOnlyInline(admin.TabularInline[M, Any]):
-    """What belongs to a row, beneath it; made and ended elsewhere."""
+    """Related rows below an object, for looking only: they are created and ended elsewhere."""
 
     extra = 0
     can_delete = False
@@ -153,14 +153,14 @@ class ReadOnlyInline(admin.TabularInline[M, Any]):
 
 
 class RecordedPage(Page[M]):
-    """For changing: what is saved and deleted here is in the trail."""
+    """Pages for changing: each save and each deletion is recorded in the audit trail."""
 
     def why_kept(self, obj: M) -> str:
-        """Why it cannot be deleted now; empty: it can."""
+        """Return why the object cannot be deleted now; empty if it can."""
         return ""
 
     def after_change(self, request: HttpRequest, obj: Model) -> None:
-        """What must follow any change, in its transaction."""
+        """Follow up on a change, in its transaction."""
 
     def save_model(self, request: HttpRequest, obj: M, form: ModelForm[M], change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -179,7 +179,7 @@ class RecordedPage(Page[M]):
     def delete_model(self, request: HttpRequest, obj: M) -> None:
         self.record(request, obj, "delete", {})
         super().delete_model(request, obj)
-        connection.check_constraints()  # now, not when all is committed: somebody may just have begun to use it
+        connection.check_constraints()  # now, not at commit: a reference made just now must raise here
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[M]) -> None:
         for obj in queryset:
@@ -195,7 +195,7 @@ class RecordedPage(Page[M]):
         try:
             with signals.told_together():
                 return super().changeform_view(request, object_id, form_url, extra_context)
-        except Refusal as refusal:  # by a use case; what was saved before it is undone
+        except Refusal as refusal:  # raised by a use case; the transaction was rolled back
             return self.refused(request, refusal)
 
     def delete_view(
@@ -216,7 +216,7 @@ class RecordedPage(Page[M]):
         return HttpResponseRedirect(request.get_full_path())
 
     def get_deleted_objects(self, objs: Sequence[M] | QuerySet[M], request: HttpRequest) -> Any:
-        """What goes along. Whoever may delete the one may delete what only it has."""
+        """Allow the rows that belong to an object to be deleted with it; forbid it if `why_kept` gives a reason."""
         if kept := [f"{obj}: {why}" for obj in objs if (why := self.why_kept(obj))]:
             return [], {}, set(), kept
         to_delete, counts, _forbidden, protected = super().get_deleted_objects(objs, request)
@@ -225,14 +225,14 @@ class RecordedPage(Page[M]):
     def record(self, request: HttpRequest, obj: Model, verb: str, changes: dict[str, Any]) -> None:
         tenant = obj if isinstance(obj, Tenant) else getattr(obj, "tenant", None)
         data = {"name": str(obj), **changes}
-        # A row that is about to go, or has gone, cannot be pointed to.
+        # An entry cannot point to a tenant that is being deleted.
         stays = tenant if verb != "delete" or not isinstance(obj, Tenant) else None
         audit.record(actor_of(request), f"{obj._meta.model_name}.{verb}", target=obj, tenant=stays, data=data)
         self.after_change(request, obj)
 
 
 def changes_of(form: BaseForm, *, is_new: bool = False) -> dict[str, Any]:
-    """Which fields became what: {fields, before, after}. Passwords are named, never told."""
+    """Return {fields, before, after} of a form. A password's name is listed, its value never."""
     fields = sorted(form.changed_data)
     told = [name for name in fields if "password" not in name and name in form.cleaned_data]
     before = {} if is_new else {"before": {name: plain(_before(form, name)) for name in told}}
@@ -240,7 +240,7 @@ def changes_of(form: BaseForm, *, is_new: bool = False) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON keeps it and people read it: rows by their names."""
+    """Return the value as JSON, readable by people: rows as their names."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
@@ -255,7 +255,7 @@ def plain(value: Any) -> Any:
 
 
 def told_changes(entry: AuditEntry, model: type[Model]) -> list[tuple[str, Any, Any]]:
-    """(field, before, after) of an entry, by the names that its form has."""
+    """Return (field, before, after) of an entry, with the fields' names from the form."""
     before, after = entry.data.get("before") or {}, entry.data.get("after") or {}
     return [
         (_name_of(model, field), before.get(field), after.get(field))

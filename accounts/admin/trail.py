@@ -1,4 +1,4 @@
-"""The audit trail, to search. Nobody writes here, admins neither."""
+"""Admin page of the audit trail: for search only, admins cannot write here either."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AuditEntryPage(ReadOnlyPage[AuditEntry]):
 
     @admin.display(description=_("what"))
     def what(self, entry: AuditEntry) -> str:
-        """Names, where the entry kept one."""
+        """Return the target's name, if the entry kept one."""
         return str(entry.data.get("name") or entry.data.get("username") or entry.data.get("slug") or "")
 
     @admin.display(description=_("details"))

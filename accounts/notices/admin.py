@@ -1,4 +1,4 @@
-"""What was told to whom, and which mails did not get through; to look at, and to send again."""
+"""Admin page of notices: who was notified of what, which mails failed, and an action to send them again."""
 
 from __future__ import annotations
 

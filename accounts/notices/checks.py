@@ -1,4 +1,4 @@
-"""`manage.py check --deploy` says so when nobody can be reached by mail."""
+"""Check for `manage.py check --deploy`: warn if no mail can be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of what to hear of: a row per kind, a box per way."""
+"""Form of a person's notification preferences: a row per kind, a checkbox per way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WaysForm(forms.Form):
 
 
 class KindsForm:
-    """One small form per kind."""
+    """A small form for each kind."""
 
     def __init__(self, ways: Mapping[Kind, Ways], data: QueryDict | None = None) -> None:
         self.forms = {
@@ -24,5 +24,5 @@ class KindsForm:
         }
 
     def wanted(self) -> dict[Kind, Ways]:
-        """Boxes cannot be filled in wrongly: what is not ticked is not wanted."""
+        """Return the chosen ways. A checkbox is always valid: not ticked means not wanted."""
         return {kind: Ways(**form.cleaned_data) for kind, form in self.forms.items() if form.is_valid()}

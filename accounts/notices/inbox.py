@@ -1,4 +1,4 @@
-"""What somebody was told: their list, what of it is unread, and what their browser should show."""
+"""A person's notices: the list, the unread ones, and those that the browser should show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accounts.notices.models import Notice
 from accounts.notices.telling import group_of
 
 PAGE = 30
-# What a browser that opens late is still told of by a notification.
+# Notices up to this age are still shown as notifications by a browser that opens late.
 FRESH = timedelta(minutes=15)
 MOST_AT_ONCE = 5
 
@@ -35,7 +35,7 @@ def unread(user: User) -> int:
 
 
 def page(user: User, before: tuple[datetime, UUID] | None = None) -> tuple[list[Line], Notice | None]:
-    """The newest, or those older than one; and after which one to go on. In the reader's language of the moment."""
+    """Newest notices, or those older than `before`, in the current language; and the last one if more follow."""
     rows = listed(user)
     if before is not None:
         at, last = before
@@ -45,14 +45,14 @@ def page(user: User, before: tuple[datetime, UUID] | None = None) -> tuple[list[
 
 
 def fresh(user: User) -> list[Line]:
-    """Unread, of the last minutes, and still so: what an open page tells, oldest first."""
+    """Unread notices of the last minutes that still hold, oldest first, for an open page to show."""
     rows = listed(user).filter(read_at__isnull=True, at__gt=timezone.now() - FRESH)
     lines = _with_words(user, list(rows[:MOST_AT_ONCE]))
     return [(notice, found) for notice, found in reversed(lines) if not found.is_past]
 
 
 def open_one(user: User, notice_id: UUID) -> str:
-    """The path of what it is about; it counts as read from now on."""
+    """Count the notice as read, and return the path of its subject's page. Raise NotThere if there is none."""
     notice = listed(user).filter(pk=notice_id).first()
     found = words.of(user, [notice]).get(notice.pk) if notice else None
     if notice is None or found is None:
@@ -63,7 +63,7 @@ def open_one(user: User, notice_id: UUID) -> str:
 
 
 def read_about(user: User, subject_id: UUID) -> None:
-    """They look at the page of it: what it shows need not be told any more."""
+    """Count notices about a subject as read, because the person looks at its page."""
     about = listed(user).filter(subject_id=subject_id, read_at__isnull=True)
     if about.exists():
         _read(about, user)

@@ -1,4 +1,4 @@
-"""The kinds of notices, and what people get of each until they choose otherwise."""
+"""Kinds of notices, and the default ways of sending each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind(models.TextChoices):
 
     @property
     def when(self) -> str:
-        """When its person hears of it, said to them."""
+        """Sentence for people about the event that causes such a notice."""
         return str(WHEN[self])
 
 
@@ -37,13 +37,13 @@ WHEN = {
 
 
 class Ways(NamedTuple):
-    """How to tell somebody: in Berth (its list, and where allowed a notification of the browser) and by mail."""
+    """Ways to notify a person: in Berth (the list, and if allowed a browser notification) and by mail."""
 
     in_berth: bool
     by_mail: bool
 
 
-# What happens while somebody looks is for the browser; what they would want to know elsewhere is worth a mail.
+# By mail goes what a person would want to know while they do not look at Berth.
 DEFAULTS = {
     Kind.READY: Ways(in_berth=True, by_mail=True),
     Kind.FAILED: Ways(in_berth=True, by_mail=True),

@@ -1,7 +1,7 @@
 """Notices as a mail: plain text and simple HTML, in the reader's language and time zone.
 
-It holds no secret and lets nobody in: its links lead to pages that ask who is there. The one exception can only turn
-mails of one kind off (RFC 8058: a mail program may do that with one click).
+A mail holds no secret and signs nobody in: its links lead to pages that require a sign-in. The one exception is the
+link that turns mails of one kind off (RFC 8058: a mail program may do that with one click).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from accounts.notices.words import Words
 def compose(
     user: User, told: Sequence[tuple[Notice, Words]], connection: BaseEmailBackend | None
 ) -> EmailMultiAlternatives:
-    """One mail for notices of one kind. Inside `words.read_by`. The same ones have the same Message-ID: sent twice,
-    it is still one mail."""
+    """Return one mail for notices of one kind. Call it inside `words.read_by`. If the mail is sent twice, the
+    Message-ID is the same, so that it still counts as one mail."""
     first, words = told[0]
     kind = Kind(first.kind)
     base = settings.BASE_URL.rstrip("/")

@@ -1,4 +1,4 @@
-"""Notices and what people want of them. A notice stores codes and figures; its words are made when it is read."""
+"""Notices, and people's preferences for them. A notice stores codes and figures; its words are made when it is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accounts.notices.kinds import Kind
 
 
 class Notice(models.Model):
-    """Something told to one person, and how far its mail got: the row is the mail's outbox, too."""
+    """A notice to one person, and the state of its mail: the row is also the mail's outbox entry."""
 
     class Mail(models.TextChoices):
         NONE = "none", _("not by mail")
@@ -29,9 +29,9 @@ class Notice(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices", verbose_name=_("user")
     )
     kind = models.CharField(_("kind"), max_length=16, choices=Kind)
-    # The same thing is told once: named by whoever tells it.
+    # Chosen by the sender: a person gets one notice per key.
     key = models.CharField(max_length=120)
-    # What it is about; the room that knows this kind of subject has the words.
+    # Kind of subject; the room that registered it makes the words.
     subject = models.CharField(max_length=16)
     subject_id = models.UUIDField()
     data = models.JSONField(default=dict, help_text=_("Codes and figures; never a secret."))
@@ -41,7 +41,7 @@ class Notice(models.Model):
 
     mail = models.CharField(_("mail"), max_length=8, choices=Mail, default=Mail.NONE)
     mail_due_at = models.DateTimeField(_("next attempt"), null=True)
-    # When a pass that will see to it was last asked for: not again at every tick.
+    # When a sending pass for this mail was last enqueued, so that not every tick enqueues one.
     mail_pass_at = models.DateTimeField(null=True)
     mail_attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
     mail_error = models.CharField(_("last error"), max_length=240, blank=True)
@@ -69,7 +69,7 @@ class Notice(models.Model):
 
 
 class NoticePreference(models.Model):
-    """How a person wants to hear of one kind; no row: as `kinds.DEFAULTS` says."""
+    """A person's ways for one kind of notice; without a row, `kinds.DEFAULTS` holds."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=16, choices=Kind)

@@ -1,11 +1,11 @@
 """Send the mail that is due: at least once, never in the way of anything else.
 
-One sender at a time, over one connection: a mail server that is slow or away holds up one worker at most, and is asked
-for one person, not for all that wait. Rows are taken before they are tried, by moving their time past the longest
-try: a worker that dies with them loses nothing, and a notice that kills workers comes ever more rarely. Tried for a
-day, then given up: who reads it then would be told old news.
+One sender works at a time, over one connection: a mail server that is slow or away blocks one worker at most, and is
+tried with one person's mail, not with all that wait. Before an attempt, the rows' due time moves past the longest
+attempt: if the worker dies, no mail is lost, and a notice that kills workers is tried ever more rarely. After a day
+of attempts a mail is given up: it would be old news.
 
-The first of its kind goes at once; what follows for the same person within two minutes goes together, in one mail.
+The first notice of a kind is sent at once; others for the same person within two minutes are sent in one mail.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ KEPT = timedelta(days=90)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=1)
 LONGEST_TRY = timedelta(minutes=3)  # longer than the task's own limit
-PASS_SECONDS = 45  # then the worker is free for others in between
+PASS_SECONDS = 45  # then the worker is free for other tasks
 PASS_LOST_AFTER = timedelta(seconds=30)
 MOST_TOGETHER = 50
-LOCK = 0x6265727468  # of the database: one sender at a time
+LOCK = 0x6265727468  # advisory lock: one sender at a time
 WAITING = Notice.Mail.WAITING
 CAN_BE_SENT_AGAIN = (WAITING, Notice.Mail.GIVEN_UP)
 
 
 class ServerFault(Exception):
-    """The mail server is away, or takes nothing from us: no use to try the next notice now."""
+    """The mail server is away or accepts nothing from us: the next notice would fail too."""
 
 
 def pause_after(attempts: int) -> timedelta:
-    """1, 2, 4 … minutes, an hour at most."""
+    """Pause before the next attempt: 1, 2, 4 … minutes, an hour at most."""
     factor: int = 2 ** min(attempts - 1, 10)
     return min(FIRST_PAUSE * factor, LONGEST_PAUSE)
 
 
 def on_tick(**_: Any) -> None:
-    """Have a pass for what is due, unless one was asked for just now; and forget what is old."""
+    """Enqueue a pass for due mail, unless one was enqueued just now; delete old notices."""
     now = timezone.now()
     forget(Notice.objects.filter(at__lt=now - KEPT))
     waiting = Notice.objects.filter(mail=WAITING)
@@ -75,7 +75,7 @@ def on_tick(**_: Any) -> None:
 
 
 def send_again(actor: Actor, notice: Notice) -> bool:
-    """By an admin's wish: what was given up, or waits for its next attempt, now. False: it is neither any more."""
+    """Send a waiting or given-up mail now, for an admin. Return False if it is neither any more."""
     actor.require(Scope.ADMIN)
     now = timezone.now()
     with transaction.atomic():
@@ -88,16 +88,16 @@ def send_again(actor: Actor, notice: Notice) -> bool:
 
 
 def send_due() -> None:
-    """All that is due, oldest first, until the time of one pass is over or the server does not answer."""
+    """Send due mail, oldest first, until the time of one pass is over or the server does not answer."""
     with _alone() as mine:
-        # Whoever is at it takes ours along, or the next tick does.
+        # If another sender is at work, it or the next tick sends our mail too.
         is_done = not mine or _send_for(PASS_SECONDS)
     if not is_done:
         tasks.enqueue_mail()
 
 
 def _send_for(seconds: float) -> bool:
-    """False: there may be more."""
+    """Send due mail for so many seconds. Return False if there may be more."""
     until = monotonic() + seconds
     mailer = get_connection()
     try:
@@ -107,14 +107,14 @@ def _send_for(seconds: float) -> bool:
             deliver(batch, mailer)
     except ServerFault as fault:
         log.warning("mail cannot be sent now: %s", fault)
-        return True  # not now: a tick asks again
+        return True  # a later tick tries again
     finally:
         _close(mailer)
     return False
 
 
 def take() -> list[Notice]:
-    """The next that is due, and what of its kind waits for the same person; the attempt counts from here."""
+    """Take the next due notice, and waiting ones of its kind for the same person. The attempt counts from here."""
     now = timezone.now()
     with transaction.atomic():
         waiting = locked(Notice.objects.filter(mail=WAITING), skip_busy=True)
@@ -122,7 +122,7 @@ def take() -> list[Notice]:
         first = due.order_by("mail_due_at", "at").first()
         if first is None:
             return []
-        # Not with what was tried before: an address or text that is refused holds up nothing that is new.
+        # Never together with a retry: a refused address or text must not delay new notices.
         alike = waiting.filter(user=first.user, kind=first.kind, mail_attempts=0).exclude(pk=first.pk)
         batch = [first, *(alike.order_by("at")[: MOST_TOGETHER - 1] if first.mail_attempts == 0 else ())]
         attempts = first.mail_attempts + 1
@@ -133,7 +133,7 @@ def take() -> list[Notice]:
 
 
 def deliver(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
-    """Send them and write down what became of it. Raises ServerFault after that, where others would fare no better."""
+    """Send the notices and record the outcome. Then raise ServerFault if other mail would fail too."""
     try:
         _send(batch, mailer)
     except smtplib.SMTPRecipientsRefused as refused:
@@ -151,7 +151,7 @@ def deliver(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
 
 
 def _send(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
-    """Where there is still something to tell, somewhere to send it, and the wish to get it."""
+    """Send the notices that still hold, if the person has an address and wants mail; settle the others as needless."""
     user = batch[0].user
     wanted = user.email and ways_of([user], Kind(batch[0].kind))[user.pk].by_mail
     with words.read_by(user):
@@ -159,7 +159,7 @@ def _send(batch: Sequence[Notice], mailer: BaseEmailBackend) -> None:
         told = [(notice, found[notice.pk]) for notice in batch if notice.pk in found]
         told = [(notice, said) for notice, said in told if not said.is_past]
         if told:
-            mailer.open()  # where it is not yet; it stays so for the next ones
+            mailer.open()  # stays open for the next mails
             compose(user, told, mailer).send()
     sent = [notice for notice, _said in told]
     _settle(sent, Notice.Mail.SENT)
@@ -178,14 +178,14 @@ def _settle(batch: Sequence[Notice], state: Notice.Mail, error: str = "") -> Non
 
 
 def _failed(batch: Sequence[Notice], error: str, *, for_good: bool = False) -> None:
-    """Tried again after a pause, or given up: at once where the answer is final, else those of more than a day ago."""
+    """Schedule another attempt, or give up: at once if the answer is final, else after a day."""
     now = timezone.now()
     old = [notice for notice in batch if for_good or now > notice.at + GIVEN_UP_AFTER]
     if old:
         log.error("mail about %s is given up: %s", ", ".join(str(notice.pk) for notice in old), error)
         _settle(old, Notice.Mail.GIVEN_UP, error)
     later = _rows([notice for notice in batch if notice not in old])
-    # Only what still waits: it may have been turned off meanwhile.
+    # Only rows that still wait: the person may have turned mail off meanwhile.
     with transaction.atomic():
         for_change(later.filter(mail=WAITING)).update(
             mail_due_at=now + pause_after(batch[0].mail_attempts), mail_error=error[:240]
@@ -205,7 +205,7 @@ def _close(mailer: BaseEmailBackend) -> None:
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """A lock of the database session, gone when the process dies."""
+    """Yield True if this is the only sender. The lock belongs to the database session and ends with the process."""
     with database.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
         (mine,) = cursor.fetchone()

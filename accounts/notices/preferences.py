@@ -1,4 +1,4 @@
-"""How each person wants to hear of each kind; chosen on their page, or by the link in a mail without signing in."""
+"""Notification preferences per person and kind, set on their page or by a mail's link without signing in."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def mail_is_configured() -> bool:
 
 
 def ways_of(people: Iterable[User], kind: Kind) -> dict[UUID, Ways]:
-    """What each of these people wants of this kind."""
+    """Ways that each of these people wants for this kind."""
     chosen = NoticePreference.objects.filter(user__in=people, kind=kind)
     wanted = {row.user_id: Ways(row.in_berth, row.by_mail) for row in chosen}
     return {person.pk: wanted.get(person.pk, DEFAULTS[kind]) for person in people}
 
 
 def all_ways(user: User) -> dict[Kind, Ways]:
-    """What this person wants of every kind, in the order of the kinds."""
+    """Ways that the person wants for every kind, in the order of the kinds."""
     chosen = NoticePreference.objects.filter(user=user)
     return DEFAULTS | {Kind(row.kind): Ways(row.in_berth, row.by_mail) for row in chosen}
 
 
 def choose(actor: Actor, wanted: Mapping[Kind, Ways]) -> None:
-    """From now on; mail that waits to be sent and is no longer wanted is not sent."""
+    """Save the person's ways. Waiting mail that is no longer wanted is not sent."""
     with transaction.atomic():
         before = all_ways(actor.user)
         changed = {kind: ways for kind, ways in wanted.items() if before[kind] != ways}
@@ -56,7 +56,7 @@ def _keep(user: User, kind: Kind, ways: Ways) -> None:
         for_change(waiting).update(mail=Notice.Mail.NEEDLESS, mail_due_at=None)
 
 
-# --- The link in a mail. It can do this one thing, and goes on working: mails are read late.
+# --- The unsubscribe link in a mail. It can do nothing else, and never expires: mails are read late.
 
 
 def unsubscribe_url(user: User, kind: Kind) -> str:
@@ -66,7 +66,7 @@ def unsubscribe_url(user: User, kind: Kind) -> str:
 
 
 def read_token(token: str) -> tuple[User, Kind]:
-    """Whose mails of which kind; NotThere where it is not one of ours."""
+    """Return the person and kind of a link's token. Raise NotThere if it is not valid."""
     try:
         user_id, kind = signing.loads(token, salt=SALT)
         return User.objects.get(pk=user_id, is_active=True), Kind(kind)
@@ -75,7 +75,7 @@ def read_token(token: str) -> tuple[User, Kind]:
 
 
 def unsubscribe(token: str) -> Kind:
-    """No more mail of this kind; what is shown in Berth stays as it is."""
+    """Turn off mail of the token's kind, and return the kind. Notices in Berth do not change."""
     user, kind = read_token(token)
     with transaction.atomic():
         ways = all_ways(user)[kind]

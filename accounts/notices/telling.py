@@ -1,7 +1,7 @@
-"""Tell people that something happened: the one function that the rooms above call.
+"""Notify people of an event: the one function that the rooms above call.
 
-Rows are written in the caller's transaction, so that a notice is there exactly if the thing is; everything slow comes
-later, in the worker. A fault in here is logged and never keeps the thing itself from happening.
+Rows are written in the caller's transaction, so that a notice exists exactly if the event happened. Everything slow
+comes later, in the worker. A fault in here is logged, and never stops the caller's work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from accounts.notices.preferences import mail_is_configured, ways_of
 
 log = logging.getLogger(__name__)
 
-# A mail of the same kind to the same person waits so long for others to go along.
+# After a mail, others of the same kind to the same person wait so long, to be sent together.
 GATHERED = timedelta(minutes=2)
 
 
@@ -38,18 +38,18 @@ def tell(
     data: dict[str, Any],
     worth_a_mail: bool = True,
 ) -> None:
-    """Each of these people, once for this key, by the ways that they chose."""
+    """Notify each of these people, once per key, by the ways that they chose."""
     try:
         with transaction.atomic():
             _write(kind, people, worth_a_mail, subject=subject, subject_id=subject_id, key=key, data=data)
     except Exception:
         if transaction.get_connection().needs_rollback:
-            raise  # the database went away, and with it what the caller did
+            raise  # the database is away, so the caller's work is lost too
         log.exception("nobody was told of %s: %s", subject, key)
 
 
 def group_of(user_id: UUID) -> str:
-    """Whom a person's open pages listen to for notices."""
+    """Name of the group that sends notices to a person's open pages."""
     return f"notices.{user_id}"
 
 

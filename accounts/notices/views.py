@@ -1,4 +1,4 @@
-"""Pages: what I was told, what I want to hear of, and the link that ends mails of one kind."""
+"""Pages of notices: the person's list, their preferences, and the link that ends mails of one kind."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def settings(request: HttpRequest) -> HttpResponse:
 @never_cache
 @csrf_exempt  # mail programs post here on their own (RFC 8058); the signature says who asks for what
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """Only a POST changes anything: what scans mails for bad links follows them, too."""
+    """Change nothing on GET: scanners follow the links in mails."""
     if request.method == "POST":
         kind, done = preferences.unsubscribe(token), True
     else:
@@ -75,7 +75,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _before(request: HttpRequest) -> tuple[datetime, UUID] | None:
-    """Where the last page ended; what is not ours is the first page."""
+    """Return where the previous page ended; None (the first page) if the address is not valid."""
     at, _space, last = request.GET.get("before", "").partition(" ")
     try:
         moment = datetime.fromisoformat(at)

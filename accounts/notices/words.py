@@ -1,7 +1,7 @@
-"""The words of a notice, made when somebody reads them: by the room that knows its subject, in the reader's language.
+"""The words of a notice, made when it is read: by the room that knows its subject, in the reader's language.
 
-A room registers one function for its subject. It also decides whether there is still something to tell: for whoever
-has lost access, and for what is no longer so, it returns no words, and nobody hears anything.
+A room registers one function for its subject. The function returns no words if nobody should be notified any more:
+the person has lost access, or the notice no longer holds.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from accounts.notices.models import Notice
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """A title that stands alone, what happened, what to do, and the page where it goes on (a path of ours)."""
+    """A title that is clear by itself, what happened, what to do, and the path of the page to open."""
 
     title: str
     text: str
     hint: str = ""
     path: str
     action: str
-    # What a notice says is no longer so: it stays in the list, but nobody is called for it.
+    # The notice no longer holds: it stays in the list, but is not sent or shown as a notification.
     is_past: bool = False
 
 
@@ -42,7 +42,7 @@ def register(subject: str, describe: Describe) -> None:
 
 
 def of(user: User, notices: Sequence[Notice]) -> dict[UUID, Words]:
-    """The words of each of these notices to this person; what may not or need not be told is missing."""
+    """Return the words for this person by notice. Notices that they may not or need not read are left out."""
     by_subject: dict[str, list[Notice]] = defaultdict(list)
     for notice in notices:
         by_subject[notice.subject].append(notice)
@@ -55,7 +55,7 @@ def of(user: User, notices: Sequence[Notice]) -> dict[UUID, Words]:
 
 @contextmanager
 def read_by(user: User) -> Iterator[None]:
-    """In this person's language and time zone: for what is made outside of a request of theirs."""
+    """Use the person's language and time zone, for texts made outside of their own requests."""
     language = user.language if user.language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
     zone = ZoneInfo(user.time_zone) if user.time_zone else timezone.get_default_timezone()
     with translation.override(language), timezone.override(zone):

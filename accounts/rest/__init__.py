@@ -1,1 +1,1 @@
-"""How every room's REST speaks: who asks, errors, lists, retries. Views get the person by `actor_of(request)`."""
+"""Common parts of the REST API: authentication, errors, lists, retries. Views get the person by `actor_of(request)`."""

@@ -1,4 +1,4 @@
-"""Who asks, for use cases: the same Actor whether they came by session or by token."""
+"""The acting person of a request, for use cases: the same Actor for a session and for a token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accounts.models import APIToken, User
 
 
 def actor_of(request: Request | HttpRequest) -> Actor:
-    """The signed-in person behind a request; only for views that let nobody else in."""
+    """Return the signed-in person of a request; only for views that require one."""
     assert isinstance(request.user, User)
     token = getattr(request, "auth", None)
     return Actor(request.user, token if isinstance(token, APIToken) else None)

@@ -1,4 +1,4 @@
-"""Two ways in: a token of one's own, or the browser's session (then with CSRF)."""
+"""Two ways to authenticate: a token of the person, or the browser's session (then with CSRF)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class SignedInSession(SessionAuthentication):
-    """The session cookie; whoever writes with it sends the CSRF token too."""
+    """The session cookie; a request that writes must send the CSRF token too."""
 
     def enforce_csrf(self, request: Request) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Answers that are to be had as CSV too, by `?format=csv` or Accept; the view itself writes the lines."""
+"""Answers as CSV, chosen by `?format=csv` or Accept; the view itself writes the lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 
 class CSVRenderer(JSONRenderer):
-    """Only to be asked for."""
+    """A format that clients can choose; it renders nothing itself."""
 
     media_type = "text/csv"
     format = "csv"
@@ -25,7 +25,7 @@ class OffersCSV(APIView):
         return isinstance(self.request.accepted_renderer, CSVRenderer)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """A refusal is JSON, whatever was asked for."""
+        """Answer a refusal as JSON, whatever format was chosen."""
         if hasattr(self.request, "accepted_renderer"):
             self.request.accepted_renderer = JSONRenderer()
             self.request.accepted_media_type = JSONRenderer.media_type

@@ -1,4 +1,4 @@
-"""Every refusal of the API in one shape: `{"error": {code, message, hint, fields}}`."""
+"""Refusals of the API in one shape: `{"error": {code, message, hint, fields}}`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from accounts.rest.rates import TOO_OFTEN
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler. None: unforeseen, so it is logged and answered by `server_error`."""
+    """Handle an exception for DRF. Return None if it is unforeseen: then it is logged, and `server_error` answers."""
     refusal = as_refusal(error)
     if refusal is None:
         return None
@@ -84,7 +84,7 @@ def headers_of(refusal: Refusal) -> dict[str, str]:
 
 
 def json_response(refusal: Refusal) -> HttpResponse:
-    """The same bytes as a view's answer, for what is refused before or after a view."""
+    """Return the same bytes as a view would, for refusals before or after a view."""
     return HttpResponse(
         JSONRenderer().render(body_of(refusal)),
         status=refusal.status,
@@ -104,7 +104,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not is_api(request):
         return defaults.bad_request(request, exception)
     if isinstance(exception, DisallowedHost):
-        # No 400: it is not what was sent that is wrong, and a node's agent keeps it and comes again.
+        # Not 400: the content is not wrong, so a node's agent keeps its report and tries again.
         return json_response(
             _with_status(
                 421,
@@ -179,7 +179,7 @@ def _with_status(
 
 
 def _flatten(detail: Any, name: str = "") -> dict[str, list[str]]:
-    """DRF's nested lists and dicts of errors as one flat dict: `volumes.0.path` → texts."""
+    """Turn DRF's nested lists and dicts of errors into one flat dict: `volumes.0.path` → texts."""
     if isinstance(detail, dict):
         pairs = detail.items()
     elif isinstance(detail, list) and any(isinstance(entry, dict | list) for entry in detail):
@@ -195,6 +195,6 @@ def _flatten(detail: Any, name: str = "") -> dict[str, list[str]]:
 
 def _record(refusal: Refusal, request: Request | None) -> None:
     if request is None or refusal.status not in audit.RECORDED or refusal.code == TOO_OFTEN:
-        return  # to ask who it was might fail again; a flood shall not flood the trail
+        return  # reading the user might fail again; a flood of requests must not flood the trail
     if isinstance(request.user, User):
         audit.record_refusal(request._request, actor_of(request), refusal)

@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is done once: who retries within a day gets the first answer again.
+"""Idempotency-Key: a POST with a key is done once, and a retry within a day gets the first answer again.
 
 The key's row, what the view changes and the answer are one transaction. So two at once wait for each other on the
 row's unique constraint, and a process that dies half-way leaves neither a change nor a key. Views called with a key
@@ -31,11 +31,11 @@ from accounts.rest.errors import as_refusal, json_response
 
 KEPT = timedelta(hours=24)
 LONGEST_WAIT = "10s"
-NOT_KEPT = {429}  # and whatever is 500 or more: a retry shall try again
+NOT_KEPT = {429}  # and 500 or more: a retry must run again
 
 
 class IdempotencyMiddleware:
-    """Last in MIDDLEWARE: it calls the view itself."""
+    """Middleware that must be the last one, because it calls the view itself."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -53,7 +53,7 @@ class IdempotencyMiddleware:
             actor = _actor_behind(request)
             if actor is None:
                 return None  # the view refuses
-            # Before the transaction, in which its bucket would stay locked and a refusal would not count.
+            # Before the transaction: inside it, the bucket would stay locked, and a rollback would undo the count.
             rates.count_request(request, actor, getattr(view, "cls", type(view)))
             forget(IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEPT))
             return _answer_once(actor, key, request, lambda: view(request, *args, **kwargs))
@@ -86,7 +86,7 @@ def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[]
 
 
 def _claim(user: User, key: str, digest: str) -> IdempotentAnswer | None:
-    """The key's new row; None when it is taken. Waits while another request with the key is at work."""
+    """Return the key's new row; None if it exists. Wait for another request with the key; after 10 s raise Conflict."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{LONGEST_WAIT}'")

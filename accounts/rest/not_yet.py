@@ -1,4 +1,4 @@
-"""Parts of the contract that are not built: honest about it, and only to those who may ask."""
+"""Parts of the API contract that are not built: they answer 501, only to callers with the right to use them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from accounts.errors import NotAllowed, NotYet
 from accounts.models import Role, Scope
 from accounts.rest.actors import actor_of
 
-# Raises NotThere or NotAllowed when the actor may not ask about what the address names.
+# Raises NotThere or NotAllowed if the actor may not use the object in the address.
 Check = Callable[..., object]
 
 
 @extend_schema(exclude=True)
 class NotYetView(APIView):
-    """501, after sign-in, scope, and tenant."""
+    """A view that answers 501, after it checked sign-in, scope and tenant."""
 
     write_scope: Scope = Scope.WORKSPACES
     methods: tuple[str, ...] = ("GET",)
@@ -53,7 +53,7 @@ class NotYetView(APIView):
 def not_yet(
     *methods: str, write_scope: Scope = Scope.WORKSPACES, check: Check | None = None
 ) -> Callable[..., Any]:
-    """A view for urlpatterns; `check(actor, **kwargs_of_the_address)` may raise NotThere or NotAllowed first."""
+    """Return a view for urlpatterns; `check(actor, **kwargs_of_the_address)` may raise NotThere or NotAllowed first."""
     return NotYetView.as_view(methods=methods, write_scope=write_scope, check=check)
 
 

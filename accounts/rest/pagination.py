@@ -1,4 +1,4 @@
-"""Lists by keyset: a page starts after the last row of the one before, so rows that come or go shift nothing."""
+"""Keyset pagination: a page starts after the last row of the previous one, so new or deleted rows shift nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_LIMIT = 500
 
 
 class KeysetPagination(BasePagination):
-    """Newest first, or by the view's `keyset`: a column and the primary key, both up or both down."""
+    """Pages newest first, or by the view's `keyset`: a column and the primary key, both up or both down."""
 
     keyset = ("-created_at", "-id")
 
@@ -81,7 +81,7 @@ def _limit_of(request: Request) -> int:
 
 
 def _cursor_of(row: Model, column: str, key: str) -> str:
-    """Signed: what comes back is what was given out, and needs no further checks."""
+    """Return a signed cursor: it cannot be changed, and needs no other check when it comes back."""
     values = [_field(type(row), name).value_to_string(row) for name in (column, key)]
     return signing.dumps(values, salt=_salt(type(row), column))
 
@@ -97,7 +97,7 @@ def _after(model: type[Model], column: str, key: str, cursor: str) -> Q:
         raise ValidationError({"cursor": [_("Take it from “next” of the page before.")]}) from None
     side = "lt" if column.startswith("-") else "gt"
     beyond = Q(**{f"{names[0]}__{side}": value}) | Q(**{names[0]: value, f"{names[1]}__{side}": identity})
-    return Q(**{f"{names[0]}__{side}e": value}) & beyond  # the first half is what an index can use
+    return Q(**{f"{names[0]}__{side}e": value}) & beyond  # the first condition lets PostgreSQL use an index
 
 
 def _field(model: type[Model], name: str) -> Field[Any, Any]:
@@ -107,5 +107,5 @@ def _field(model: type[Model], name: str) -> Field[Any, Any]:
 
 
 def _salt(model: type[Model], column: str) -> str:
-    """A cursor goes with one kind of list only."""
+    """Salt that binds a cursor to one kind of list."""
     return f"berth.cursor.{model._meta.label_lower}.{column}"

@@ -1,4 +1,4 @@
-"""What a token may do, by view: reading needs `read`, writing the view's scope. Sessions have every scope."""
+"""Scopes of tokens, by view: reading needs `read`, writing the view's scope. Sessions have every scope."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from accounts.models import Scope
 from accounts.rest.actors import actor_of
 
 if TYPE_CHECKING:
-    from rest_framework.views import APIView  # which itself imports the permissions of the settings
+    from rest_framework.views import APIView  # which itself imports the permissions from the settings
 
 WRITE_SCOPES = frozenset(Scope) - {Scope.READ}
 
 
 class InScope(BasePermission):
-    """Signed in, and within the token's scopes.
+    """Permission for signed-in callers, within their token's scopes.
 
-    A view names its scope as `write_scope`; Scope.READ means that its POST changes nothing. Without a name any scope
-    but `read` passes here, and the use case asks for the exact one.
+    A view names its scope as `write_scope`; Scope.READ means that its POST changes nothing. Without
+    `write_scope` any scope but `read` passes here, and the use case checks the exact one.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:

@@ -1,8 +1,8 @@
-"""How often one may ask, counted in PostgreSQL and so for all processes together: one upsert for each request.
+"""Rate limits, counted in PostgreSQL and so for all processes together: one upsert for each request.
 
-A row is a bucket, and says when it will be empty. Each request pours its share of a minute in, the clock drains it,
-and what would not fit into a minute is refused. A person's tokens share their buckets, so that more tokens do not
-mean more requests; their browser has its own, so that a script of theirs does not lock them out of the pages.
+A row is a bucket, and holds the time at which it will be empty. Each request adds its share of a minute, and the clock
+drains the bucket. A request that would fill it beyond one minute is refused. A person's tokens share their buckets, so
+that more tokens do not allow more requests. The person's browser has its own, so that a script does not block it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from accounts.models import Scope
 from accounts.rest.actors import actor_of
 
 TOO_OFTEN = "too_often"
-# Whom nobody has asked for since is forgotten, a few at a time, when somebody new comes.
+# Unused buckets are deleted, a few at a time, when a new bucket is created.
 FORGET = (
     "DELETE FROM accounts_rate WHERE bucket IN (SELECT bucket FROM accounts_rate"
     " WHERE empty_at < clock_timestamp() - interval '1 hour' LIMIT 100 FOR UPDATE SKIP LOCKED)"
@@ -46,7 +46,7 @@ ROOM_IN = """
 
 
 class WithinRate(BasePermission):
-    """Asked before every other permission: whoever only collects refusals is counted, too."""
+    """Permission that is checked before all others, so that refused requests are counted too."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.user.is_authenticated:
@@ -57,7 +57,7 @@ class WithinRate(BasePermission):
 
 
 def count_request(request: HttpRequest, actor: Actor, view: type) -> None:
-    """Once for each request, whoever comes to it first."""
+    """Count a request once, even if middleware and permission both call this."""
     if getattr(request, "is_counted", False):
         return
     request.is_counted = True  # type: ignore[attr-defined]
@@ -67,21 +67,21 @@ def count_request(request: HttpRequest, actor: Actor, view: type) -> None:
 
 
 def kind_of(method: str, view: type) -> str:
-    """A view whose POST goes into the queue says `is_launch`; one whose POST changes nothing has READ as its scope."""
+    """Return read, write or launch. A view sets `is_launch` if its POST queues work, scope READ if it only reads."""
     if method in SAFE_METHODS or getattr(view, "write_scope", None) == Scope.READ:
         return "read"
     return "launch" if getattr(view, "is_launch", False) else "write"
 
 
 def count_stranger() -> None:
-    """Somebody who is not signed in, by address; an IPv6 network counts as one."""
+    """Count a request without sign-in, by its address; an IPv6 network counts as one."""
     address = client_address.get()
     if address is not None:
         count(f"stranger/{neighbourhood(address)}", settings.API_RATES["stranger"])
 
 
 def count(bucket: str, per_minute: int) -> None:
-    """Raises TooMany when the bucket is full. 0: no limit."""
+    """Count one request. Raise TooMany if the bucket is full. `per_minute` 0 means no limit."""
     if not per_minute:
         return
     values: dict[str, str | float] = {"bucket": bucket, "share": 60 / per_minute}

@@ -1,4 +1,4 @@
-"""What OpenAPI says beside the success: one helper, so that every endpoint documents its refusals alike."""
+"""Refusals in the OpenAPI schema: one helper, so that all endpoints document them alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEANINGS = {
 
 
 def answers(success: dict[int, Any], *refusals: int) -> dict[int, Any]:
-    """For `extend_schema(responses=…)`: the successes given, and the refusals by status; some go for all."""
+    """Return `responses` for `extend_schema`: the successes, and the refusals by status; some hold everywhere."""
     statuses = sorted({400, 401, 403, 429, 503, *refusals})
     return success | {status: OpenApiResponse(ErrorBody, description=MEANINGS[status]) for status in statuses}
 
@@ -40,7 +40,7 @@ IDEMPOTENCY_KEY = {
 
 
 def with_idempotency_key(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: any POST takes the key, and refuses one that was used with another body."""
+    """Document, as a hook of drf-spectacular, that a POST takes a key, and refuses one used with another body."""
     for operations in result["paths"].values():
         if (post := operations.get("post")) is not None:
             post["parameters"] = [*post.get("parameters", []), IDEMPOTENCY_KEY]

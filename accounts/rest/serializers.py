@@ -1,4 +1,4 @@
-"""Bodies are taken literally: a field that nobody knows is a mistake to point out, not to ignore."""
+"""Strict request bodies: an unknown field is a mistake to report, not to ignore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.parsers import JSONParser
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields, at every level, and what is of another type than JSON has for it."""
+    """A body in which unknown fields and values of a wrong JSON type are refused, at every level."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
@@ -36,7 +36,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class NestingJSONParser(JSONParser):
-    """JSON that nests without end is unreadable, not a crash."""
+    """A JSON parser that refuses a body that nests too deeply, instead of crashing."""
 
     def parse(self, *args: Any, **kwargs: Any) -> Any:
         try:

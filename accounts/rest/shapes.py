@@ -1,4 +1,4 @@
-"""The bodies of the accounts endpoints: what comes in, what goes out."""
+"""Request and response bodies of the accounts endpoints."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TicketShape(serializers.Serializer[Any]):
 
 
 class NoBody(StrictSerializer):
-    """For a POST that takes nothing."""
+    """An empty body, for a POST that takes nothing."""
 
 
 class AuditShape(serializers.ModelSerializer[AuditEntry]):

@@ -1,4 +1,4 @@
-"""Who one is, and what lets one in: me, SSH keys, tokens, websocket tickets."""
+"""Endpoints for the caller's own identity and access: me, SSH keys, tokens, websocket tickets."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from accounts.rest.serializers import StrictSerializer
 
 
 def checked(shape: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """The body as the shape has it, or 400 with `fields`."""
+    """Return the validated body. Raise ValidationError, which becomes 400 with `fields`."""
     serializer = shape(data=request.data)
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)
 
 
 class ListView(GenericAPIView[Any]):
-    """GET: the view's `get_queryset`, a page at a time, as its `serializer_class` shows it."""
+    """A list, one page at a time: rows of the view's `get_queryset`, as its `serializer_class` shows them."""
 
     def page(self) -> Response:
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
@@ -135,7 +135,7 @@ class TokenView(APIView):
 
 
 class TicketsView(APIView):
-    write_scope = Scope.READ  # it opens what can be read anyway
+    write_scope = Scope.READ  # a ticket only opens what can be read anyway
 
     @extend_schema(
         summary=gettext_noop("A ticket that opens one websocket within 60 s"),

@@ -1,4 +1,4 @@
-"""What happened: the audit trail, as JSON by pages or as CSV in one go."""
+"""The audit trail over REST: JSON in pages, or CSV in one answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AuditView(OffersCSV, ListView):
                 (200, "application/json"): shapes.AuditShape(many=True),  # type: ignore[dict-item]
                 (200, "text/csv"): OpenApiTypes.STR,  # type: ignore[dict-item]
             },
-            404,  # of another format
+            404,  # for an unknown format
         ),
     )
     def get(self, request: Request) -> HttpResponseBase:

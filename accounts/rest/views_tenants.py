@@ -1,4 +1,4 @@
-"""Tenants, and who is in them."""
+"""Tenants and their members over REST."""
 
 from __future__ import annotations
 

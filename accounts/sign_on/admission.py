@@ -1,7 +1,7 @@
-"""Who the provider's person is here: found by issuer and subject, made at the first sign-in, never taken over by name.
+"""Accounts for the provider's people: found by issuer and subject, made at first sign-in, never taken over by name.
 
 A user name or an e-mail address proves nothing: names change hands. An account that exists already is connected by its
-own person (signed in here and there in one browser), or by e-mail where the admins chose so.
+own person (signed in at both sites in one browser), or by e-mail if the admins chose that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUBJECT_LENGTH = 191
 
 
 def admit(provider: Provider, claims: dict[str, Any]) -> User:
-    """The person to sign in, with their roles as their groups are now."""
+    """Return the person to sign in, with roles updated from their groups. Raise NotAllowed or Conflict."""
     _require_groups_told(provider, claims)
     with transaction.atomic():
         _one_at_a_time()
@@ -50,7 +50,7 @@ def admit(provider: Provider, claims: dict[str, Any]) -> User:
 
 
 def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
-    """Let the signed-in person come in by the provider, too."""
+    """Allow the signed-in person to sign in by the provider too. Raise Conflict if the account is somebody else's."""
     with transaction.atomic():
         _one_at_a_time()
         account = _account(provider, claims)
@@ -65,8 +65,8 @@ def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
 
 
 def _one_at_a_time() -> None:
-    """Two first sign-ins in two tabs make one person, and two persons do not get the same account. Nothing in here
-    waits on the network."""
+    """Allow one sign-on at a time: two first sign-ins in two tabs make one person, and two people do not get the same
+    account. Nothing under this lock waits on the network."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('berth: sign-on'))")
 
@@ -95,9 +95,9 @@ def _awaited(provider: Provider, claims: dict[str, Any]) -> User | None:
 
 
 def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None:
-    """An account that an admin made for just this: without a password, never used in any way. Where it has an e-mail
-    address, the provider must vouch for the same; an admin's must have one. Without, the user name there must be the
-    very same: what becomes it only in plain letters, or a name to show, anybody may take."""
+    """Find an unused account without a password, which an admin made for sign-on. If it has an e-mail address, the
+    provider must vouch for the same address; an admin's account must have one. Without an address, the provider's user
+    name must be exactly the same: anybody could choose a display name, or one that becomes the same in ASCII."""
     unused = User.objects.filter(
         username__iexact=safe_username(claims),
         last_login=None,
@@ -119,8 +119,8 @@ def _made_for_sign_on(provider: Provider, claims: dict[str, Any]) -> User | None
 
 
 def _by_email(provider: Provider, claims: dict[str, Any]) -> User | None:
-    """Only where the admins trust the provider with it, and never into an admin's account. What the account was
-    opened with before (its password) does not open it any more."""
+    """Find the account with the same e-mail address, if the admins trust the provider with that. Never an admin's
+    account. The account's old password stops working."""
     email = _email(claims)
     if not provider.link_by_email or not email or not _is_verified(claims):
         return None
@@ -147,7 +147,7 @@ def _create(provider: Provider, claims: dict[str, Any]) -> User:
     try:
         with transaction.atomic():
             user = User.objects.create_user(username, _email(claims), language=_language(claims))
-    except IntegrityError:  # made at this very moment
+    except IntegrityError:  # another request made it at this moment
         raise taken from None
     data = {"username": user.username, "issuer": provider.issuer}
     audit.record(None, "user.create", target=user, data=data)
@@ -156,8 +156,7 @@ def _create(provider: Provider, claims: dict[str, Any]) -> User:
 
 
 def safe_username(claims: dict[str, Any]) -> str:
-    """The name at the provider in plain letters: no two that look the same, nothing that a path or a label cannot
-    carry."""
+    """Return the name at the provider in ASCII: no two names look the same, and paths and labels can hold it."""
     for claim in ("preferred_username", "email", "name"):
         text = unicodedata.normalize("NFKD", str(claims.get(claim) or ""))
         plain = text.encode("ascii", "ignore").decode()
@@ -168,7 +167,7 @@ def safe_username(claims: dict[str, Any]) -> str:
 
 
 def _take_over_details(user: User, claims: dict[str, Any]) -> None:
-    """Names and address are the provider's to say, each time."""
+    """Take names and e-mail address from the provider at each sign-in."""
     details = {
         "first_name": str(claims.get("given_name") or "")[:150],
         "last_name": str(claims.get("family_name") or "")[:150],
@@ -182,7 +181,7 @@ def _take_over_details(user: User, claims: dict[str, Any]) -> None:
 
 
 def _email(claims: dict[str, Any]) -> str:
-    """None that the provider itself doubts: owners add people by their address."""
+    """Return the e-mail address; empty if the provider calls it unverified, because owners add people by address."""
     if _is_verified(claims) is False:
         return ""
     email = str(claims.get("email") or "")
@@ -194,7 +193,7 @@ def _email(claims: dict[str, Any]) -> str:
 
 
 def _is_verified(claims: dict[str, Any]) -> bool | None:
-    """Some providers send the word instead of the truth value; None where nothing is said."""
+    """Return None if the provider does not say. Some providers send a string instead of a boolean."""
     if "email_verified" not in claims:
         return None
     return str(claims["email_verified"]).lower() == "true"
@@ -210,7 +209,7 @@ def _language(claims: dict[str, Any]) -> str:
 
 
 def _require_groups_told(provider: Provider, claims: dict[str, Any]) -> None:
-    """Of people in very many groups some providers only say where to ask. That must not be taken for none."""
+    """Refuse if the provider sends only a link to the groups, as some do for very many: it must not count as none."""
     elsewhere = claims.get("_claim_names")
     if provider.grants and isinstance(elsewhere, dict) and provider.groups_claim in elsewhere:
         raise NotAllowed(

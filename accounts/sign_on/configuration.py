@@ -1,6 +1,6 @@
-"""Which provider people sign in with, and what its groups mean here: from the environment, checked at the start.
+"""The sign-on provider and the meaning of its groups: read from the environment, checked at the start.
 
-Imported by the settings: nothing of Django's models may be imported here.
+The settings import this module, so it must not import Django's models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PREFIX = "BERTH_OIDC_"
 
 @dataclass(frozen=True)
 class Grant:
-    """What being in a group gives: a role in a tenant, or (without a tenant) administration."""
+    """The right that a group gives: a role in a tenant, or (without a tenant) administration."""
 
     group: str
     role: str
@@ -42,7 +42,7 @@ class Provider:
 
 
 def provider_from(environment: Mapping[str, str]) -> Provider | None:
-    """None where no issuer is set. What is set wrongly stops the start, with what to change."""
+    """Return the provider; None if no issuer is set. Raise ImproperlyConfigured with what to change."""
 
     def value(name: str, default: str = "") -> str:
         return environment.get(PREFIX + name, default).strip()
@@ -67,7 +67,7 @@ def provider_from(environment: Mapping[str, str]) -> Provider | None:
 
 
 def require_safe(url: str, name: str) -> None:
-    """Passwords and tokens go there: only over https, or to this very machine."""
+    """Require https, or this machine itself, because passwords and tokens go there."""
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
@@ -77,7 +77,7 @@ def require_safe(url: str, name: str) -> None:
 
 
 def read_grants(text: str) -> Iterable[Grant]:
-    """`vision-team=vision:member, berth-admins=admin` as grants; a group may stand there more than once."""
+    """Yield the grants of `vision-team=vision:member, berth-admins=admin`; a group may occur more than once."""
     for entry in filter(None, (part.strip() for part in re.split(r"[,\n]", text))):
         group, equals, meaning = entry.rpartition("=")
         tenant, colon, role = meaning.strip().rpartition(":")

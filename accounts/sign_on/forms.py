@@ -1,4 +1,4 @@
-"""The forms around the second factor."""
+"""Forms of the second factor."""
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -20,7 +20,7 @@ class CodeForm(forms.Form):
 
 
 class PasswordForm(forms.Form):
-    """For changes that a stolen session must not make."""
+    """The person's password again, for changes that a stolen session must not make."""
 
     password = forms.CharField(
         label=_("Your password"),

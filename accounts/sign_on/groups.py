@@ -1,7 +1,7 @@
 """Roles that come from the provider's groups.
 
-What a group gave is marked as such, and follows the group at each sign-in. What a person gave by hand stays as it is.
-In the trail these changes are nobody's.
+A role that a group gave is marked so, and follows the group at each sign-in. A role given by hand stays as it is.
+In the audit trail these changes have no actor.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 
 def groups_in(claims: dict[str, Any], claim: str) -> frozenset[str]:
-    """The groups that the provider names. A claim that is not there means none: some providers leave out what is
-    empty. The claim's name may be a path, as in realm_access.roles."""
+    """Return the groups that the provider names. A missing claim means none: some providers leave out empty claims.
+    The claim's name may be a path, as in realm_access.roles."""
     found: Any = claims.get(claim)
     if found is None:
         found = claims
@@ -38,7 +38,7 @@ def groups_in(claims: dict[str, Any], claim: str) -> frozenset[str]:
 
 
 def wanted_roles(groups: frozenset[str], grants: Iterable[Grant]) -> dict[str, str]:
-    """Tenant → role; of several the strongest."""
+    """Return the role per tenant; of several, the strongest."""
     wanted: dict[str, str] = {}
     for grant in grants:
         if grant.tenant and grant.group in groups:
@@ -52,12 +52,12 @@ def is_admin(groups: frozenset[str], grants: Iterable[Grant]) -> bool:
 
 
 def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> None:
-    """Let the person's roles follow their groups. One transaction, each change in the trail."""
+    """Update the person's roles from their groups, in one transaction, with each change in the trail."""
     wanted = wanted_roles(groups, grants)
     with signals.told_together():
         given = Membership.objects.filter(user=user, by_group=True).values_list("tenant__slug", flat=True)
         slugs = {*wanted, *given}
-        # Locked as members.py does: owners are counted.
+        # Locked as in members.py, because owners are counted.
         tenants = {tenant.slug: tenant for tenant in locked(Tenant.objects.filter(slug__in=slugs))}
         for slug in sorted(slugs):
             if slug in tenants:
@@ -91,7 +91,7 @@ def _is_last_owner(membership: Membership) -> bool:
 
 
 def _keep_last_owner(user: User, tenant: Tenant) -> None:
-    """Nobody could mend a tenant without an owner: the role stays until there is another one. The trail says so."""
+    """Record that the role stays until there is another owner: nobody could repair a tenant without one."""
     log.warning(
         "%s left the group that owns %s, but is its only owner and stays so", user.username, tenant.slug
     )
@@ -110,7 +110,7 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
         return  # made an admin by hand
     changed = user.is_staff != wanted
     if changed and wanted and settings.STAFF_NEED_SECOND_FACTOR:
-        sessions.end_all(user)  # those of their password, without one; the provider's begins after this
+        sessions.end_all(user)  # signed in without a second factor; the provider's session begins later
         user.refresh_from_db(fields=["sign_outs"])
     user.is_staff = user.staff_by_group = wanted
     user.save(update_fields=["is_staff", "staff_by_group"])

@@ -1,7 +1,7 @@
-"""The conversation with the OpenID Connect provider: code flow with PKCE, state and nonce.
+"""Sign-on by the OpenID Connect provider: code flow with PKCE, state and nonce.
 
-allauth carries the OAuth part: it keeps each state once and for ten minutes in the session, and exchanges the code.
-What makes it OpenID Connect is checked here, strictly: the provider's own issuer, the signature with a key of the
+allauth does the OAuth part: it keeps each state in the session, for one use within ten minutes, and exchanges the code.
+The OpenID Connect part is checked here, strictly: the provider's own issuer, the signature with a key of the
 provider and no weaker algorithm, the audience, the times, and the nonce that this browser was sent with.
 """
 
@@ -32,29 +32,29 @@ CLOCKS_DIFFER_AT_MOST_SECONDS = 60
 
 
 class ProviderFault(Refusal):
-    """The provider is away, or says what it should not: nothing that the person could mend."""
+    """The provider is away, or answers wrongly: the person cannot repair it."""
 
     status = 502
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What the provider vouches for, and what was kept here while the person was there."""
+    """Claims that the provider vouches for, and what `begin` kept while the person was at the provider."""
 
     claims: dict[str, Any]
     kept: dict[str, Any]
 
 
 class Conversation:
-    """One request of one browser. `callback` is the absolute address that the provider sends people back to."""
+    """A sign-on in one request of a browser. `callback` is the absolute address that the provider sends it back to."""
 
     def __init__(self, request: HttpRequest, provider: Provider, callback: str) -> None:
         self.request, self.provider, self.callback = request, provider, callback
-        self.kept: dict[str, Any] = {}  # known again once the browser has shown its state
+        self.kept: dict[str, Any] = {}  # filled once the browser has shown its state
         self.http = get_adapter().get_requests_session()  # with a time limit
 
     def begin(self, keep: dict[str, Any]) -> str:
-        """Where to send the browser. `keep` comes back with the proof."""
+        """Return the address to send the browser to. `keep` comes back with the proof."""
         described = self._discover()
         challenge = generate_code_challenge()
         nonce = secrets.token_urlsafe(24)
@@ -68,7 +68,7 @@ class Conversation:
         return str(address)
 
     def finish(self) -> Proof:
-        """Check what the browser brought back from the provider."""
+        """Check what the browser brought back from the provider. Raise NotSignedIn or ProviderFault."""
         answer = self.request.GET
         state = statekit.unstash_state(
             self.request, provider_id=self.provider.issuer, state_id=answer.get("state", "")

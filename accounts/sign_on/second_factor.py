@@ -1,6 +1,6 @@
-"""The second factor of people who sign in with a password: codes of an authenticator app (TOTP), and recovery codes.
+"""Second factor for people who sign in with a password: codes of an authenticator app (TOTP), and recovery codes.
 
-allauth.mfa keeps them and knows the codes. Here is what is around it: each code counts once, secrets lie encrypted,
+allauth.mfa stores them and computes the codes. This module adds the rest: each code works once, secrets are encrypted,
 guessing is slowed down as it is for passwords, and every change is in the trail.
 """
 
@@ -31,7 +31,7 @@ LAST_COUNTER = "last_counter"
 
 
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """What allauth.mfa asks the project."""
+    """Adapter that makes allauth.mfa use our encryption and labels."""
 
     def encrypt(self, text: str) -> str:
         return secrets.encrypt(text)
@@ -48,7 +48,7 @@ class Adapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Offer:
-    """What an authenticator app needs: as a picture, and as text for who cannot take one."""
+    """Secret for an authenticator app, as a picture, and as text for people who cannot scan it."""
 
     secret: str
     picture: str
@@ -87,7 +87,7 @@ def recovery_codes_left(user: User) -> int:
 
 
 def turn_on(user: User, secret: str, code: str) -> list[str]:
-    """From now on a code is asked for. Returns the recovery codes: they are shown this once."""
+    """Turn on the second factor. Return the recovery codes, which are shown once. Raise Invalid if `code` is wrong."""
     counter = _counter_of(secret, code)
     if counter is None:
         raise _wrong_code()
@@ -108,7 +108,7 @@ def turn_on(user: User, secret: str, code: str) -> list[str]:
 
 
 def renew_recovery_codes(user: User) -> list[str]:
-    """New ones; the old ones open nothing any more."""
+    """Return new recovery codes; the old ones stop working."""
     with transaction.atomic():
         locked(User.objects.all()).get(pk=user.pk)
         codes = _fresh_recovery_codes(user)
@@ -131,8 +131,8 @@ def turn_off(user: User) -> None:
 
 
 def reset(actor: Actor | None, user: User) -> None:
-    """For who lost phone and recovery codes: their password alone lets them in again. Nobody acts for an operator, at
-    the command line."""
+    """Remove the second factor of a person who lost phone and recovery codes. `actor` is None for an operator at the
+    command line."""
     if actor is not None:
         actor.require(Scope.ADMIN)
         actor.require_whole_person()
@@ -142,7 +142,7 @@ def reset(actor: Actor | None, user: User) -> None:
 
 
 def check(user: User, code: str) -> None:
-    """A code of the app, or a recovery code; each once. Wrong ones are counted, and refused after a few."""
+    """Check a code of the app or a recovery code; each works once. Wrong ones are counted, and refused after a few."""
     with sign_in.counted_code(user):
         if not _is_right(user, code.replace(" ", "").replace("-", "")):
             raise _wrong_code()
@@ -168,7 +168,7 @@ def _is_right(user: User, code: str) -> bool:
 
 
 def _counter_of(secret: str, code: str) -> int | None:
-    """The half minute that the code belongs to."""
+    """Return the counter of the half minute that the code belongs to, or None."""
     for counter in totp.yield_hotp_counters_from_time():
         if compare_user_code(actual=code, expected=totp.format_hotp_value(totp.hotp_value(secret, counter))):
             return int(counter)

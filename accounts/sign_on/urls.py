@@ -1,4 +1,4 @@
-"""All addresses of signing in. allauth's own are not among them: we use its parts, not its pages."""
+"""Addresses of signing in, without allauth's own: we use its parts, not its pages."""
 
 from django.urls import path
 

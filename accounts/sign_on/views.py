@@ -1,4 +1,4 @@
-"""Sign in, by a password or by the provider, and out."""
+"""Pages for signing in, by a password or by the provider, and for signing out."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def sign_out(request: HttpRequest) -> HttpResponse:
         signing_in.sign_out(user)
     logout(request)
     if isinstance(user, User):
-        tell_access_changed(user)  # what this session has open ends with it
+        tell_access_changed(user)  # open connections of this session end too
     return redirect("sign-in")
 
 
 @never_cache
 def begin(request: HttpRequest) -> HttpResponse:
-    """To the provider. A link, not a form: our pages send forms nowhere else."""
+    """Redirect to the provider. Used as a link, not a form: our pages (CSP) send forms nowhere else."""
     provider = _provider()
     target = safe_target(request)
     if request.user.is_authenticated:
         return redirect(target)
     try:
-        rates.count_stranger()  # each asks the provider, and leaves a session
+        rates.count_stranger()  # each call asks the provider, and creates a session
         return redirect(_conversation(request, provider).begin({"target": target}))
     except Refusal as refusal:
         return _page(request, target, refusal=refusal)
@@ -80,8 +80,8 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_POST
 @sensitive_post_parameters("password")
 def connect(request: HttpRequest) -> HttpResponse:
-    """To the provider, to connect the person who is signed in. Asked for by a form of ours, so that nobody else can
-    begin it in their browser; and with the password, as it is a way in that stays and asks for no second factor."""
+    """Send the signed-in person to the provider, to connect their account. A form of ours starts it, so that no other
+    site can. It needs the password, because the new way to sign in stays and needs no second factor."""
     provider = _provider()
     user = actor_of(request).user
     password = PasswordForm(request.POST if "password" in request.POST else None)
@@ -101,7 +101,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 @never_cache
 @sensitive_variables("proof")
 def callback(request: HttpRequest) -> HttpResponse:
-    """Back from the provider."""
+    """Handle the browser's return from the provider."""
     provider = _provider()
     conversation = _conversation(request, provider)
     try:
@@ -112,12 +112,12 @@ def callback(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         _record_refused(refusal)
         target = conversation.kept.get("target") or resolve_url(settings.LOGIN_REDIRECT_URL)
-        return _page(request, target, refusal=refusal)  # where the next try leads
+        return _page(request, target, refusal=refusal)  # the next try leads to the same target
     return finish(request, user, proof.kept["target"], how="oidc")
 
 
 def finish(request: HttpRequest, user: User, target: str, *, how: str) -> HttpResponse:
-    """The one place where somebody becomes signed in. The session gets a new key."""
+    """Sign the person in, with a new session key. No other place does."""
     waiting.drop(request)
     login(request, user)
     signing_in.record_signed_in(user, how)
@@ -135,14 +135,14 @@ def after_password(
 
 
 def held_at(request: HttpRequest, step: str) -> waiting.Waiting | None:
-    """Whoever has given their password and comes to this step next."""
+    """Return the half-done sign-in if this is its next step, else None."""
     held = None if request.user.is_authenticated else waiting.held(request)
     return held if held and _still_asked(held.user, held.code_given) == step else None
 
 
 def _still_asked(user: User, code_given: bool) -> str | None:
-    """The page that stands between a right password and being signed in. The code first: who only came by a password
-    that an admin made must not choose another."""
+    """Return the page still to pass after a right password, or None. The code comes first: a person who only has a
+    password that an admin made must not choose another."""
     if not code_given and second_factor.is_on(user):
         return "sign-in-code"
     if user.password_is_first:
@@ -163,15 +163,15 @@ def _conversation(request: HttpRequest, provider: Provider) -> Conversation:
 
 def _connected(request: HttpRequest, provider: Provider, wanted: str, claims: dict[str, Any]) -> HttpResponse:
     if not request.user.is_authenticated or str(request.user.pk) != wanted:
-        return redirect("sign-in")  # another person by now
+        return redirect("sign-in")  # somebody else is signed in by now
     admission.connect(actor_of(request), provider, claims)
     messages.success(request, _("From now on you can sign in with %(name)s.") % {"name": provider.name})
     return redirect("profile")
 
 
 def _record_refused(refusal: Refusal) -> None:
-    """What the provider vouched for, or tried to. What never came so far is anybody's to repeat at will: it is in the
-    log alone."""
+    """Record a refusal of a person whom the provider vouched for, or tried to. Earlier failures are only logged,
+    because anybody could repeat them at will."""
     if refusal.status in (403, 409) or refusal.code == "sign_on_unproven":
         audit.record(
             None, "sign-in", outcome=AuditEntry.Outcome.REFUSED, data={"code": refusal.code, "by": "oidc"}
@@ -183,7 +183,7 @@ def _page(
 ) -> HttpResponse:
     form = form or SignInForm()
     if settings.OIDC is not None:
-        form.fields["username"].widget.attrs.pop("autofocus", None)  # most press the button above it
+        form.fields["username"].widget.attrs.pop("autofocus", None)  # most people press the button above it
     context = {
         "form": form,
         "refusal": refusal,
@@ -195,7 +195,7 @@ def _page(
 
 
 def answer(response: HttpResponse, refusal: Refusal | None) -> HttpResponse:
-    """A page that says why it did not work, with the status that means the same."""
+    """Give the page the status and Retry-After of the refusal that it shows."""
     if refusal is not None:
         response.status_code = refusal.status
         if refusal.retry_after_seconds is not None:

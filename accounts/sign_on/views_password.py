@@ -24,7 +24,7 @@ from accounts.sign_on.views import after_password, held_at
 @never_cache
 @sensitive_post_parameters()
 def choose_at_sign_in(request: HttpRequest) -> HttpResponse:
-    """After a first password: their own, or nobody comes in."""
+    """Require a new password after a first one; without it, the person is not signed in."""
     held = held_at(request, "sign-in-password")
     if held is None:
         return redirect("sign-in")
@@ -62,7 +62,7 @@ def change(request: HttpRequest) -> HttpResponse:
 
 
 def _chosen(form: SetPasswordForm[User], user: User) -> bool:
-    """Whether the form was sent and its password is theirs now; else the form says why not."""
+    """Set the form's password. Return False if it was not set; the form then shows why."""
     if not form.is_valid():
         return False
     try:

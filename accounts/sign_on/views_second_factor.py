@@ -28,7 +28,7 @@ from accounts.sign_on.views import after_password, answer, finish, held_at
 @never_cache
 @sensitive_post_parameters("code")
 def code(request: HttpRequest) -> HttpResponse:
-    """After the password: the code."""
+    """Ask for the code, after the password."""
     held = held_at(request, "sign-in-code")
     if held is None:
         return redirect("sign-in")
@@ -47,7 +47,7 @@ def code(request: HttpRequest) -> HttpResponse:
 @never_cache
 @sensitive_post_parameters("code")
 def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
-    """After the password of somebody who needs a second factor and has none: it is set up now, or nobody comes in."""
+    """Require people who need a second factor and have none to set it up, after the password."""
     held = held_at(request, "sign-in-set-up")
     if held is None:
         return redirect("sign-in")
@@ -70,7 +70,7 @@ def set_up_at_sign_in(request: HttpRequest) -> HttpResponse:
 @login_required
 @sensitive_post_parameters("password", "code")
 def manage(request: HttpRequest) -> HttpResponse:
-    """In the profile: set it up, or see what there is."""
+    """Set up the second factor in the profile, or show its state."""
     user = actor_of(request).user
     if request.method != "POST" or second_factor.is_on(user):
         return _manage(request, user)
@@ -112,13 +112,13 @@ def remove(request: HttpRequest) -> HttpResponse:
 def _ask_for_code(
     request: HttpRequest, template: str, form: CodeForm, refusal: Refusal | None, **more: Any
 ) -> HttpResponse:
-    """The page, with what was wrong; a code that was refused is not shown again."""
+    """Return the page with the refusal; a refused code is not shown again."""
     context = {"form": form if form.errors else CodeForm(), "refusal": refusal, **more}
     return answer(render(request, template, context, status=422 if form.errors else 200), refusal)
 
 
 def _without_password(request: HttpRequest, asked_by: str) -> HttpResponse | None:
-    """The page again where there is nothing to change, or the password is not right."""
+    """Return the page again if there is nothing to change or the password is wrong, else None."""
     user = actor_of(request).user
     if request.method != "POST" or not second_factor.is_on(user):
         return redirect("second-factor")
@@ -151,7 +151,7 @@ def _manage(request: HttpRequest, user: User, status: int = 200, **forms: Form) 
 
 
 def _codes(request: HttpRequest, codes: list[str], target: str) -> HttpResponse:
-    """Not a redirect: they are shown this once."""
+    """Show the codes without a redirect, because they are shown this once."""
     return render(request, "accounts/recovery_codes.html", {"codes": "\n".join(codes), "target": target})
 
 

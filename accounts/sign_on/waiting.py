@@ -1,6 +1,6 @@
-"""A sign-in that is half done: the password was right, the second factor is still to come.
+"""A half-done sign-in: the password was right, another step (such as the code) is still to come.
 
-Kept in the anonymous session, for ten minutes; whoever changes the password meanwhile ends it.
+It is kept in the anonymous session for ten minutes; a change of the password ends it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def drop(request: HttpRequest) -> None:
 
 
 def secret_to_set_up(request: HttpRequest) -> str:
-    """The same one for as long as the page is tried, encrypted: sessions lie in the database."""
+    """Return the secret, the same until the set-up is done. It is kept encrypted: sessions are in the database."""
     kept = request.session.get(SET_UP)
     if kept is None:
         kept = request.session[SET_UP] = secrets.encrypt(second_factor.new_secret())

@@ -1,4 +1,4 @@
-"""For the frame of every page."""
+"""Template tag for the frame of every page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def unread_notices(context: dict[str, Any]) -> int:
-    """How many the person of this request has not read."""
+    """Number of notices that the request's person has not read."""
     user = getattr(context.get("request"), "user", None)
     return inbox.unread(user) if isinstance(user, User) else 0

@@ -1,4 +1,4 @@
-"""How a person signs in, for their profile."""
+"""Template tag for the profile: the person's ways to sign in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the admin that tell of one thing what every room holds of it: people, tenants, claims."""
+"""Admin pages that show what every room holds of an object: people, tenants, claims."""
 
 from portal.admin import claims, others, people, tenants
 

@@ -1,4 +1,4 @@
-"""Letting people in or out, with what it means for them before it is done."""
+"""Activating and deactivating people, with a preview of the consequences for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workspaces.models import Workspace
 
 @dataclass(frozen=True)
 class Belongings:
-    """Names of what a person has that depends on their being let in."""
+    """Names of a person's possessions that depend on their access."""
 
     tokens: list[str]
     keys: list[str]
@@ -32,7 +32,7 @@ class Belongings:
 
 
 def belongings(people: Sequence[User]) -> list[Belongings]:
-    """Of each in order, in four queries."""
+    """Belongings of each person, in order, in four queries whatever their number."""
     usable = APIToken.objects.filter(user__in=people, revoked_at=None, expires_at__gt=timezone.now())
     tokens = by_person((token.user_id, token.name) for token in usable)
     keys = by_person((key.user_id, key.name) for key in SSHKey.objects.filter(user__in=people))
@@ -136,7 +136,7 @@ def by_person(rows: Any) -> defaultdict[UUID, list[str]]:
 
 
 def listed(sentence: str, names: Sequence[str]) -> str:
-    """The sentence, if there is anything to name in it."""
+    """Return the sentence; empty if there is no name for it."""
     return sentence % {"names": _(", ").join(names)} if names else ""
 
 

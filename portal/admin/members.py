@@ -1,4 +1,4 @@
-"""Who is in which tenant, edited from both ends: a tenant's page and a person's."""
+"""Memberships, edited on both pages: a tenant's and a person's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MembershipInline(admin.TabularInline[Membership, Any]):
 
 
 def save(actor: Actor, formset: Any) -> None:
-    """By the use cases, so that what is open of a person is checked anew. Their tenants are locked before."""
+    """Save by the use cases, so that a person's open connections are checked again. Lock the tenants first."""
     list(locked(Tenant.objects.filter(pk__in={form.instance.tenant_id for form in formset.forms})))
     changed = formset.save(commit=False)
     moved = [row for row, fields in formset.changed_objects if {"user", "tenant"} & set(fields)]

@@ -1,4 +1,4 @@
-"""Pages that other packages bring along: not ours to show, since what they change would be on no record."""
+"""Removal of other packages' admin pages: their changes would not be recorded in the audit trail."""
 
 from __future__ import annotations
 

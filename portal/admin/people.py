@@ -1,4 +1,4 @@
-"""People: who they are, where they belong, what runs in their name; and letting them in or out."""
+"""Admin pages of people: their details, tenants, running workspaces and access."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LETTERS = string.ascii_letters.translate(str.maketrans("", "", "lIO")) + "234567
 
 
 def new_password() -> str:
-    """100 bits, in groups that can be read out."""
+    """Return a random password of 100 bits, in groups that can be read out."""
     return "-".join("".join(secrets.choice(LETTERS) for _letter in range(6)) for _group in range(3))
 
 
@@ -46,7 +46,7 @@ HELP = {
     "is_active": gettext_lazy("Without it their sessions, tokens and keys open nothing; nothing is deleted."),
 }
 
-# What the use cases alone change, as they know who must not be without it.
+# Changed by the use cases only, because they know who must keep them.
 ACCESS = ("is_active", "is_staff")
 NEW = {"is_active": True, "is_staff": False}
 
@@ -59,13 +59,13 @@ class PersonForm(UserChangeForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Changed is what differs from what this form showed, not from what somebody else has made of it since.
+        # A field has changed if it differs from what this form showed, whatever somebody else changed since.
         for name in ACCESS:
             self.fields[name].show_hidden_initial = True
 
 
 class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A person who signs in with a first password of ours, or only by the organisation's sign-on."""
+    """Form for a person who signs in with a first password of ours, or only by the organisation's sign-on."""
 
     PASSWORD, SIGN_ON = "password", "sign-on"
     way = forms.ChoiceField(
@@ -204,16 +204,16 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         return int(person.running)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Active or not, admin or not: by the use cases, and only where this form changed it."""
+        """Change active and admin by the use cases, and only if this form changed them."""
         actor = actor_of(request)
-        # Both, as members.py does, before one of them is changed.
+        # Lock both people before one of them is changed, as members.py does.
         list(locked(User.objects.filter(pk__in={actor.user.pk, obj.pk})))
         before = User.objects.filter(pk=obj.pk).values(*ACCESS).first() or NEW
         wanted = {name: getattr(obj, name) if name in form.changed_data else before[name] for name in ACCESS}
         obj.is_active, obj.is_staff = before["is_active"], before["is_staff"]
         changes = changes_of(form, is_new=not change)
         fields = set(changes["fields"]) - set(ACCESS)
-        # Of a person who is there only what was changed: the rest may be another by now, their access above all.
+        # Save only the changed fields of an existing person: others, above all access, may have changed since.
         obj.save(update_fields=fields if change else None)
         if not change or fields:
             self.record(request, obj, "change" if change else "create", changes)
@@ -227,7 +227,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         membership_rows.save(actor_of(request), formset)
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> Any:
-        """The first password is shown now, and never again."""
+        """Show the first password, now and never again."""
         context = {
             **self.admin_site.each_context(request),
             "title": _("%(name)s can sign in") % {"name": obj.username},
@@ -252,7 +252,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
         return True
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """One at a time, on the person's page: nobody is deleted in passing."""
+        """Remove bulk deletion: a person is deleted on their own page, one at a time."""
         return {
             name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
         }

@@ -1,4 +1,4 @@
-"""For who lost phone and recovery codes."""
+"""Admin action for people who lost their phone and recovery codes."""
 
 from __future__ import annotations
 

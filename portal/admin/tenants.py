@@ -1,4 +1,4 @@
-"""Tenants: who is in them, what they may use, and what they use now."""
+"""Admin pages of tenants: their members, what they may use, and what they use now."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TenantPage(ConfirmsLowering[Tenant]):
         ).prefetch_related("quotas__pool")
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With what the tenants of this page hold of each pool: one query for all."""
+        """Add what this page's tenants hold of each pool, with one query for all."""
         found = super().get_changelist_instance(request)
         held = held_units({tenant.pk for tenant in found.result_list})
         for tenant in found.result_list:
@@ -89,7 +89,7 @@ class TenantPage(ConfirmsLowering[Tenant]):
         return ("slug",) if obj else ()  # namespaces are named after it
 
     def about(self, obj: Tenant) -> Q:
-        """Its members and its share are its history, too."""
+        """Include changes of the tenant's members and quotas in its history."""
         within = Q(tenant=obj) & (Q(action__startswith="member.") | Q(target_kind__in=TAKES_PART))
         return super().about(obj) | within
 
@@ -113,6 +113,6 @@ class TenantPage(ConfirmsLowering[Tenant]):
 
 
 def counted(rows: QuerySet[Any]) -> Coalesce:
-    """How many of these the tenant has; a subquery each, for joins would multiply each other."""
+    """Number of these rows per tenant, as a subquery: several joins would multiply the counts."""
     of = rows.filter(tenant=OuterRef("pk")).order_by().values("tenant")
     return Coalesce(Subquery(of.annotate(count=Count("pk")).values("count")), 0)

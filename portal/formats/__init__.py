@@ -1,1 +1,1 @@
-"""Where a language is told otherwise than Django tells it."""
+"""Date formats of languages in which Django's own are wrong."""

@@ -1,4 +1,4 @@
-"""What the frame of every page shows besides the page."""
+"""Template tags for the frame of every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ register = template.Library()
 
 @register.inclusion_tag("components/tenant_switch.html", takes_context=True)
 def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
-    """Which of the person's tenants the pages show, and the others to choose from."""
+    """The tenant that the pages show, and the person's other tenants to choose from."""
     request = context["request"]
     return {
         "current": current_tenant(request),
@@ -26,11 +26,11 @@ def tenant_switch(context: dict[str, Any]) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def may_read_trail(context: dict[str, Any]) -> bool:
-    """Owners read what happened in their tenants, admins all of it."""
+    """Return True for owners, who read their tenants' audit trail, and admins, who read all of it."""
     return owns_any(context["request"])
 
 
 @register.simple_tag
 def request_id() -> str:
-    """By which the log knows this request: to quote when asking for help."""
+    """Id of this request in the logs, to quote when asking for help."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))

@@ -1,4 +1,4 @@
-"""The story of `make up`, in order. Run by `make up` with exec, so that Ctrl-C reaches it."""
+"""Steps of `make up`, in order. Run by `make up` with exec, so that Ctrl-C reaches it."""
 
 import errno
 import json
@@ -57,9 +57,9 @@ def require_linux() -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Turn the first stop signal into an exception; later ones are ignored, for the stopping is under way.
+    """Turn the first stop signal into an exception; ignore later ones, because stopping is under way.
 
-    Set whatever was inherited: a shell starts background jobs with SIGINT ignored.
+    Handlers are set whatever was inherited: a shell starts background jobs with SIGINT ignored.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -130,7 +130,7 @@ def prepare(plan: Plan, environ: dict[str, str]) -> None:
 
 
 def well(address: str) -> set[str]:
-    """What /readyz finds nothing wrong with."""
+    """Names of the parts that /readyz reports as ok."""
     try:
         with urllib.request.urlopen(f"{address}readyz", timeout=5) as response:  # noqa: S310  (our own address)
             told = response.read()
@@ -145,7 +145,7 @@ def well(address: str) -> set[str]:
 
 
 def watch(supervisor: Supervisor, state: State) -> None:
-    """Stay in the foreground; no part is given up. Say when one was started again: of each, once in a while."""
+    """Stay in the foreground and start parts that were given up. Report restarts, per part at most once a minute."""
     pids = {name: info["pid"] for name, info in supervisor.states().items()}
     quiet_until = dict.fromkeys(pids, 0.0)
     while True:

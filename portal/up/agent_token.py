@@ -1,4 +1,4 @@
-"""What the simulated agents of a trial's cluster prove themselves by: a token like any agent's, in a file for them."""
+"""Token of the trial cluster's simulated agents: like any agent's, in a file for them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ NAME = "Simulated agents of the trial cluster"
 
 
 def provide(cluster: Cluster, file: Path) -> None:
-    """As long as the one in the file is good, it stays."""
+    """Keep the token in the file if it is valid, else issue a new one."""
     try:
         tokens.authenticate(file.read_text().strip())
     except (FileNotFoundError, NotSignedIn):

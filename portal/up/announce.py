@@ -1,4 +1,4 @@
-"""What the person at the terminal reads: a line per thing that starts, then where to go and how to get in."""
+"""Output for the person at the terminal: a line per part that starts, then the address and how to sign in."""
 
 import time
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from portal.up.plan import Plan
 
 
 def say(text: str) -> None:
-    """At once, also into a pipe. Where that is a file on a full disk, nothing ends because of it."""
+    """Print at once, also into a pipe. Ignore errors: a full disk must not end anything."""
     with suppress(OSError):
         print(text, flush=True)
 
 
 @contextmanager
 def starting(what: str, words: str) -> Iterator[None]:
-    """One line with the time it took, when it is there."""
+    """Print one line with the time that the part took, once it has started."""
     began = time.monotonic()
     yield
     say(f"  {what:<9} {words} ({time.monotonic() - began:.1f} s)")

@@ -1,8 +1,8 @@
 """Become one part of a trial: `python -m portal.up.child PART -- COMMAND…` under supervisor.
 
-Supervisor restarts a part that was killed, but knows nothing of the children it left behind (a task queue's
-workers survive their master). So the next one ends them first, writes down who it is, asks the kernel to be
-stopped when supervisor itself is killed, and becomes the program.
+Supervisor restarts a part that was killed, but does not know the children that it left behind (a task queue's
+workers survive their master). So the new process ends them first, records itself, asks the kernel to stop it
+when supervisor itself is killed, and becomes the program.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ def main() -> None:
     assert separator == "--", "usage: python -m portal.up.child PART -- COMMAND…"
     state = State(Path(os.environ["BERTH_STATE_DIR"]))
     leftovers.end(leftovers.left(state.folder, state.records, [part]), signal.SIGKILL, 5)
-    with contextlib.suppress(OSError):  # a full disk; its environment says who it is, too
+    with contextlib.suppress(OSError):  # a full disk; the environment identifies this process too
         leftovers.record(state.records, part)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     os.execvp(command[0], command)  # noqa: S606  (no shell is what we want)

@@ -1,8 +1,8 @@
 """Find and end what an earlier `make up` left running, without ever touching a process that is not ours.
 
-A pid alone proves nothing: numbers are used again. A process is ours when its pid *and* its start time are
-the recorded ones, or when its environment says that it is a part of this state directory (what a killed part
-left behind).
+A pid alone proves nothing, because pids are reused. A process is ours if its pid *and* its start time are
+the recorded ones, or if its environment says that it is a part of this state directory (a child of a killed
+part).
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def process(pid: int) -> Process | None:
 
 
 def record(records: Path, part: str) -> None:
-    """Write down who runs this part: the caller, which then becomes the program."""
+    """Record the caller as this part's process; it then becomes the program."""
     me = process(os.getpid())
     assert me is not None
     new = records / f".{part}.new"
@@ -63,7 +63,7 @@ def marked(state_folder: Path, part: str) -> Iterator[Process]:
 
 
 def left(state_folder: Path, records: Path, parts: Iterable[str]) -> set[Process]:
-    """What still runs of these parts, the caller aside."""
+    """Processes of these parts that still run, except the caller."""
     found = set[Process]()
     for part in parts:
         if (leader := recorded(records, part)) is not None:
@@ -73,7 +73,7 @@ def left(state_folder: Path, records: Path, parts: Iterable[str]) -> set[Process
 
 
 def end(processes: Iterable[Process], how: signal.Signals, patience_seconds: float) -> set[Process]:
-    """Signal the processes, wait for their end, and give back those that are still there."""
+    """Signal the processes, wait for their end, and return those that still run."""
     alive = set(processes)
     for one in alive:
         if process(one.pid) == one:

@@ -1,4 +1,4 @@
-"""What this `make up` runs, decided from the environment before anything starts."""
+"""The plan of this `make up`, decided from the environment before anything starts."""
 
 import secrets
 import sys
@@ -21,7 +21,7 @@ CATALOGUE_SETTINGS = ("BERTH_WORKSPACE_IMAGE", "BERTH_DISK_CLASS", "BERTH_HOME_C
 
 @dataclass(frozen=True)
 class Program:
-    """One process under supervisor. Groups stop in the reverse of their order here, the members of one at once."""
+    """A process under supervisor. Groups stop in reverse order, the members of a group at once."""
 
     name: str
     group: str
@@ -54,7 +54,7 @@ class Plan:
 
 
 def make_plan(state: State, sockets: Path, environ: Mapping[str, str]) -> Plan:
-    """Look at settings and ports; refuse with what to do, or say what will run."""
+    """Return what will run, from settings and ports. Raise Refusal with what to do."""
     kept = state.read_run_file()
     web_port = number(environ, "PORT", 8000)
     ports.require_web_port(web_port)
@@ -91,7 +91,7 @@ def pick(values: Mapping[str, str], *names: str) -> dict[str, str]:
 
 
 def jump_settings(kept: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Where SSH through Berth listens: the port of last time, the usual one, or any that is free."""
+    """Settings of SSH through Berth. Its port is the previous one, the usual one, or any free one."""
     previous = kept.get("BERTH_SSH_JUMP_PORT") or str(ports.SSH_JUMP)
     port = environ.get("BERTH_SSH_JUMP_PORT") or str(ports.keep_or_choose(previous))
     return {
@@ -104,7 +104,7 @@ def jump_settings(kept: Mapping[str, str], environ: Mapping[str, str]) -> dict[s
 def trial_cluster_settings(
     state: State, kept: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Its port stays the same over restarts, so that whoever holds a kubeconfig finds it again."""
+    """Settings of the trial cluster. Its port survives restarts, so that a copied kubeconfig still works."""
     pods = environ.get("BERTH_DEVCLUSTER_PODS") or POD_KINDS[0]
     if pods not in POD_KINDS:
         raise Refusal(f"BERTH_DEVCLUSTER_PODS is {pods!r}; it may be {' or '.join(POD_KINDS)}.")
@@ -127,7 +127,7 @@ def trial_cluster_settings(
 def programs(
     state: State, server: Server | None, settings: Mapping[str, str], web_port: int
 ) -> Iterator[Program]:
-    """In the order of their start."""
+    """Yield the programs in the order of their start."""
     if server:
         yield Program("postgres", "postgres", tuple(server.command()), {}, stop_signal="INT", stop_seconds=10)
     if "BERTH_DEVCLUSTER_PORT" in settings:
@@ -150,16 +150,16 @@ def manage(*words: str) -> tuple[str, ...]:
 
 
 def web_command(port: int) -> tuple[str, ...]:
-    """Nothing stands before it: who it is that connects is not to be read from headers that anybody may send."""
+    """Command of the web server. Without a proxy, headers with the client's address could come from anybody."""
     options = ("--host", ports.LOOPBACK, "--port", str(port), "--timeout-graceful-shutdown", "1")
-    # Agents of nodes come every five seconds, which is when uvicorn would close what they keep open.
+    # Node agents report every five seconds; uvicorn's default would close their connections just then.
     quiet = ("--no-access-log", "--no-proxy-headers", "--timeout-keep-alive", "75")
     sockets = ("--ws", "portal.sockets:Sockets", "--ws-per-message-deflate", "false")
     return (sys.executable, "-m", "uvicorn", "portal.asgi:application", *options, *quiet, *sockets)
 
 
 def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """The trial cluster with this state's defaults; `manage.py devcluster` runs the same words."""
+    """The trial cluster with this state's defaults; `manage.py devcluster` runs the same command."""
     command = [sys.executable, "-m", "devcluster", "--state-dir", str(state.cluster)]
     command += ["--port", settings["BERTH_DEVCLUSTER_PORT"], "--kubeconfig", str(state.kubeconfig)]
     command += ["--pods", settings["BERTH_DEVCLUSTER_PODS"]]
@@ -174,7 +174,7 @@ def cluster_command(state: State, settings: Mapping[str, str]) -> tuple[str, ...
 
 
 def environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    """What every part inherits: the person's own environment, less what run.env says: secrets stay there."""
+    """Environment for every part: the person's own, without the names in run.env, so that secrets stay there."""
     dropped = {*plan.settings, "BERTH_ROLE", "DJANGO_SETTINGS_MODULE"}
     kept = {name: value for name, value in environ.items() if name not in dropped}
     return kept | {"BERTH_STATE_DIR": str(plan.state.folder), "PYTHONUNBUFFERED": "1"}

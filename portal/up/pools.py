@@ -1,4 +1,4 @@
-"""Which pools and flavors a first `make up` makes of the nodes that are there. Pure: nodes in, plans out."""
+"""Pools and flavors that a first `make up` makes from the existing nodes. Pure: nodes in, plans out."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from quotas.pools.selection import chooses, plain_product, terms
 from quotas.sharing import Found, found_on
 
 GPU = "nvidia.com/gpu"
-# Those that say how a node cuts its GPUs, before any other.
+# Labels that say how a node shares its GPUs; preferred to any other.
 TELLING = ("nvidia.com/mig.strategy", f"{GPU}.sharing-strategy", "gpu", "nvidia-device-enable")
 HUNDREDTHS = 100
 MAKERS = re.compile(r"^(NVIDIA|Tesla|Quadro|GeForce)-", re.IGNORECASE)
@@ -21,7 +21,7 @@ FAMILY = re.compile(r"^[A-Z]{1,3}\d+[A-Z]*$")
 SHARES = {2: "half", 3: "third", 4: "quarter"}
 FORBIDDING_EFFECTS = ("NoSchedule", "NoExecute")
 
-# Of a node's CPU and memory per GPU, what a flavor takes: the rest is for the node's own pods.
+# A flavor's share of a node's CPU and memory per GPU; the rest is for the node's own pods.
 FLAVOR_SHARE = 0.75
 CPU_SMALL = (1000, 2048)
 
@@ -65,7 +65,7 @@ class PoolPlan:
 
 
 def plan_pools(nodes: Iterable[NodeSeen]) -> list[PoolPlan]:
-    """One pool per GPU product and way of sharing, and one without GPUs."""
+    """Plan one pool per GPU product and way of sharing, and one without GPUs."""
     nodes = list(nodes)
     offers = [Offer(node, found) for node in nodes if (found := largest_on(node))]
     pools = list[PoolPlan]()
@@ -78,7 +78,7 @@ def plan_pools(nodes: Iterable[NodeSeen]) -> list[PoolPlan]:
 
 @dataclass(frozen=True)
 class Offer:
-    """A node and what a pool of it would give out."""
+    """A node, and the GPU resource that its pool would offer."""
 
     node: NodeSeen
     found: Found
@@ -88,12 +88,12 @@ class Offer:
         return plain_product(self.node.labels.get(PRODUCT, "GPU"))
 
     def kind(self) -> tuple[str, str, str, int]:
-        """What makes nodes one pool."""
+        """Key that is the same for all nodes of a pool."""
         return self.model, self.found.sharing, self.found.resource, self.found.units_per_gpu
 
 
 def largest_on(node: NodeSeen) -> Found | None:
-    """MIG "mixed": of several profiles, the one with the most instances, whatever is whole beside them."""
+    """Return the largest offer. On a MIG "mixed" node: the profile with the most instances, even beside whole GPUs."""
     found = found_on(node.labels, node.gpus, node.devices)
     return max(found, key=lambda one: (one.sharing == Sharing.MIG, one.units, one.resource), default=None)
 
@@ -137,12 +137,12 @@ def gpu_pool(members: Sequence[Offer], others: Sequence[NodeSeen], taken: Collec
 
 
 def memory_of_a_card(found: Found) -> int | None:
-    """A unit that is a whole GPU has all of its memory; of a hundredth nobody says it."""
+    """Return the memory of a unit that is a whole GPU; None for smaller units: nobody reports it."""
     return found.gpu_memory_mib if found.units_per_gpu == 1 else None
 
 
 def telling_labels(plan: PoolPlan, members: Sequence[NodeSeen], others: Iterable[NodeSeen]) -> dict[str, str]:
-    """A label that tells the members from others that would be chosen, too: cut in another way, and named alike."""
+    """Return a label of the members alone, if the pool would also choose nodes that share the same GPU differently."""
     chosen_by = terms(
         Pool(
             match_product=plan.match_product,
@@ -162,7 +162,7 @@ def telling_labels(plan: PoolPlan, members: Sequence[NodeSeen], others: Iterable
 
 
 def gpu_flavors(slug: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPlan]:
-    """Whole GPUs: 1, 2 and 4 as far as a node has them. Hundredths: a quarter, a half, and one. Else one unit."""
+    """Plan flavors. Whole GPUs: 1, 2 and 4 as far as a node has them. Hundredths: 1/4, 1/2 and 1. Else one unit."""
     found = members[0].found
     if found.sharing == Sharing.EXCLUSIVE:
         most = max(offer.found.units for offer in members)
@@ -190,7 +190,7 @@ def gpu_flavors(slug: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPla
 
 
 def fair_share(units: int, members: Sequence[Offer]) -> tuple[int, int]:
-    """CPU (millicores) and memory (MiB) that go with so many units on the smallest node, in round numbers."""
+    """CPU (millicores) and memory (MiB) for so many units on the smallest node, in round numbers."""
 
     def least(amount: Callable[[NodeSeen], int]) -> float:
         return min(
@@ -203,7 +203,7 @@ def fair_share(units: int, members: Sequence[Offer]) -> tuple[int, int]:
 
 
 def cpu_pool(nodes: Sequence[NodeSeen]) -> PoolPlan:
-    """Nodes without GPUs, where a label tells them apart; else all nodes that take anybody."""
+    """Plan a pool of the nodes without GPUs, if a label separates them; else of all nodes."""
     without = [node for node in nodes if not node.gpus and not forbids(node)]
     others = [node for node in nodes if node.gpus]
     common = set.intersection(*(set(node.labels.items()) for node in without)) if without else set()
@@ -229,14 +229,14 @@ def forbids(node: NodeSeen) -> bool:
 
 
 def family(model: str) -> str:
-    """`NVIDIA-A100-SXM4-80GB` is an `a100`; what has no such word keeps its name."""
+    """Return `a100` for `NVIDIA-A100-SXM4-80GB`; a model without such a word keeps its name."""
     words = MAKERS.sub("", model).split("-")
     found = next((word for word in words if FAMILY.match(word)), None)
     return found.lower() if found else slugify(MAKERS.sub("", MAKERS.sub("", model)))
 
 
 def short_name(model: str) -> str:
-    """`NVIDIA-A100-SXM4-80GB`, as people say it: A100 80GB."""
+    """Return the name that people use: A100 80GB for `NVIDIA-A100-SXM4-80GB`."""
     return BUILD.sub("", MAKERS.sub("", MAKERS.sub("", model))).replace("-", " ")
 
 

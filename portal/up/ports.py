@@ -1,6 +1,6 @@
-"""Which ports are free, and who holds those that are not.
+"""Free ports, and the processes that hold the others.
 
-A wildcard listener of somebody else's blocks a port on every address; we bind loopback addresses alone.
+Another program's wildcard listener blocks a port on every address; we bind loopback addresses only.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from portal.up.refusal import Refusal
 
 LOOPBACK = "127.0.0.1"
-# Of the kind that a trial gives to the Services of workspaces; nothing else uses this one.
+# From the range that a trial gives to Services of workspaces; nothing else uses this address.
 PROBE = "127.64.255.254"
 # Jupyter and sshd inside a workspace.
 WORKSPACE_PORTS = (8888, 2222)
@@ -21,7 +21,7 @@ LISTEN = "0A"
 
 
 def is_free(address: str, port: int) -> bool:
-    """Whether we may listen there now (our own connections that linger from a moment ago do not count)."""
+    """Return True if we can listen there now. Our own lingering connections do not count."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -51,12 +51,12 @@ def require_workspace_ports() -> None:
 
 
 def ssh_service_port() -> int:
-    """Port 22 as on a real cluster, where this machine's own sshd and our rights allow it; else 2222."""
+    """Return 22 as on a real cluster, if this machine's own sshd and our rights allow it; else 2222."""
     return 22 if is_free(PROBE, 22) else 2222
 
 
 def keep_or_choose(previous: str | None) -> int:
-    """The port of last time if it is still free, so that addresses stay as they were; else any free one."""
+    """Return the previous port if it is still free, so that addresses do not change; else any free one."""
     if previous and is_free(LOOPBACK, int(previous)):
         return int(previous)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -65,7 +65,7 @@ def keep_or_choose(previous: str | None) -> int:
 
 
 def holder_words(port: int) -> str:
-    """` by nginx (pid 12)`, or nothing where we cannot see who it is."""
+    """Return the port's holder, such as ` by nginx (pid 12)`; empty if we cannot see it."""
     inodes = set(listening_inodes(port))
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and inodes & set(socket_inodes(entry)):
@@ -84,7 +84,7 @@ def listening_inodes(port: int) -> Iterator[str]:
 
 
 def socket_inodes(entry: Path) -> Iterator[str]:
-    """The sockets that a process has open; none where it is another account's."""
+    """Yield the inodes of a process's open sockets; none if it belongs to another account."""
     with contextlib.suppress(OSError):
         for descriptor in (entry / "fd").iterdir():
             with contextlib.suppress(OSError):

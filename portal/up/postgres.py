@@ -24,7 +24,7 @@ SERVER_UID = 60432
 ROLE = "berth"
 DATABASE = "berth"
 HBA = "local all all peer map=berth\n"
-# Rights that let an account through a closed folder, the smaller first: containers often have only the other.
+# Capabilities that let an account pass a closed folder, the smaller first: containers often have only the larger.
 PASSING_RIGHTS = {"dac_read_search": 2, "dac_override": 1}
 
 
@@ -69,7 +69,7 @@ class Server:
             os.chown(self.sockets, SERVER_UID, SERVER_UID)
 
     def _initialise(self) -> None:
-        """Build the data directory beside its place and move it there whole, for an initdb may be killed."""
+        """Build the data directory beside its place, then move it there: initdb may be killed half-way."""
         new = self.data.with_suffix(".new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
@@ -110,7 +110,7 @@ class Server:
                 time.sleep(0.05)
 
     def ensure_database(self) -> None:
-        """The portal's role owns its database and is no superuser."""
+        """Create the portal's role and database if missing. The role owns the database and is no superuser."""
         with psycopg.connect(
             host=str(self.sockets), user="postgres", dbname="postgres", autocommit=True
         ) as connection:
@@ -134,10 +134,10 @@ def binaries() -> Path:
 
 
 def as_server(uid: int, folder: Path) -> list[str]:
-    """The words that put a command into an account of its own; none where we are not root.
+    """Return the prefix that runs a command under another account; empty if we are not root.
 
-    Below a folder that only root may enter, such as /root, it keeps the one right to pass through; the folder's
-    mode stays as it is.
+    Below a folder that only root may enter, such as /root, the account keeps the one capability to pass through; the
+    folder's mode does not change.
     """
     if not is_root():
         return []
@@ -161,7 +161,7 @@ def as_server(uid: int, folder: Path) -> list[str]:
 
 
 def may_enter(uid: int, folder: Path) -> bool:
-    """Whether this account may pass through every folder on the way."""
+    """Return True if this account may pass through every folder on the path."""
     for step in (folder, *folder.parents):
         status = step.stat()
         needed = 0o100 if status.st_uid == uid else 0o001
@@ -171,7 +171,7 @@ def may_enter(uid: int, folder: Path) -> bool:
 
 
 def has_capability(number: int) -> bool:
-    """Whether this process may hand the capability on."""
+    """Return True if this process may hand the capability on."""
     bounding = next(
         line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapBnd:")
     )

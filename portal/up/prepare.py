@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def collect_static_files() -> None:
-    """Only when they changed: giving each its hashed name and compressing it takes seconds."""
+    """Collect static files only if they changed: hashing and compressing them takes seconds."""
     stamp = Path(settings.STATIC_ROOT) / ".collected"
     fingerprint = digest(REPOSITORY / name for name in STATIC_INPUTS)
     if not stamp.exists() or stamp.read_text() != fingerprint:
@@ -39,7 +39,7 @@ def collect_static_files() -> None:
 
 
 def digest(inputs: Iterable[Path]) -> str:
-    """Of names, sizes and times: reading every file would cost what it saves."""
+    """Hash names, sizes and times: reading every file would cost what the check saves."""
     seen = hashlib.sha256()
     for top in inputs:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:

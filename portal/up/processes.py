@@ -33,7 +33,7 @@ KILLED = "The supervisor was killed, so everything was stopped. `make up` starts
 
 
 def configuration(state: State, sockets: Path, programs: Iterable[Program]) -> str:
-    """supervisord.conf. `%` has a meaning there, and values are quoted."""
+    """Return supervisord.conf. `%` has a meaning there, so values are escaped."""
     sections = [
         f"""[supervisord]
 nodaemon=true
@@ -95,7 +95,7 @@ def control(sockets: Path) -> Path:
 
 
 class Supervisor:
-    """A running supervisor, as a context: whatever happens inside, everything is stopped when it is left."""
+    """A running supervisor, as a context manager: everything is stopped at its end, whatever happens inside."""
 
     def __init__(self, state: State, sockets: Path, programs: Iterable[Program], environ: Mapping[str, str]):
         self._state = state
@@ -120,11 +120,11 @@ class Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop in order; what is left after that (supervisor itself was killed) is ended all the same."""
+        """Stop in order, then end what still runs, in case supervisor itself was killed."""
         self._process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
         while self.is_running and time.monotonic() < deadline:
-            self._answers()  # it looks after its children once a second, or when it is spoken to
+            self._answers()  # supervisor checks its children once a second, or when it is called
             time.sleep(0.05)
         end_leftovers(self._state, self._programs)
         self._conf.unlink(missing_ok=True)
@@ -153,16 +153,16 @@ class Supervisor:
         self._call("startProcess", f"{self._programs[name].group}:{name}", False)
 
     def start_given_up(self) -> None:
-        """Supervisor pauses longer from try to try and then gives up; a database may be away for longer than that."""
+        """Start parts that supervisor gave up after a few tries: a database may be away for longer."""
         for name, info in self.states().items():
             if info["statename"] == "FATAL":
                 with suppress(xmlrpc.client.Fault):  # it ended again at once
                     self.start(name)
 
     def wait_for(self, name: str, is_ready: Callable[[], bool], timeout_seconds: float) -> None:
-        """Wait for the evidence that a part serves; refuse with its last words when it ended at once, twice.
+        """Wait for the evidence that a part serves; raise Refusal with its last lines if it ended at once, twice.
 
-        Once proves nothing: what is killed in its first second looks the same to supervisor, which starts it again.
+        Once proves nothing: a part killed in its first second looks the same to supervisor, which starts it again.
         """
         first = self.states()[name]["start"]
 
@@ -187,7 +187,7 @@ class Supervisor:
         return str(self.states()[name]["statename"])
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """Per part what supervisor knows: statename, pid, start, …"""
+        """Supervisor's data per part: statename, pid, start, … Raise Refusal if supervisor was killed."""
         try:
             return {info["name"]: info for info in self._call("getAllProcessInfo")}
         except (OSError, http.client.HTTPException) as error:
@@ -195,7 +195,7 @@ class Supervisor:
 
 
 def end_leftovers(state: State, parts: Iterable[str]) -> int:
-    """End what runs of these parts, supervisor first, or it would start them again; how many there were."""
+    """End the processes of these parts, supervisor first, or it would restart them. Return their number."""
     supervisors = leftovers.left(state.folder, state.records, [SUPERVISOR])
     leftovers.end(supervisors, signal.SIGKILL, 5)
     found = leftovers.left(state.folder, state.records, parts)

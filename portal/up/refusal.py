@@ -1,4 +1,4 @@
-"""What `make up` says when it cannot go on: one line for the person at the terminal, no traceback."""
+"""Refusal of `make up`: one line for the person at the terminal, no traceback."""
 
 
 class Refusal(Exception):

@@ -21,9 +21,9 @@ from quotas.models import Flavor, Pool, Quota
 from workspaces.models import Image
 
 MIB = 1024 * 1024
-MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # of resources that are GPUs
+MAKERS = ("nvidia.com/", "tencent.com/vcuda-")  # name prefixes of GPU resources
 TRIAL_CLUSTER, REAL_CLUSTER = "trial", "default"
-# Part of the trial cluster, which has no GPUs: it only says what NVIDIA's sample says.
+# Part of the trial cluster, which has no GPUs: it only prints what NVIDIA's sample prints.
 TRIAL_VALIDATION_IMAGE = "devcluster.local/simulated-vectoradd:passes"
 DEFAULT_IMAGE = "berth/workspace:1"  # deploy/images/workspace builds it
 
@@ -34,7 +34,7 @@ MEMBERSHIPS = (
     ("demo", "bob", Role.MEMBER),
     ("second", "carol", Role.MEMBER),
 )
-# Of the trial cluster's own pools: (nominal, may borrow) per tenant. Any other pool is halved.
+# Quotas in the trial cluster's own pools: (nominal, may borrow) per tenant. Any other pool is halved.
 TRIAL_QUOTAS = {
     ("demo", "a100"): (4, 2),
     ("second", "a100"): (4, 4),
@@ -69,7 +69,7 @@ def expected_cluster() -> Cluster:
 
 
 def refresh_cluster() -> bool:
-    """Bring a seeded cluster's address up to date. False: nothing is seeded yet."""
+    """Update a seeded cluster's address. Return False if nothing is seeded yet. Raise Refusal for another cluster."""
     expected = expected_cluster()
     if not Cluster.objects.exists():
         return False
@@ -117,7 +117,7 @@ def seed_people(password: str) -> None:
 
 
 def set_passwords(password: str) -> None:
-    """After BERTH_DEMO_PASSWORD changed."""
+    """Set the demo people's password, after BERTH_DEMO_PASSWORD changed."""
     for user in User.objects.filter(username__in=[person.username for person in PEOPLE]):
         user.set_password(password)
         user.save(update_fields=["password"])
@@ -181,7 +181,7 @@ def node_seen(body: dict[str, Any]) -> NodeSeen:
 
 
 def words_of(cluster: Cluster, pools: Iterable[PoolPlan]) -> list[str]:
-    """What a first start on a real cluster will create, said before it does."""
+    """Lines that announce what a first start on a real cluster will create."""
     lines = [
         f"On the cluster of {cluster.kubeconfig_path} Berth will use, and change nothing but its own objects:"
     ]

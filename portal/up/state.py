@@ -17,13 +17,13 @@ LONGEST_SOCKET_FOLDER = 107 - len("/postgres/.s.PGSQL.5432")
 
 @dataclass(frozen=True)
 class State:
-    """What lies in the state directory. Every entry is private by itself, whatever the folder's mode."""
+    """Entries of the state directory. Each is private by itself, whatever the folder's mode."""
 
     folder: Path
 
     @classmethod
     def make(cls, folder: Path) -> "State":
-        """Root's may be passed through, not listed: the database and the pods have uids of their own."""
+        """Create the folder. Root's can be passed through, not listed: database and pods have their own uids."""
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         if folder.stat().st_uid != os.geteuid():
@@ -43,12 +43,12 @@ class State:
 
     @property
     def mail(self) -> Path:
-        """What Berth would have mailed."""
+        """Mails that Berth would have sent, as files."""
         return self.folder / "mail"
 
     @property
     def records(self) -> Path:
-        """Who runs: one small file per process with its pid and start time."""
+        """Records of running processes: one small file each, with pid and start time."""
         return self.folder / "processes"
 
     @property
@@ -65,7 +65,7 @@ class State:
 
     @property
     def agent_token(self) -> Path:
-        """What the trial cluster's simulated agents send."""
+        """Token that the trial cluster's simulated agents send."""
         return self.folder / "agent-token"
 
     @property
@@ -74,7 +74,7 @@ class State:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the state directory. The kernel gives a dead holder's lock back, so it is never stale."""
+        """Hold the state directory, or raise Refusal. The kernel frees a dead holder's lock, so it is never stale."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             try:
@@ -93,7 +93,7 @@ class State:
 
     @contextlib.contextmanager
     def sockets(self) -> Iterator[Path]:
-        """A folder for unix sockets: in the state directory, or where that path is too long, a short one."""
+        """Yield a folder for unix sockets: in the state directory, or a temporary one if that path is too long."""
         folder = self.folder / "run"
         if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
             folder.mkdir(mode=0o711, exist_ok=True)
@@ -118,7 +118,7 @@ class State:
 
 
 def write_private(file: Path, text: str) -> None:
-    """In one step: whoever reads it meanwhile has the old text or the new one."""
+    """Write the file in one step: a reader gets the old text or the new one."""
     new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(text)

@@ -1,6 +1,6 @@
-"""supervisord, but for one thing: a line that its log cannot take is dropped.
+"""supervisord with one change: a line that its log cannot take is dropped.
 
-By itself it writes such a failure to its stderr, which is on the same full disk, and dies of that: all parts with it.
+Unchanged, it writes such a failure to its stderr, which is on the same full disk, and dies of that with all parts.
 """
 
 from supervisor import loggers, supervisord

@@ -1,4 +1,4 @@
-"""The cast, and how they come in."""
+"""People of the tests, and their clients."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def api(
     tenant: Tenant | None = None,
     raise_errors: bool = True,
 ) -> APIClient:
-    """A script with a token of the person's; every scope that they may have unless some are named."""
+    """Client of a script with the person's token: with the named scopes, or with all that they may have."""
     admin = [Scope.ADMIN] if actor.user.is_staff else []
     _token, secret = tokens.issue(actor.user, "script", scopes or [*EVERY_SCOPE, *admin], tenant)
     client = APIClient(raise_request_exception=raise_errors)
@@ -54,6 +54,6 @@ def browser(actor: Actor, *, checks_csrf: bool = False) -> Client:
 
 
 def ask(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """A JSON request to the API, as any client would send it."""
+    """Send a JSON request to the API, as any client would."""
     text = json.dumps({} if body is None else body)
     return client.generic(method, f"/api/v1/{path}", text, content_type="application/json", headers=headers)

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """Keeps what it accepts. `replies` are given instead of 250, by command; it takes `seconds` for each, until it is
-    `over`."""
+    """A mail server that keeps what it accepts. `replies` replace 250, by command; each takes `seconds`, until `over`
+    is set."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -33,7 +33,7 @@ class MailServer(socketserver.ThreadingTCPServer):
 
 
 class Session(socketserver.StreamRequestHandler):
-    """One connection, in the words of RFC 5321 that smtplib uses."""
+    """A connection, with the commands of RFC 5321 that smtplib uses."""
 
     server: MailServer
 

@@ -1,4 +1,4 @@
-"""Every list of the API: pages, filters and a search, and no question that it cannot answer in words."""
+"""Lists of the API: pages, filters and search; a wrong query gets an answer in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.workspaces.made import make_workspace
 pytestmark = pytest.mark.django_db
 EVERYTHING = ("read", "workspaces", "admin")
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9O9/bDtY"
-# A filter that finds the one row, a search that does, and one of each that finds nothing.
+# A filter and a search that find the one row, then a filter and a search that find nothing.
 LISTS = {
     "ssh-keys/": ("name=laptop", "search=LAP", "name=desk", "search=desk"),
     "tokens/": ("name=nightly", "search=night", "name=other", "search=other"),

@@ -12,7 +12,7 @@ from tests.accounts.people import People
 
 @pytest.fixture
 def told() -> Iterator[list[str]]:
-    """Whose access was said to have changed."""
+    """Names of the people in each `access_changed` signal."""
     heard: list[str] = []
 
     def hear(sender: Any, users: Any, **kwargs: Any) -> None:

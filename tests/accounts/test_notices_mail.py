@@ -33,7 +33,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """As a room above would: words for who is in the tenant, none for others."""
+    """Return words as a room above would: for members of the tenant, none for others."""
     tenant = Tenant.objects.get(slug="demo")
     if role_in(Actor(user), tenant) is None:
         return {}
@@ -78,7 +78,7 @@ def tell(user: User, title: str = "“exp-1” failed", kind: Kind = Kind.FAILED
 
 
 def crowd(people: People, size: int) -> list[User]:
-    """So many members, each with an address."""
+    """Create so many members, each with an e-mail address."""
     made = [User.objects.create_user(f"member-{n}", f"member-{n}@example.org") for n in range(size)]
     for person in made:
         members.set_role(people.alice, people.demo, person.username, Role.MEMBER)
@@ -86,7 +86,7 @@ def crowd(people: People, size: int) -> list[User]:
 
 
 def later(notice: Notice, by: timedelta) -> None:
-    """As if so much time had passed since it was told."""
+    """Move the notice's time into the past, as if so much time had passed."""
     Notice.objects.filter(pk=notice.pk).update(at=notice.at - by)
     notice.refresh_from_db()
 
@@ -171,7 +171,7 @@ def test_the_task_is_enqueued_with_the_notice_and_vanishes_with_it(server: MailS
     assert not Notice.objects.exists()
 
 
-# --- To whom
+# --- Recipients
 
 
 def test_the_same_thing_is_told_once(server: MailServer, bob: User) -> None:
@@ -232,12 +232,12 @@ def test_without_mail_in_the_installation_nothing_waits_for_it(settings: Any, bo
     assert tell(bob).mail == Notice.Mail.NONE
 
 
-# --- When the server does not do as it should
+# --- Faults of the mail server
 
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Taken, so that nobody else gets it meanwhile, and not listened at."""
+    """A port that is bound, so that nobody else gets it, but not listened on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield int(taken.getsockname()[1])
@@ -254,7 +254,7 @@ def test_a_server_that_is_away_is_tried_for_one_person_and_all_go_when_it_is_bac
     assert "refused" in tried.mail_error.lower()
     settings.EMAIL_PORT = server.port
     outbox.send_due()
-    assert len(server.messages) == 2  # the one that was tried has its pause
+    assert len(server.messages) == 2  # the one already tried pauses
     for notice in notices:
         try_now(notice)
     assert len(server.messages) == 3
@@ -374,7 +374,7 @@ def test_a_worker_that_dies_while_sending_loses_nothing(
     notice.refresh_from_db()
     assert (notice.mail, notice.mail_attempts) == (Notice.Mail.WAITING, 1)
     outbox.send_due()
-    assert server.messages == []  # not while the other may still be at it
+    assert server.messages == []  # not while the other attempt may still run
     assert notice.mail_due_at is not None
     assert notice.mail_due_at > timezone.now() + outbox.LONGEST_TRY
     try_now(notice)
@@ -385,7 +385,7 @@ def test_words_that_cannot_be_made_hold_up_nobody_else(server: MailServer, bob: 
     faulty, sound = tell(bob), tell(bob)
     Notice.objects.filter(pk=faulty.pk).update(data={})
     outbox.send_due()
-    assert server.messages == []  # they were to go together
+    assert server.messages == []  # both were in one mail
     for notice in (faulty, sound):
         try_now(notice)
     assert (faulty.mail, sound.mail) == (Notice.Mail.WAITING, Notice.Mail.SENT)
@@ -396,7 +396,7 @@ def test_the_tick_wakes_a_pass_for_what_is_due_and_only_one(server: MailServer, 
     notice = tell(bob)
     OrmQ.objects.all().delete()
     outbox.on_tick()
-    assert not OrmQ.objects.exists()  # the pass that came with the notice may still be on its way
+    assert not OrmQ.objects.exists()  # the pass enqueued with the notice may still run
     long_ago = timezone.now() - MINUTE
     Notice.objects.filter(pk=notice.pk).update(mail_pass_at=long_ago)
     outbox.on_tick()
@@ -444,7 +444,7 @@ def test_a_fault_in_the_notices_keeps_nothing_from_happening(
 def test_a_database_that_goes_away_meanwhile_is_not_passed_over(
     bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the caller did is undone with it: they are told to try again."""
+    """The caller's work is undone too, so the error must reach them: they are asked to try again."""
 
     def lost(*_: object, **__: object) -> None:
         transaction.set_rollback(True)

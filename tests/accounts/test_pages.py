@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_key_stands_at_its_field(people: People) -> None:
     page = answer.content.decode()
     assert "This is a private key" in page
     assert 'value="laptop"' in page
-    assert "BEGIN OPENSSH" not in page  # it does not stand there for the next one at this desk
+    assert "BEGIN OPENSSH" not in page  # the next person at this desk must not see it
     assert AuditEntry.objects.get(outcome="refused").data["code"] == "ssh_key_refused"
 
 

@@ -1,4 +1,4 @@
-"""People choose their own passwords; one that an admin made lets in once, to choose another."""
+"""People choose their own passwords; one that an admin made works once, to choose another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_in(client: Client) -> bool:
 
 @pytest.fixture
 def newcomer(people: People) -> Client:
-    """Has given the password that an admin made."""
+    """Browser of alice after she gave the password that an admin made."""
     User.objects.filter(username="alice").update(password_is_first=True)
     client = Client()
     answer = client.post("/sign-in/", FIRST | {"next": "/gpus/"})
@@ -69,7 +69,7 @@ def test_the_second_factor_comes_before_another_password(people: People) -> None
     client = Client()
     assert client.post("/sign-in/", FIRST)["Location"] == "/sign-in/code/"
     assert client.post("/sign-in/password/", choice())["Location"] == "/sign-in/"
-    assert Client().login(**FIRST)  # whoever came by it has changed nothing
+    assert Client().login(**FIRST)  # the password is still the same
     assert client.post("/sign-in/code/", {"code": recovery})["Location"] == "/sign-in/password/"
     assert not is_in(client)
     assert client.post("/sign-in/password/", choice())["Location"] == "/"

@@ -1,4 +1,4 @@
-"""How often one may ask: counted for each person and address, over all processes, and refused in words."""
+"""Rate limits: counted per person and address, over all processes, and refused in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def codes(*answers: Any) -> list[int]:
 
 @pytest.fixture
 def at_most(settings: Any) -> Any:
-    """at_most(read=2): so many a minute."""
+    """Set the limits: at_most(read=2) allows two reads a minute."""
     return lambda **rates: setattr(settings, "API_RATES", settings.API_RATES | rates)
 
 
@@ -41,7 +41,7 @@ def test_who_asks_too_often_is_told_how_long_to_wait(cast: Cast, at_most: Any) -
     assert codes(*(ask(bob, "GET", "me/") for _ in range(2))) == [200, 200]
     refused = ask(bob, "GET", "me/")
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_often")
-    assert 1 <= int(refused["Retry-After"]) <= 30  # two a minute: the next has room in half of one
+    assert 1 <= int(refused["Retry-After"]) <= 30  # two a minute: the next one fits after 30 s
     assert "2 requests" in refused.json()["error"]["message"]
     assert refused.json()["error"]["hint"]
 
@@ -153,7 +153,7 @@ def test_many_at_once_get_no_more_than_there_is() -> None:
         thread.join(30)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM accounts_rate")
-    assert 10 <= len(passed) <= 13  # a few more when shares of the next minute came meanwhile
+    assert 10 <= len(passed) <= 13  # a few more if the bucket drained meanwhile
 
 
 def test_whoever_comes_in_no_known_way_is_counted_too(cast: Cast, at_most: Any) -> None:

@@ -32,7 +32,7 @@ def test_me_has_as_many_queries_for_many_tenants_and_the_language_that_was_chose
         tenant = Tenant.objects.create(slug=f"t{number}", name="T")
         Membership.objects.create(tenant=tenant, user=people.bob.user, role=Role.VIEWER)
     ask(script, "GET", "me/")
-    with django_assert_num_queries(3):  # the token that asks, how often it does, tenants with roles
+    with django_assert_num_queries(3):  # the request's token, its rate, tenants with roles
         assert len(ask(script, "GET", "me/").json()["tenants"]) == 6
     asked = ask(script, "GET", "me/", **{"Accept-Language": "ko"})
     assert asked.json()["language"] == "ko"
@@ -218,7 +218,7 @@ def test_lists_ask_the_database_a_fixed_number_of_times(
 ) -> None:
     script = api(people.alice)
     ask(script, "GET", "tokens/")
-    with django_assert_num_queries(3):  # the token that asks, how often it does, the list
+    with django_assert_num_queries(3):  # the request's token, its rate, the list
         ask(script, "GET", "tokens/")
     for number in range(5):
         tokens.issue(people.alice.user, str(number), ["read"], people.demo)

@@ -1,4 +1,4 @@
-"""Every endpoint of accounts, asked by everybody."""
+"""Endpoints of accounts, requested by everybody."""
 
 from __future__ import annotations
 

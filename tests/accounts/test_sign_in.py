@@ -37,7 +37,7 @@ def attempt(username: str, password: str = "wrong", address: str = "192.0.2.1") 
 
 def test_name_and_password_let_in(people: People) -> None:
     assert sign_in.authenticate(None, "alice", "alice-password") == people.alice.user
-    assert not AuditEntry.objects.exists()  # a second factor may still be to come
+    assert not AuditEntry.objects.exists()  # a second factor may still follow
     sign_in.record_signed_in(people.alice.user, "password")
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.outcome, entry.actor_name, entry.address, entry.data["by"]) == (

@@ -1,4 +1,4 @@
-"""Whose account somebody of the provider gets, where accounts are there already."""
+"""Accounts that the provider's people get, if accounts exist already."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_its_own_person_connects_it_in_the_profile(
     later = Visitor()
     later.sign_in("alice")
     assert later.berth.get("/api/v1/me/").json()["username"] == "alice"
-    assert roles_of("alice") == {"demo": "owner"}  # given by hand: no group takes it
+    assert roles_of("alice") == {"demo": "owner"}  # given by hand: no group removes it
 
 
 def test_an_account_of_the_provider_is_one_persons(
@@ -75,7 +75,7 @@ def test_a_stolen_session_connects_nobody(uni: University, provider: Provider, p
         assert uni.issuer not in thief.post("/profile/connect/", sent).content.decode()
     people.bob.user.set_unusable_password()
     people.bob.user.save()
-    assert uni.issuer in browser(people.bob).post("/profile/connect/").content.decode()  # who has none
+    assert uni.issuer in browser(people.bob).post("/profile/connect/").content.decode()  # has no password
 
 
 def test_by_e_mail_only_where_the_admins_chose_it_and_it_is_verified(
@@ -119,7 +119,7 @@ def test_an_account_that_an_admin_made_for_it_is_its_persons_at_the_first_sign_i
     assert roles_of("ada") == {"demo": "member", "second": "member"}
     assert SocialAccount.objects.get(user=ada).uid == "ada-1"
     uni.person("ada", sub="ada-2")
-    assert Visitor().sign_in("ada").status_code == 409  # it has its person now
+    assert Visitor().sign_in("ada").status_code == 409  # the account belongs to ada-1 now
 
 
 @pytest.mark.parametrize("used", ["token", "key", "password", "signed in", "another address", "an admin"])

@@ -1,4 +1,4 @@
-"""What is no proof of who somebody is, and a provider that does not do as it should."""
+"""Forged proofs of identity, and a provider that misbehaves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_code_counts_once(uni: University, provider: Provider, people: People)
 
 @pytest.fixture
 def tokens_of(uni: University, provider: Provider) -> Callable[[str, str], dict[str, Any]]:
-    """Real tokens of the provider for a client of it, with a nonce."""
+    """Return a function that gets real tokens of the provider, for a client and a nonce."""
 
     def get(client: str, nonce: str) -> dict[str, Any]:
         uni.person("ada")
@@ -138,14 +138,14 @@ def test_another_issuer_than_the_configured_one_is_refused(
     assert "another issuer" in caplog.text
 
 
-# --- Trouble
+# --- Faults
 
 
 def test_a_provider_that_does_not_answer_is_said(settings: Any) -> None:
     settings.OIDC = Provider("http://127.0.0.1:9", "berth", "x", name="Example University")
     answer = Client().get("/sign-in/oidc/?next=/launch/")
     assert (answer.status_code, said(answer)) == (502, "Example University does not answer.")
-    assert b"next=%2Flaunch%2F" in answer.content  # the way on is kept
+    assert b"next=%2Flaunch%2F" in answer.content  # the target is kept
 
 
 def test_a_wrong_secret_is_the_admins_to_mend_and_stands_in_no_log(
@@ -174,7 +174,7 @@ def test_neither_secret_nor_code_nor_token_reaches_a_log_or_the_trail(
     kept = caplog.text + str(list(AuditEntry.objects.values())) + str(list(SocialAccount.objects.values()))
     for secret in (code, provider.client_secret):
         assert secret not in kept
-    assert not re.search(r"eyJ[\w-]+\.eyJ", kept)  # no token: three letters alone may be anybody's
+    assert not re.search(r"eyJ[\w-]+\.eyJ", kept)  # no token; three letters alone may be anything
 
 
 def test_strangers_do_not_ask_the_provider_without_end(
@@ -195,16 +195,16 @@ def test_who_cancels_comes_back_to_the_sign_in_page(
     assert answer.status_code == 401
     assert "cancelled" in said(answer)
     assert b"Sign in with Example University" in answer.content
-    assert b"/sign-in/oidc/?next=%2Flaunch%2F%3Fflavor%3Da100-1" in answer.content  # not forgotten
+    assert b"/sign-in/oidc/?next=%2Flaunch%2F%3Fflavor%3Da100-1" in answer.content  # the target is kept
 
 
 def test_clocks_that_differ_are_named(uni: University, provider: Provider) -> None:
     uni.person("ada")
     late = Visitor()
     address = late.at_the_provider(late.to_the_provider(), who="ada")
-    uni.set_clock(-4000)  # its tokens are over when they come
+    uni.set_clock(-4000)  # its tokens have expired on arrival
     answers = [late.back(address)]
-    uni.set_clock(4000)  # its tokens are of the future
+    uni.set_clock(4000)  # its tokens are from the future
     answers.append(Visitor().sign_in("ada"))
     uni.set_clock(0)
     assert [answer.status_code for answer in answers] == [502, 502]

@@ -1,4 +1,4 @@
-"""What admins write into the environment, and what it means."""
+"""Sign-on settings in the environment, and their meaning."""
 
 from __future__ import annotations
 

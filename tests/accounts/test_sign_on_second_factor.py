@@ -1,4 +1,4 @@
-"""The second factor of who signs in with a password: an app's code, a recovery code, an admin's reset."""
+"""The second factor of people who sign in with a password: an app's code, a recovery code, an admin's reset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def from_home() -> Iterator[None]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Half minutes that pass when the test says so."""
+    """A clock that the test moves by half minutes."""
 
     class Clock:
         now = 1_800_000_000.0
@@ -228,7 +228,7 @@ def test_staff_of_whom_it_is_demanded_set_it_up_before_they_come_in(
     assert b'href="/admin/"' in answer.content
     assert client.get("/admin/").status_code == 200
     assert client.post("/profile/second-factor/remove/", {"password": "admin-password"}).status_code == 403
-    assert Client().post("/sign-in/", ALICE)["Location"] == "/"  # of others it is not demanded
+    assert Client().post("/sign-in/", ALICE)["Location"] == "/"  # others need none
 
 
 @pytest.mark.parametrize("by", ["hand", "group"])

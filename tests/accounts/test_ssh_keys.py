@@ -15,7 +15,7 @@ from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry, SSHKey
 from tests.accounts.people import People
 
-# A key of a hardware token, as `ssh-keygen -t ed25519-sk` writes it (the token itself cannot be had in a test).
+# A key of a hardware token, as `ssh-keygen -t ed25519-sk` writes it (tests have no such token).
 SK_KEY = (
     "sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZ"
     "GhscHR4fAAAABHNzaDo="

@@ -1,4 +1,4 @@
-"""The audit trail: who may read which lines, in which words, and as which table."""
+"""The audit trail: who may read which entries, their sentences, and the CSV."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from tests.accounts.people import People, api, ask, browser
 
 @pytest.fixture
 def told(people: People) -> People:
-    """demo: carol is let in, her role is changed; second: a line of its own; one line without a tenant."""
+    """Entries: two in demo (carol is added, her role changes), one in second, one without a tenant."""
     members.set_role(people.alice, people.demo, "carol", Role.VIEWER)
     members.set_role(people.alice, people.demo, "carol", Role.MEMBER)
     audit.record(people.carol, "workspace.launch", tenant=people.second, data={"name": "secret-plan"})
@@ -32,7 +32,7 @@ def actions(answer: Any) -> list[str]:
 
 
 def table(answer: Any) -> list[list[str]]:
-    """The cells of a streamed CSV, without its head."""
+    """Cells of a streamed CSV, without the header."""
 
     async def read() -> str:
         return "".join([part.decode() async for part in answer])
@@ -60,7 +60,7 @@ def test_an_owner_narrows_the_trail_of_their_tenant(told: People, asked: str, fo
 
 
 def test_admins_see_what_happened_in_no_tenant_too_but_not_by_a_token_that_is_bound(told: People) -> None:
-    assert len(actions(ask(api(told.admin), "GET", "audit/"))) == 4 + 1  # the token that asks
+    assert len(actions(ask(api(told.admin), "GET", "audit/"))) == 4 + 1  # the request's token
     bound = api(told.admin, Scope.READ, tenant=told.second)
     assert set(actions(ask(bound, "GET", "audit/"))) == {"workspace.launch", "token.create"}
 

@@ -1,4 +1,4 @@
-"""A browser with two sites open, Berth and a university whose people sign in there."""
+"""Tools for tests of sign-on: a browser at Berth and at a university, and what both show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS = "vision-team=demo:member, vision-leads=demo:owner, readers=demo:viewer,
 
 
 class Visitor:
-    """A browser with two sites open: Berth, and the university."""
+    """A browser that is open at Berth and at the university."""
 
     def __init__(self, client: Client | None = None) -> None:
         self.berth = client or Client()
@@ -26,7 +26,7 @@ class Visitor:
         return str(self.berth.get("/sign-in/oidc/", {"next": target})["Location"])
 
     def at_the_provider(self, address: str, **form: str) -> str:
-        """Type the name there; the address of Berth that the provider sends the browser back to."""
+        """Sign in at the provider. Return the address of Berth to which it sends the browser back."""
         page = self.there.get(address)
         answer = self.there.post(page.url, data=form, allow_redirects=False)
         while (location := answer.headers["Location"]).startswith(("http://127.", "/")):
@@ -57,7 +57,7 @@ def roles_of(name: str) -> dict[str, str]:
 
 
 def trail(action: str) -> list[Any]:
-    """Who, with what outcome, and what is told beside the target's name."""
+    """Return (actor, outcome, data without the target's name) of the entries with this action."""
     found = AuditEntry.objects.filter(action=action).order_by("id")
     return [
         (entry.actor_name, entry.outcome, {k: v for k, v in entry.data.items() if k != "name"})

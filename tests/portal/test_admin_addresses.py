@@ -1,4 +1,4 @@
-"""Addresses of the admin that no page of ours makes: never a server error."""
+"""Addresses of the admin that none of our pages links to: never a server error."""
 
 from __future__ import annotations
 

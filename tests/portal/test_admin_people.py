@@ -1,4 +1,4 @@
-"""People and tenants in the admin: who is let in and out, and that nobody is surprised by it."""
+"""People and tenants in the admin: their access, and the previews before it changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def empty(*inlines: str) -> dict[str, Any]:
 
 
 def form_of(person: User, **changes: Any) -> dict[str, Any]:
-    """As a browser sends it, with everything ticked."""
+    """Form data as a browser sends it, with every box ticked."""
     shown = {f"initial-{name}": str(getattr(person, name)) for name in ("is_active", "is_staff")}
     shown |= {"username": person.username, "email": person.email, "is_active": "on", "is_staff": "on"}
     return {**shown, **empty(*INLINES), **changes}
@@ -230,7 +230,7 @@ def test_an_action_needs_its_two_steps_and_the_form_of_this_site(cast: Cast) -> 
 def test_what_one_admin_looks_at_is_not_told_to_another_who_looks_at_once(
     cast: Cast, deed: ChangesOfAccess
 ) -> None:
-    """Actions are one for all requests: what they read for one must not stay on them."""
+    """Requests share the action objects, so these must keep nothing of a request."""
     before = dict(vars(deed))
     assert deed.effects(cast.admin, [cast.bob.user])
     assert vars(deed) == before

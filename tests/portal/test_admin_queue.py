@@ -1,4 +1,4 @@
-"""The queue as admins see it: who waits in which order, why and until when; what is asked back, or never starts."""
+"""The queue as admins see it: its order, reasons and times; preemptions; requests that can never start."""
 
 from __future__ import annotations
 

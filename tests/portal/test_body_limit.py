@@ -1,4 +1,4 @@
-"""Nobody fills the memory or the disk of the web server, with or without a Content-Length."""
+"""Large bodies cannot fill the web server's memory or disk, with or without a Content-Length."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every sentence that people read is there in every language, whole, and with the values that belong into it."""
+"""Catalogues: each sentence is there in every language, complete, and with the same values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_translation_keeps_values_and_markup(path: Path) -> None:
     for message in catalog:
         for check in checkers:
             check(catalog, message)
-        # One form for all numbers: what stands for the number may be in the English plural alone
+        # The language has one plural form: the number's placeholder may be in the English plural only
         original = texts(message.id)[-1]
         for text in texts(message.string) if message.id else ():
             assert set(VALUE.findall(text)) == set(VALUE.findall(original)), (original, text)

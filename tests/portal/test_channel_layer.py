@@ -1,4 +1,4 @@
-"""The live-event layer: who joined a group hears of it until it leaves, and what left leaves nothing behind."""
+"""The live-event layer: a member gets its group's messages until it leaves, and then leaves nothing behind."""
 
 from __future__ import annotations
 

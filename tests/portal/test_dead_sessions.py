@@ -1,4 +1,4 @@
-"""A machine that loses its power says no goodbye: both ends of every session to the database find it out."""
+"""A machine that loses power closes no connection: both ends of a database session must notice."""
 
 import re
 

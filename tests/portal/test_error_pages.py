@@ -1,4 +1,4 @@
-"""Every error is a page that says what happened and what to do, also when the database is away. None here needs it."""
+"""Error pages: each says what happened and what to do, also without a database, which no test here needs."""
 
 from __future__ import annotations
 

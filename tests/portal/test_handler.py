@@ -1,4 +1,4 @@
-"""People's pages do not stand behind what agents tell, however many tell at once; and what agents tell is not lost."""
+"""Reports of agents, however many at once, do not delay people's pages; and no report is lost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def ask(
 
 
 class Slow(Agents):
-    """Whose reports wait for the test."""
+    """Agents whose reports wait for the test."""
 
     goes_on = threading.Event()
 
@@ -66,7 +66,7 @@ def agents(transactional_db: None) -> Iterator[Agents]:
     yield agents
     agents._threads.submit(
         connections.close_all
-    ).result()  # in the one thread that they took, one after another
+    ).result()  # in the one thread that handled the reports, one after another
 
 
 async def test_a_page_is_answered_while_every_turn_of_agents_is_taken(slow: Slow) -> None:

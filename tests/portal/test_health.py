@@ -19,7 +19,7 @@ from vitals.models import Process
 
 @pytest.fixture(autouse=True)
 def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is well may take its time to say so."""
+    """Allow a long timeout, because a healthy part may answer slowly on a busy machine."""
     monkeypatch.setattr(health, "TIMEOUT_SECONDS", 30)
 
 
@@ -88,7 +88,7 @@ async def test_a_crowd_that_asks_at_once_takes_one_connection(monkeypatch: pytes
     assert {answer.status_code for answer in answers} == {200}
     at_once, of_the_layer = len(made), 1
     assert at_once <= 1 + of_the_layer
-    assert (await ask("/readyz/web"))[0] == 200  # and who asks next is not told an old answer
+    assert (await ask("/readyz/web"))[0] == 200  # and the next caller gets a new answer
     assert len(made) > at_once
 
 
@@ -137,7 +137,7 @@ async def test_checks_while_live_events_are_cut_off_leave_no_listeners_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     layer = NotifyLayer()
-    await layer.group_add("any", "one")  # it listens
+    await layer.group_add("any", "one")  # starts the listener
     monkeypatch.setattr(health, "get_channel_layer", lambda: layer)
     monkeypatch.setattr(health, "TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(layer, "publish", lambda groups, message: None)

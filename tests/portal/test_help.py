@@ -1,4 +1,4 @@
-"""The page of all causes, and the way to it from what is in the way."""
+"""The page of all causes, and the link to it from a problem."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ RSA_1024 = (
 
 
 def of(*values: Any) -> tuple[Any, ...]:
-    """Values of any type."""
+    """Return the values, of any type."""
     return values
 
 

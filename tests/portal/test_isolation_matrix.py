@@ -1,7 +1,7 @@
-"""Who gets what: every address and every method, asked by everybody. An address that is not in the table fails.
+"""Access matrix: all addresses and methods, requested by everybody. An address that is not in the table fails.
 
-Codes stand in the order of WHO (of PEOPLE for pages). Whoever is not signed in, or comes with a token that expired,
-gets 401 from the API and is sent to the sign-in by a page. What one asks is undone before the next one asks.
+Codes are in the order of WHO (of PEOPLE for pages). A caller who is not signed in, or whose token has expired, gets
+401 from the API, and a page redirects them to the sign-in. Each request is rolled back before the next one.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.django_db
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9O9/bDtY of-nobody"
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
 PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
-# "own" is bob, of whom all that is asked about is; "reader" his token that only reads; "elsewhere" his token that is
-# bound to another tenant, of which he is a member, too.
+# "own" is bob, to whom the requested objects belong; "reader" is his token that only reads; "elsewhere" his token
+# that is bound to another tenant, of which he is a member too.
 WHO = (*PEOPLE, "reader", "elsewhere")
 NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
@@ -64,10 +64,10 @@ OWN = Row("202 403 403 403 403 404 403 404")
 MANAGED = Row("202 403 403 202 202 404 403 404")
 EVERYBODY = Row("200 200 200 200 200 200 200 200")
 ADMINS = Row("403 403 403 403 200 403 403 403")
-# Not built yet. What it names is looked for only once there is something.
+# Not built yet. The objects in its address are not looked up yet.
 NOT_YET = Row("501 501 501 501 501 501 501 501")
 NOT_YET_WRITE = Row("501 501 501 501 501 501 403 501")
-# Nodes' agents alone, by a token that no person has.
+# For node agents only, with a token that no person has.
 NO_AGENT = Row("401 401 401 401 401 401 401 401")
 NOT_YET_ADMINS = Row("403 403 403 403 501 403 403 403")
 
@@ -123,7 +123,7 @@ API: dict[str, dict[str, Row]] = {
     "workspaces/<uuid:id>/stop/": {"POST": MANAGED},
     "workspaces/<uuid:id>/restart/": {"POST": OWN},
     "workspaces/<uuid:id>/events/": {"GET": SEEN},
-    # 503: who may read it is told that no cluster answers here.
+    # 503 for callers who may read the logs: no cluster answers here.
     "workspaces/<uuid:id>/logs/": {"GET": Row("503 403 403 503 503 404 503 404")},
     "workspaces/<uuid:id>/extend/": {"POST": replace(MANAGED, codes="200 403 403 200 200 404 403 404")},  # no end
     "workspaces/<uuid:id>/keep-alive/": {"POST": Row("200 403 403 200 200 404 403 404")},
@@ -147,7 +147,7 @@ API: dict[str, dict[str, Row]] = {
     "drift/<uuid:id>/<str:verb>/": {"POST": NOT_YET_ADMINS},
 }
 
-# For a page, a seventh code: of who is not signed in.
+# A page has a seventh code: of a caller who is not signed in.
 PUBLIC = "200 200 200 200 200 200 200"
 PAGE = "200 200 200 200 200 200 302"
 NO_SUCH_METHOD = "405 405 405 405 405 405 302"
@@ -172,7 +172,7 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "healthz": (PUBLIC, PUBLIC),
     "metrics": (PUBLIC, PUBLIC),
     "sign-in/": ("302 302 302 302 302 302 200", "302 302 302 302 302 302 200"),
-    # No provider is set up here; nobody waits for the code after a password.
+    # No provider is set up here, and no sign-in waits for a code.
     "sign-in/oidc/": ("404 404 404 404 404 404 404", "404 404 404 404 404 404 404"),
     "sign-in/oidc/callback/": ("404 404 404 404 404 404 404", "404 404 404 404 404 404 404"),
     "sign-in/password/": (TO_PROFILE, TO_PROFILE),
@@ -206,8 +206,8 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
     "notices/settings/": (PAGE, TO_PROFILE),
     "notices/<uuid:id>/": ("302 404 404 404 404 404 302", NO_SUCH_METHOD),
     "notices/unsubscribe/<str:token>/": (PUBLIC, PUBLIC),
-    "launch/": (PAGE, "422 200 422 422 422 422 302"),  # who only looks is told so
-    "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # an answer to nothing
+    "launch/": (PAGE, "422 200 422 422 422 422 302"),  # a viewer is told that they cannot launch
+    "launch/answer/": (NO_SUCH_METHOD, "404 404 404 404 404 404 302"),  # there is no such answer
     "add-ssh-key/": (NO_SUCH_METHOD, TO_PROFILE),
     "workspaces/sparklines/": (PAGE, NO_SUCH_METHOD),
     "workspaces/<uuid:id>/": (SEEN_PAGE, NO_SUCH_METHOD),
@@ -254,7 +254,7 @@ OF_PAGES = [a for a in ALL if not a.name.startswith(("api/v1/", "admin/", "ready
 
 @dataclass(frozen=True)
 class Stage:
-    """People, the ids of what is bob's, and, once they are let in, the secret and session of each."""
+    """People, the ids of bob's objects, and, once people are signed in, their secrets and sessions."""
 
     people: dict[str, Actor]
     second: Any
@@ -276,11 +276,11 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _nothing_for_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what takes long and says nothing of access: the schema, time zones, copies of templates' contexts."""
+    """Leave out what takes long and does not affect access: the schema, time zones, copies of templates' contexts."""
     monkeypatch.setattr(
         "drf_spectacular.generators.SchemaGenerator.get_schema", lambda *_, **__: {"paths": {}}
     )
-    monkeypatch.setattr("portal.views.operations", dict)  # else its cache would keep the schema of above
+    monkeypatch.setattr("portal.views.operations", dict)  # else its cache would keep the empty schema
     monkeypatch.setattr("accounts.forms.time_zone_choices", list)
     monkeypatch.setattr("django.test.client.store_rendered_templates", lambda *_, **__: None)
 
@@ -329,12 +329,12 @@ def make_stage() -> Stage:
 
 def let_in(stage: Stage) -> Stage:
     secrets = {who: secret_of(who, stage) for who in WHO} | {"expired": expired(stage.people["own"])}
-    APIToken.objects.update(last_used_at=timezone.now())  # else each request would note its own use
+    APIToken.objects.update(last_used_at=timezone.now())  # else each request would write its own use
     return replace(stage, secrets=secrets, sessions={who: session_of(stage.people[who]) for who in PEOPLE})
 
 
 def secret_of(who: str, stage: Stage) -> str:
-    """The secret of a token."""
+    """Return the secret of a new token for this caller."""
     actor = stage.people["own" if who in ("reader", "elsewhere") else who]
     scopes = [Scope.READ] if who == "reader" else [s for s in Scope if s != Scope.ADMIN or who == "admin"]
     tenant = stage.second if who == "elsewhere" else None
@@ -349,14 +349,14 @@ def expired(actor: Actor) -> str:
 
 
 def session_of(actor: Actor) -> str:
-    """The cookie of who is signed in."""
+    """Return the session cookie of the signed-in actor."""
     client = Client()
     client.force_login(actor.user)
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 def ask(client: Client, method: str, path: str, body: Any = None) -> Any:
-    """What is answered; what it did is undone."""
+    """Return the answer, and undo the request's changes."""
     with transaction.atomic():
         text = "" if body is None else json.dumps(body)
         answer = client.generic(method, path, text, content_type="application/json")
@@ -422,5 +422,5 @@ def test_the_table_names_nothing_that_is_gone() -> None:
 
 
 def masked(answer: HttpResponse) -> bytes:
-    """Without what is drawn anew for each page."""
+    """Return the content without its CSRF tokens, which differ in every answer."""
     return re.sub(rb'(csrfmiddlewaretoken" value="|"X-CSRFToken": ")[^"]+', rb"", answer.content)

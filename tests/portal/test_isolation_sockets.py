@@ -1,7 +1,7 @@
-"""Who gets what, for websockets: every address of the routing, asked by everybody. One that is not in the table fails.
+"""Access matrix of websockets: all addresses of the routing, opened by everybody. A missing address fails.
 
-`open`, or the code that it is closed with, in the order of WHO; then of who is not signed in, comes by a ticket whose
-token has expired since, or by a ticket that is too old. A page of another site is refused before anything else.
+Outcomes are `open` or the close code, in the order of WHO; then for a caller who is not signed in, for a ticket whose
+token has expired since, and for a ticket that is too old. A page of another site is refused before anything else.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SOCKETS = {  # own viewer member owner admin stranger reader elsewhere; anonymou
     "ws/workspaces/<uuid:workspace_id>/": "open open open open open 4404 open 4404 4401 4401 4408",
     "ws/workspaces/<uuid:workspace_id>/logs/": "open 4404 4404 open open 4404 open 4404 4401 4401 4408",
     "ws/workspaces/<uuid:workspace_id>/metrics/": "open open open open open 4404 open 4404 4401 4401 4408",
-    "ws/notices/": EVERYBODY.replace("open 4401", "4404 4401", 1),  # all of a person's: not by a bound token
+    "ws/notices/": EVERYBODY.replace("open 4401", "4404 4401", 1),  # spans a person's tenants: no bound token
     "ws/gpus/": EVERYBODY,
-    "": "4404 4404 4404 4404 4404 4404 4404 4404 4401 4401 4408",  # whatever else
+    "": "4404 4404 4404 4404 4404 4404 4404 4404 4401 4401 4408",  # any other address
 }
 ROUTES = [str(route.pattern) for route in websocket_urlpatterns]
 
@@ -55,7 +55,7 @@ def by_ticket(actor: Actor, tenant: Any = None) -> tuple[str, APIToken]:
 
 
 def everybody(stage: Stage, path: str) -> list[Socket]:
-    """In the order of the table."""
+    """Return the sockets in the order of the table."""
     bob = stage.people["own"]
     long_ago = timezone.now() - timedelta(seconds=1)
     script = [(b"host", b"testserver")]
@@ -70,7 +70,7 @@ def everybody(stage: Stage, path: str) -> list[Socket]:
 
 
 async def outcome(socket: Socket) -> tuple[str, Any]:
-    """How it goes on, and all that was said about it."""
+    """Return `open` or the close code, and the first frame."""
     assert await socket.opens()
     frame = await socket.wire.receive_output(10)
     await socket.leave()

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts from rows, and nobody's name."""
+"""Metrics for Prometheus: counts from rows, and nobody's name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 
 def samples(client: Client) -> dict[tuple[str, ...], float]:
-    """(metric, label values …) to value."""
+    """Map (metric, label values …) to value."""
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -97,7 +97,7 @@ def test_it_counts_nodes_gpus_agents_and_troubles_and_names_none(client: Client)
             cluster=cluster, about="gpu", subject="GPU-1", code=code, since=now, ended_at=ended_at
         )
     pulse.beat("web")
-    assert samples(client)["berth_agents", "main", "heard"] == 4  # Berth could hear nobody until now
+    assert samples(client)["berth_agents", "main", "heard"] == 4  # Berth just started: no agent is silent yet
     Process.objects.update(since=now - timedelta(days=1))
     with CaptureQueriesContext(connection) as queries:
         read = samples(client)
@@ -136,7 +136,7 @@ def test_it_tells_how_long_each_step_took_once_that_is_committed(
     assert 7 <= read["berth_step_seconds_sum", "admission"] < 60
     assert read["berth_step_seconds_bucket", "5", "admission"] == 0
     assert read["berth_step_seconds_bucket", "+Inf", "admission"] == 1
-    with changing(workspace.pk) as row:  # what goes wrong in a step is not its end
+    with changing(workspace.pk) as row:  # a problem in a step does not end the step
         tell(row, "image_missing", step=row.step, level=Event.Level.WARNING)
     figures.write()
     assert ("berth_step_seconds_count", "disk") not in samples(client)

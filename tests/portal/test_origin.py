@@ -20,7 +20,7 @@ def site(settings: Any) -> None:
         ("http://127.0.0.1:9999", "127.0.0.1:8000", False),
         ("http://127.0.0.1", "127.0.0.1:8000", False),
         ("https://evil.example", "berth.example", False),
-        ("https://evil.example", "evil.example", False),  # a name of theirs that leads here
+        ("https://evil.example", "evil.example", False),  # their name that resolves to this server
         ("null", "berth.example", False),
         ("", "", False),
     ],

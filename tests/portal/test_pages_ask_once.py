@@ -1,4 +1,4 @@
-"""A page asks the database for the same thing once, whatever its frame, its tabs and its parts want of it."""
+"""A page queries the same data once, whatever its frame, tabs and parts need."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def test_what_waits_for_a_peer_that_reads_nothing_keeps_it_no_longer() -> 
         peer = await who_reads_nothing(port)
         await asyncio.wait_for(ended.wait(), 20)
         peer.close()
-    assert sent  # it was much that waited
+    assert sent  # much data was waiting
 
 
 def test_the_web_process_is_started_with_it() -> None:

@@ -1,4 +1,4 @@
-"""The task queue goes by the database's clock: a machine's own may stand wrong, or be set."""
+"""The task queue uses the database's clock: a machine's own may be wrong, or be set."""
 
 from __future__ import annotations
 

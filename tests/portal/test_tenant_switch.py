@@ -22,7 +22,7 @@ def cast() -> Cast:
 
 
 def chosen(client: Client, actor: Actor) -> str | None:
-    """What the next page of this browser would be told."""
+    """Return the tenant that the next page of this browser would show."""
     request = RequestFactory().get("/")
     request.session, request.user = client.session, actor.user
     tenant = current_tenant(request)

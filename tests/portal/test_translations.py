@@ -1,4 +1,4 @@
-"""What people read stands in the templates where it can be translated."""
+"""Templates: all visible words can be translated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.template.base import Lexer, TokenType
 from portal.environment import BASE_DIR
 
 TEMPLATES = sorted((BASE_DIR / "templates").rglob("*.html"))
-# What is the same in every language.
+# Words that are the same in every language.
 NAMES = {
     "Berth",
     "GiB",
@@ -41,7 +41,7 @@ def test_no_template_speaks_english_alone() -> None:
 
 
 def untranslatable(source: str) -> list[str]:
-    """The words that stand in a template outside of anything that translates them."""
+    """Return the words of a template that nothing translates."""
     shown, inside = "", False
     for token in Lexer(source).tokenize():
         first = token.contents.split()[0] if token.contents.split() else ""

@@ -1,4 +1,4 @@
-"""What was written just now, by a clock that may have been set since."""
+"""Times written just now, by a clock that may have been set since."""
 
 from __future__ import annotations
 

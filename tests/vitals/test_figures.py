@@ -1,4 +1,4 @@
-"""What processes count, each for itself, adds up in rows."""
+"""Counts of separate processes add up in rows."""
 
 from __future__ import annotations
 

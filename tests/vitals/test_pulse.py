@@ -61,7 +61,7 @@ def test_a_part_is_heard_since_its_first_process_as_long_as_there_is_no_gap() ->
     pulse.beat("worker")
     began = Now() - timedelta(minutes=10)
     Process.objects.create(part="web", host="other", pid=1, seen_at=Now() - timedelta(seconds=5), since=began)
-    pulse.beat("web")  # one more, before the first goes
+    pulse.beat("web")  # a second process, before the first ends
     Process.objects.filter(host="other").update(seen_at=Now() - timedelta(minutes=1))
     pulse.beat("web")
     assert timezone.now() - pulse.heard_since("web") > timedelta(minutes=9)

@@ -1,4 +1,4 @@
-"""`manage.py reset_second_factor alice`: when no admin is left who could do it in the pages."""
+"""`manage.py reset_second_factor alice`: for when no admin is left who could do it on the pages."""
 
 from __future__ import annotations
 

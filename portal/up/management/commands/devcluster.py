@@ -19,7 +19,7 @@ class Command(BaseCommand):
     words: Sequence[str] = ()
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """All words after the command's name are the cluster's own; they win over the defaults."""
+        """Pass all words after the command's name to the cluster; they win over the defaults."""
         self.words = argv[2:]
         super().run_from_argv(argv[:2])
 
