@@ -1,4 +1,4 @@
-"""REST for figures: what a workspace used."""
+"""REST API for the figures of a workspace."""
 
 from __future__ import annotations
 

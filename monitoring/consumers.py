@@ -1,4 +1,4 @@
-"""The websocket of a workspace's Metrics tab: its figures as they come."""
+"""Websocket of a workspace's Metrics tab: figures as they come."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from monitoring.figures.series import DEFAULT
 from monitoring.following import is_window
 from workspaces.consumers import OfWorkspace, query
 
-# As often as agents tell.
+# The interval at which agents report.
 BEAT_SECONDS = 5
 
 
 class WorkspaceFigures(OfWorkspace):
-    """A window of figures, `?window=15m&language=ko`, as a whole at first; then from the last moment on that was told.
+    """Figures of `?window=15m&language=ko`: the whole window first, then changes since the newest point sent.
 
-    `since` of a frame is that moment: what the client has from there on is replaced.
+    `since` in a frame is the time of that point: the client replaces everything from there on.
     """
 
     async def connect(self) -> None:
         asked = query(self.scope).get("window", DEFAULT)
         self.window = asked if is_window(asked) else DEFAULT
-        # Of the page that looks: its person may have left the choice to the browser.
+        # Language of the open page: a person may have left the choice to the browser.
         language = query(self.scope).get("language", "")
         self.language = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
         self.newest: int | None = None
@@ -46,7 +46,7 @@ class WorkspaceFigures(OfWorkspace):
             self.told, self.newest = found.frame, found.newest
 
     async def _beat(self) -> None:
-        """All sockets of a process at the same moments: one read answers them all."""
+        """Wake at moments that all sockets of a process share, so that one read serves them all."""
         while True:
             pause = max(BEAT_SECONDS, self.step_seconds)
             await asyncio.sleep(pause - time.time() % pause)

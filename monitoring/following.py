@@ -1,7 +1,7 @@
-"""What pages that follow figures want to know, read once for all that ask in the same moment.
+"""Figures for pages that follow them, read once for all pages that ask at the same moment.
 
-Figures come every few seconds anyway, from every node: a message for each would wake every page for nothing. Pages look
-by a beat in place of that, all of a process at once (workspaces/reading_together.py).
+Figures arrive every few seconds from every node: a message for each would wake every page for nothing. So pages read at
+fixed intervals, all of a process together (workspaces/reading_together.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workspaces.representation import Json
 
 @dataclass(frozen=True)
 class Asked:
-    """`after`: the newest moment that was told already; None: nothing was."""
+    """Request of a page. `after`: time of the newest point that the page has; None: it has none."""
 
     actor: Actor
     workspace_id: UUID
@@ -47,7 +47,7 @@ def is_window(text: str) -> bool:
 
 
 def figures_json(figures: Figures, window: str, after: int | None = None) -> Json:
-    """As the API and the socket tell it; from a moment on, which may have changed since it was told."""
+    """Return figures for the API and the socket; with `after`, points from that time on, as they may have changed."""
     return {
         "window": window,
         "step_seconds": figures.step_seconds,
@@ -66,7 +66,7 @@ def figures_json(figures: Figures, window: str, after: int | None = None) -> Jso
 
 
 def figures_for_page(figures: Figures) -> Json:
-    """As a page has them in itself: all lines have the same times, so those are told once."""
+    """Return figures for a page. All lines have the same times, so those come once."""
     points = figures.series[0].points if figures.series else []
     return {
         "times": [at for at, _value in points],
@@ -106,7 +106,7 @@ def _told(figures: Figures, asked: Asked) -> Told:
 
 
 def _newest(figures: Figures) -> int | None:
-    """Up to where no line changes any more: one that comes later than others still fills what was left open."""
+    """Return the time up to which lines do not change: a line that comes later than others may still fill gaps."""
     ends = [max(at for at, value in line.points if value is not None) for line in figures.series]
     return max(min(ends), max(ends) - HOLDS_SECONDS) if ends else None
 

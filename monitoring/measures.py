@@ -1,10 +1,10 @@
-"""What is measured of agents and of tests of GPUs, for /metrics: nobody's name, and no query."""
+"""Metrics of agents and GPU tests for /metrics, without names of people and without queries."""
 
 from __future__ import annotations
 
 from vitals.figures import Counter
 
-# "repeated" came before: its answer was lost.
+# "repeated": the report was received before, but its answer was lost.
 REPORTS = Counter(
     "berth_intake_reports_total",
     "Reports of nodes' agents that came.",

@@ -1,6 +1,6 @@
-"""What admins read of nodes and their GPUs: how they are, who is on them, what went wrong and when.
+"""Nodes and their GPUs for admins: state, workspaces on them, problems and errors.
 
-For a list a few queries tell all of it, however many nodes there are; `NodeStory` reads one node for its own page.
+`glances` reads a list of nodes in four queries; `NodeStory` reads one node for its own page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TROUBLES, MOST_XIDS, MOST_TESTS = 30, 30, 5
 
 @dataclass
 class Glance:
-    """One node in a list."""
+    """Summary of a node in a list."""
 
     gpus: list[Gpu] = field(default_factory=list)
     agent: AgentState | None = None
@@ -47,7 +47,7 @@ class Glance:
 
     @property
     def busy_percent(self) -> int | None:
-        """On average over the GPUs that told lately."""
+        """Return the mean use of GPUs that reported recently, or None."""
         now = timezone.now()
         told = [gpu.utilization_percent for gpu in self.gpus if gpu.seen_at and now - gpu.seen_at < FRESH]
         figures = [percent for percent in told if percent is not None]
@@ -55,7 +55,7 @@ class Glance:
 
 
 def glances(nodes: Sequence[Node]) -> dict[NodeKey, Glance]:
-    """Of each, in four queries for all."""
+    """Return a glance per node, in four queries for all nodes."""
     found: defaultdict[NodeKey, Glance] = defaultdict(Glance)
     names, clusters = {node.name for node in nodes}, {node.cluster_id for node in nodes}
     there: dict[str, Any] = {"cluster__in": clusters, "node__in": names}
@@ -72,7 +72,7 @@ def glances(nodes: Sequence[Node]) -> dict[NodeKey, Glance]:
 
 
 def state_of(node: Node, glance: Glance) -> tuple[str, str]:
-    """How it is, as one of ok, warn and bad, and in words."""
+    """Return the state (ok, warn or bad) and its text."""
     if node.out_code:
         return "bad", story.sentence(node.out_code, {"node": node.name})
     if not node.ready:
@@ -89,7 +89,7 @@ def state_of(node: Node, glance: Glance) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class GpuLine:
-    """One GPU in a table: (what, figure)."""
+    """GPU in a table; `facts` are (name, figure) pairs."""
 
     gpu: Gpu
     why_out: str
@@ -98,7 +98,7 @@ class GpuLine:
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod on the node that is ours or asks for GPUs, and those that the kubelet gave it, as far as an agent told."""
+    """Pod on the node of a workspace or with GPUs, and the indexes of the GPUs that the kubelet gave it, if known."""
 
     pod: PodUsage
     workspace: Workspace | None
@@ -126,7 +126,7 @@ class NodeStory:
 
     @property
     def conditions(self) -> list[tuple[str, str, str]]:
-        """(name, status, what Kubernetes says); those that are as they should be say little."""
+        """Return (name, status, message of Kubernetes) per condition."""
         return [
             (name, str(told.get("status", "")), str(told.get("message", "")))
             for name, told in sorted(self.node.conditions.items())
@@ -174,7 +174,7 @@ class NodeStory:
 
     @property
     def troubles(self) -> list[tuple[Trouble, str, str]]:
-        """What is wrong and what was, newest first, with what to do about it."""
+        """Return present and past troubles, newest first, each with its text and hint."""
         rows = Trouble.objects.filter(cluster=self.node.cluster_id, node=self.node.name)[:MOST_TROUBLES]
         return [(row, story.sentence(row.code, row.data), story.hint(row.code, row.data)) for row in rows]
 
@@ -200,7 +200,7 @@ def gpu_line(gpu: Gpu) -> GpuLine:
 
 
 def _counts(sample: dict[str, Any], name: str) -> str:
-    """Since the node was started, and ever."""
+    """Return the counts since the node's start and ever."""
     since_boot, ever = sample.get(f"{name}_since_boot"), sample.get(f"{name}_ever")
     if since_boot is None and ever is None:
         return NOTHING
@@ -223,6 +223,6 @@ def _or_nothing(figure: object) -> object:
 
 
 def xid_words(xid: int) -> str:
-    """What the driver's error means, where it means anything to people; a note of the driver's says nothing."""
+    """Return the meaning of an Xid for people, or that it is a note of the driver."""
     code = meaning_of(xid).code
     return story.sentence(code, {"xid": xid}) if code else _("A note of the driver's.")

@@ -1,6 +1,6 @@
-"""What the Metrics tab shows of figures: a chart for each kind of them, with its latest, mean and highest in words.
+"""Charts of the Metrics tab, one for each kind of figure, with the latest, mean and highest value as text.
 
-`static/js/metrics.js` says the same of what comes later: who changes words here changes them there.
+`static/js/metrics.js` writes the same texts for later figures: change words in both places.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_POD: dict[str, StrOrPromise] = {
     "cpu": gettext_lazy("CPU cores"),
     "memory_used": gettext_lazy("Memory"),
 }
-# In words alone: a chart of them would say nothing more.
+# Shown as text only: a chart would add nothing.
 BESIDE: dict[str, StrOrPromise] = {
     "gpu_power": gettext_lazy("Power"),
     "gpu_temperature": gettext_lazy("Temperature"),
@@ -37,7 +37,7 @@ BESIDE: dict[str, StrOrPromise] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a chart."""
+    """Line of a chart."""
 
     label: str
     latest: str
@@ -50,7 +50,7 @@ class Panel:
     name: str
     title: StrOrPromise
     unit: str
-    # Where it ends: a line of its own in the chart.
+    # Upper limit, drawn as a line in the chart.
     limit: float | None
     limit_words: str
     has_chart: bool
@@ -58,20 +58,20 @@ class Panel:
 
 
 def panels(workspace: Workspace, figures: Figures) -> list[Panel]:
-    """Those that such a workspace can have; of what was not told, without rows."""
+    """Return the panels for a workspace; a panel without data has no rows."""
     names = {**OF_GPUS, **OF_POD, **BESIDE} if workspace.pool.has_gpus else OF_POD
     return [_panel(name, title, limit_of(workspace, name), figures) for name, title in names.items()]
 
 
 def gpu_panels(figures: Figures, memory_mib: int | None) -> list[Panel]:
-    """Of a node's GPUs, whoever has them: all that is told of them as charts."""
+    """Return the panels for a node's GPUs, whoever has them, all as charts."""
     limits = {"gpu_memory_used": memory_mib}
     names = {**OF_GPUS, **BESIDE}
     return [_panel(name, title, limits.get(name), figures, is_chart=True) for name, title in names.items()]
 
 
 def limit_of(workspace: Workspace, name: str) -> float | None:
-    """What it can have at most. Of a GPU's memory that of all of it: the figure is the whole GPU's, too."""
+    """Return the workspace's limit. For GPU memory it is the whole GPU's, as the figure is the whole GPU's too."""
     match name:
         case "cpu":
             return workspace.cpu_millicores / 1000
@@ -85,7 +85,7 @@ def limit_of(workspace: Workspace, name: str) -> float | None:
 
 
 def said(value: float | None, unit: str) -> str:
-    """A figure with its unit; what nobody told is none."""
+    """Return the figure with its unit; a dash for None."""
     if value is None:
         return NOTHING
     match unit:

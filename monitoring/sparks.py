@@ -1,4 +1,4 @@
-"""How busy the GPUs of a workspace were in the last hour, as a line of a few pixels and in words."""
+"""GPU use of a workspace in the last hour, as a line of a few pixels and as text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from monitoring.figures.series import Point
 from monitoring.figures.series import sparklines as lines_of
 from workspaces import access
 
-# As many as the first page shows at most.
+# The maximum of the first page.
 MOST = 50
 WIDTH, HEIGHT = 96, 20
 
 
 @dataclass(frozen=True)
 class Spark:
-    """`path` in a box of WIDTH by HEIGHT; a gap in the figures is one in the line."""
+    """Small line. `path` fits a box of WIDTH by HEIGHT; a gap in the figures is a gap in the line."""
 
     workspace_id: UUID
     path: str
@@ -28,7 +28,7 @@ class Spark:
 
 
 def of(actor: Actor, ids: Iterable[str]) -> list[Spark]:
-    """Of those that the actor may see; what nobody measured has none."""
+    """Return the lines of workspaces that the actor may see; none for workspaces without figures."""
     wanted = [pk for pk in map(_uuid, ids) if pk][:MOST]
     rows = access.visible(actor).filter(pk__in=wanted, deleted_at=None)
     return [spark(pk, points) for pk, points in lines_of(rows).items() if _told(points)]
@@ -44,7 +44,7 @@ def spark(workspace_id: UUID, points: Sequence[Point]) -> Spark:
 
 
 def path_of(points: Sequence[Point]) -> str:
-    """For an SVG path: a stroke begins anew after a gap, and a figure between two gaps is a dot."""
+    """Return an SVG path. A stroke starts again after a gap; a figure between two gaps is a dot."""
     step = WIDTH / max(1, len(points) - 1)
     path, pen = [], "M"
     for number, (_at, value) in enumerate(points):

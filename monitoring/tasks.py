@@ -1,4 +1,4 @@
-"""What the worker runs for monitoring, and how it is enqueued: the only module here that knows the task queue."""
+"""Tasks of the worker for monitoring, and functions that enqueue them: only this module knows the task queue."""
 
 from uuid import UUID
 

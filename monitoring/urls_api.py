@@ -1,4 +1,4 @@
-"""REST addresses of what is watched."""
+"""REST addresses of monitoring."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""A workspace's Metrics tab, and the small lines of use on the first page."""
+"""Metrics tab of a workspace, and the small lines of GPU use on the first page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from monitoring.panels import panels
 from workspaces import access
 from workspaces.views_workspace import workspace_page
 
-# On the page; the API has more.
+# Choices of the page; the API has more.
 CHOICES = {
     "15m": _("15 minutes"),
     "1h": _("1 hour"),
@@ -50,6 +50,6 @@ def metrics(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def sparklines(request: HttpRequest) -> HttpResponse:
-    """For the cards that a page shows, as parts that go where those are."""
+    """Render the lines for the cards of a page, as parts that replace them."""
     lines = sparks.of(actor_of(request), request.GET.getlist("id"))
     return render(request, "monitoring/sparklines.html", {"lines": lines})

@@ -1,4 +1,4 @@
-"""Where admins see how their clusters, nodes and GPUs are, and what is not as it should be."""
+"""Admin pages for the state of nodes and GPUs: drift, troubles, tests, and the tokens of agents."""
 
 from monitoring.admin import drift, nodes, tokens, troubles, validation
 

@@ -1,4 +1,4 @@
-"""What admins do about nodes: close and open them, drain them with notice. Put among the actions of the nodes' page."""
+"""Admin actions on nodes: close, open, drain with notice, forget a silent agent. The page of nodes offers them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A node, and what there a deed depends on."""
+    """A node, with what decides which actions are possible on it."""
 
     node: Node
     runs: int
@@ -38,7 +38,7 @@ def place_of(node: Node, glance: Glance) -> Place:
 
 
 class NodeDeed(Previewed[Node]):
-    """One line for each node, with how many workspaces are on it."""
+    """Admin action on nodes. The preview shows each node with its number of workspaces."""
 
     def effects(self, actor: Actor, rows: Sequence[Node]) -> list[Effect]:
         told = glances(rows)
@@ -51,7 +51,7 @@ class NodeDeed(Previewed[Node]):
         return Effect(pk, whom, (self.what(place.runs),))
 
     def is_offered(self, place: Place) -> bool:
-        """On the node's own page."""
+        """Return True if the node's own page offers the action."""
         return not place.node.unschedulable
 
     def why_not(self, place: Place) -> str:

@@ -1,4 +1,4 @@
-"""Drift for admins: what was found in the clusters, and the four things that may be done about it."""
+"""Admin page for drift: what was found in the clusters, and the actions on a finding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Deed(Previewed[Finding]):
-    """One deed: why it cannot be done to some, what it does, and the use case."""
+    """Admin action on findings: why it is refused for some, what it does, and its use case."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class FindingPage(ReadOnlyPage[Finding]):
         return [path("look/", look, name="monitoring_finding_look"), *super().get_urls()]
 
     def look_view(self, request: HttpRequest) -> HttpResponse:
-        """A worker looks; what it finds for the first time is shown a minute later, if it lasts."""
+        """Ask a worker to look at every cluster. A new finding is shown a minute later, if it lasts."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         for cluster in Cluster.objects.all():
@@ -225,7 +225,7 @@ class FindingPage(ReadOnlyPage[Finding]):
 
     @admin.display(description=gettext_lazy("last seen"))
     def last_seen(self, finding: Finding) -> str:
-        """What is open was there at the last look."""
+        """Return the time of the last look for an open finding: it was there at that look."""
         looks = Look.objects.filter(cluster=finding.cluster_id).values_list("ended_at", flat=True)
         seen_at = finding.last_seen_at if finding.resolved_at else looks.first()
         return date_format(localtime(seen_at), "DATETIME_FORMAT") if seen_at else "–"

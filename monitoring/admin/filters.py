@@ -1,4 +1,4 @@
-"""Lists of what is wrong show what is so now, unless another state is asked for."""
+"""Filter for lists of problems: rows that are open now, unless another state is chosen."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class OpenFirst(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         if request.method == "POST":
-            return rows  # an action on rows that were chosen, in whatever state
+            return rows  # an action on chosen rows, in whatever state they are
         _words, wanted = self.others.get(self.value() or "", ("", self.is_open))
         return rows.filter(wanted)

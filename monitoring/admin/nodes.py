@@ -1,4 +1,4 @@
-"""Nodes for admins: how each is and what its GPUs do, who is on it, and what can be done about it."""
+"""Admin page for nodes: state, GPUs, workspaces on them, and the actions on a node."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class NodePage(ReadOnlyPage[Node]):
         return super().get_queryset(request).select_related("cluster")
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With what is told of this page's nodes: a few queries for all of them."""
+        """Add a glance to each node of this page, in a few queries for all."""
         found = super().get_changelist_instance(request)
         told = glances(list(found.result_list))
         for node in found.result_list:
@@ -73,7 +73,7 @@ class NodePage(ReadOnlyPage[Node]):
     ) -> HttpResponse:
         if node := context.get("original"):
             story = NodeStory(node)
-            node.glance = story.glance  # its fields and buttons tell of the same
+            node.glance = story.glance  # the node's fields and buttons use the same glance
             figures = story.figures
             memory_mib = max((gpu.memory_mib or 0 for gpu in story.glance.gpus), default=0)
             context |= {
@@ -91,7 +91,7 @@ class NodePage(ReadOnlyPage[Node]):
         return [deed.as_button for deed in NODE_DEEDS if deed.is_offered(place)]
 
     def glance(self, node: Any) -> Glance:
-        """On the node's own page, its fields have it read."""
+        """Return the node's glance. Read it if the list of nodes has not."""
         if not hasattr(node, "glance"):
             node.glance = glances([node])[node.cluster_id, node.name]
         found: Glance = node.glance
@@ -132,7 +132,7 @@ class NodePage(ReadOnlyPage[Node]):
 
     @admin.display(description=gettext_lazy("last report"))
     def last_report(self, node: Any) -> SafeString | str:
-        """Of its agent."""
+        """Return when the node's agent was last heard."""
         agent = self.glance(node).agent
         if agent is None:
             return _("no agent")

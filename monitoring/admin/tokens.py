@@ -1,4 +1,4 @@
-"""Tokens of nodes' agents: issue one, whose secret is shown once, and revoke those that are out of use."""
+"""Admin page for the tokens of node agents: issue one, whose secret is shown once, and revoke tokens."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AgentTokenPage(RecordedPage[AgentToken]):
     def response_add(
         self, request: HttpRequest, obj: AgentToken, post_url_continue: str | None = None
     ) -> Any:
-        """The secret is shown now, and never again."""
+        """Show the secret. No page can show it again."""
         context = {
             **self.admin_site.each_context(request),
             "title": _("A token for the agents of %(cluster)s") % {"cluster": obj.cluster},

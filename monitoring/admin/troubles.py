@@ -1,4 +1,4 @@
-"""What is, and was, wrong with clusters, nodes and GPUs: a list for admins, who may put a GPU into use again."""
+"""Admin page for open and past problems of clusters, nodes and GPUs. Admins can put a GPU into use again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of GPUs for admins: begin them for a node or a pool, read what came of them, overrule one that failed."""
+"""Admin page for GPU tests: begin them for a node or a pool, read the results, overrule a failed one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=Model)
 
 
 class ValidateNodes(Previewed[Node]):
-    """Among the actions of the nodes' page."""
+    """Admin action that tests GPUs, offered on the page of nodes."""
 
     name = "test_gpus"
     short_description = gettext_lazy("Test GPUs …")
@@ -133,7 +133,7 @@ class ValidationPage(ReadOnlyPage[Validation]):
         return [path("begin/", begin, name="monitoring_validation_begin"), *super().get_urls()]
 
     def begin_view(self, request: HttpRequest) -> HttpResponse:
-        """What each node's test would take, or why there can be none now; then those that were chosen begin."""
+        """Show what each node's test would take, or why none is possible now. A POST begins the chosen tests."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = plans_for(request.GET.get("pool", ""), request.GET.get("node", ""))
@@ -201,7 +201,7 @@ class ValidationPage(ReadOnlyPage[Validation]):
 
 
 def plans_for(pool: str, node: str) -> list[Plan]:
-    """Of one pool, of one node, or of all nodes that are in a pool with GPUs."""
+    """Return plans for one pool, for one node, or for all nodes in pools with GPUs."""
     if pool:
         pools = Pool.objects.exclude(resource_name="").select_related("cluster")
         return [plan for row in with_key(pools, pool) for plan in starting.plans_of(row)]
@@ -212,7 +212,7 @@ def plans_for(pool: str, node: str) -> list[Plan]:
 
 
 def with_key(rows: QuerySet[M], key: str) -> QuerySet[M]:
-    """One, or none: an address may have anything for a key."""
+    """Return the row with this key, or no row: a key in an address may be malformed."""
     try:
         return rows.filter(pk=key)
     except (ValueError, ValidationError):

@@ -1,16 +1,16 @@
 """`python -m monitoring.agent`: settings from the environment; `--once` prints one look and ends.
 
-| variable | what it says |
+| variable | meaning |
 | --- | --- |
-| `BERTH_AGENT_NODE` | this node's name in Kubernetes; the host's name without it |
-| `BERTH_AGENT_POD` | this pod's name: the kubelet's answer counts once it names it |
-| `BERTH_AGENT_PORTAL` | the portal's address; without it nothing is pushed |
+| `BERTH_AGENT_NODE` | this node's name in Kubernetes; default: the host name |
+| `BERTH_AGENT_POD` | this pod's name: the kubelet's answer counts only if it names this pod |
+| `BERTH_AGENT_PORTAL` | the portal's address; empty: nothing is pushed |
 | `BERTH_AGENT_TOKEN_FILE` | the file with the agents' token |
-| `BERTH_AGENT_CA_FILE` | who signed the portal's certificate, if the system does not know them |
-| `BERTH_AGENT_LISTEN` | where Prometheus asks, 127.0.0.1:9465; empty: nowhere |
-| `BERTH_AGENT_INTERVAL_SECONDS` | between two looks, 5 |
-| `BERTH_AGENT_KUBELET_SOCKET` | the kubelet's PodResources |
-| `BERTH_AGENT_DEV`, `BERTH_AGENT_PROC` | where the device files and processes of the node are seen, /dev and /proc |
+| `BERTH_AGENT_CA_FILE` | the CA of the portal's certificate, if the system does not trust it |
+| `BERTH_AGENT_LISTEN` | the address for Prometheus, 127.0.0.1:9465; empty: none |
+| `BERTH_AGENT_INTERVAL_SECONDS` | seconds between two looks, 5 |
+| `BERTH_AGENT_KUBELET_SOCKET` | the kubelet's PodResources socket |
+| `BERTH_AGENT_DEV`, `BERTH_AGENT_PROC` | where the node's device files and processes are mounted, /dev and /proc |
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def main() -> None:
         agent = Agent(settings)
     except (ValueError, OSError) as error:
         sys.exit(f"The agent cannot begin with these settings: {error}")
-    # Waited for, not handled: a handler could come where this thread holds a lock.
+    # Wait for the signals, without a handler: a handler could run while this thread holds a lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     agent.run(lambda seconds: signal.sigtimedwait(ENDS, seconds) is not None)
-    # A thread may still hang in the driver: Python's own tidying up would go on beside it.
+    # Skip Python's own shutdown: a thread may still hang in the driver and would run on beside it.
     logging.shutdown()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""Why there is nothing to see, or soon will be nothing: known causes, told apart by NVML's error and the device files.
+"""Known causes of missing GPU data, derived from NVML's error and the device files.
 
 | code | what it means |
 | --- | --- |
@@ -9,14 +9,14 @@
 | `devices_denied` | the container lost its devices while it ran, as all others on the node did: a daemon reload |
 | `uvm_missing` | there is no /dev/nvidia-uvm: GPUs are seen, but no CUDA program starts |
 | `no_permission` | NVML refuses this user |
-| `gpu_lost` | a GPU fell off the bus and NVML does not begin for its sake |
+| `gpu_lost` | a GPU fell off the bus, and so NVML does not begin |
 | `nvml_failed` | NVML does not begin, and none of the above explains it; the detail names its error |
 | `nvml_hangs` | a call to the driver does not return |
-| `gpu_unreadable` | one GPU does not even say its name; the detail says which |
+| `gpu_unreadable` | one GPU does not even return its UUID; the detail names the GPU |
 | `no_gpus` | NVML works and counts no GPU |
 | `xids_unwatched` | the driver does not report errors as they happen |
-| `agent_failed` | a look of the agent's own failed; the detail and its log say how |
-| `kubelet_silent` | the kubelet does not say who holds which GPU |
+| `agent_failed` | a look failed inside the agent; the detail and the agent's log have the error |
+| `kubelet_silent` | the kubelet does not report which container has which GPU |
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOADED = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]+)")
 
 
 def why_not(answer: Unanswered, dev: Path, proc: Path) -> Trouble:
-    """Why NVML did not begin, or ended."""
+    """Return the cause for which NVML did not begin, or ended."""
     loaded = loaded_driver(proc)
     control = _opening(dev / "nvidiactl")
     if code := _PLAIN.get(answer.error):
@@ -55,7 +55,7 @@ def why_not(answer: Unanswered, dev: Path, proc: Path) -> Trouble:
 
 
 def missing_devices(dev: Path) -> list[Trouble]:
-    """What the device files tell although NVML works: it keeps what it opened, new programs do not get that far."""
+    """Find problems with device files while NVML works: NVML keeps its open files, but new programs would fail."""
     if _opening(dev / "nvidiactl") == errno.EPERM:
         return [{"code": "devices_denied", "detail": str(dev / "nvidiactl")}]
     if not (dev / "nvidia-uvm").exists():
@@ -73,7 +73,7 @@ def loaded_driver(proc: Path) -> str:
 
 
 def _opening(path: Path) -> int:
-    """The error of opening a device file, 0 without one. A cgroup that denies it says EPERM, file modes say EACCES."""
+    """Return the errno of opening a device file, 0 on success. A cgroup denies with EPERM, file modes with EACCES."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:

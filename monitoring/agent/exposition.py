@@ -1,4 +1,4 @@
-"""The last report in Prometheus' text format. What was not answered has no line."""
+"""The last report in Prometheus' text format. A value without an answer has no line."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _LOOKED = _Metric("berth_agent_last_look_timestamp_seconds", "gauge", "When the 
 
 
 class Counted(NamedTuple):
-    """A figure of the agent itself."""
+    """Metric of the agent itself."""
 
     name: str
     words: str
@@ -208,7 +208,7 @@ def _processes(gpus: Iterable[GpuSample]) -> Iterator[tuple[Labels, float]]:
 
 
 def _lines(metric: _Metric, values: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    """A metric without a value is not named at all."""
+    """Yield the lines of a metric. A metric without values has none, not even HELP and TYPE."""
     headed = False
     for labels, value in values:
         if not headed:

@@ -1,4 +1,4 @@
-"""What the GPUs of this node are: asked when NVML begins, and now and then, because MIG layouts change."""
+"""Facts about this node's GPUs, read when NVML begins and every minute, because MIG layouts change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 class Device(NamedTuple):
-    """A GPU as it can be asked in this session of NVML."""
+    """GPU with its handles, valid for this session of NVML."""
 
     uuid: str
     handle: Handle
@@ -21,7 +21,7 @@ class Device(NamedTuple):
 
 
 def take() -> tuple[Inventory, list[Device], dict[int, Trouble]]:
-    """A GPU that does not say its name (it fell off the bus) is a trouble, by its index, and hides no other."""
+    """Return facts, devices, and problems by index: a GPU without a UUID (off the bus) must not hide the others."""
     facts: list[GpuFacts] = []
     devices: list[Device] = []
     unnamed: dict[int, Trouble] = {}
@@ -54,7 +54,7 @@ def _mig_devices(parent: Handle) -> list[tuple[MigFacts, Handle]]:
         try:
             handle = ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, parent, index)
             uuid = ask(pynvml.nvmlDeviceGetUUID, handle)
-        except (Failed, NotOffered):  # a place where no instance was made answers "not found"
+        except (Failed, NotOffered):  # an empty slot for an instance answers "not found"
             continue
         values, _ = read((name, memory, gpu_instance, compute_instance), handle)
         found.append((cast(MigFacts, {"uuid": uuid} | values), handle))
@@ -66,7 +66,7 @@ def driver_version(_: Handle) -> dict[str, Any]:
 
 
 def cuda_version(_: Handle) -> dict[str, Any]:
-    """12040 is 12.4."""
+    """Return 12.4 for NVML's 12040."""
     number = ask(pynvml.nvmlSystemGetCudaDriverVersion_v2)
     return {"cuda_version": f"{number // 1000}.{number % 1000 // 10}"}
 
@@ -94,7 +94,7 @@ def mig_mode(handle: Handle) -> dict[str, Any]:
 
 
 def pci_bus(handle: Handle) -> dict[str, Any]:
-    # pynvml decodes a text of a structure when it is taken out of it.
+    # pynvml decodes a structure's text when the attribute is read.
     address: str = ask(lambda: pynvml.nvmlDeviceGetPciInfo(handle).busId)
     return {"pci_bus": address.lower()}
 

@@ -1,7 +1,7 @@
-"""Who holds which devices of this node, as the kubelet gave them out: also where no process runs on them yet.
+"""Devices of this node by container, from the kubelet: devices without a running process are included.
 
-The kubelet's PodResources v1 (stable since Kubernetes 1.28), asked over its socket; protobuf read by hand, as far as
-this one answer needs it. What we do not know in it is passed over, as protobuf wants it.
+They come from the kubelet's PodResources v1 (stable since Kubernetes 1.28), over its socket. The protobuf is parsed by
+hand, as far as this one answer needs it. Unknown fields are skipped, as protobuf requires.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 TIMEOUT_SECONDS = 3
 _METHOD = "/v1.PodResourcesLister/List"
 
-# Numbers of fields in kubelet's podresources/v1/api.proto.
+# Field numbers in kubelet's podresources/v1/api.proto.
 _PODS = 1
 _POD_NAME, _POD_NAMESPACE, _POD_CONTAINERS = 1, 2, 3
 _CONTAINER_NAME, _CONTAINER_DEVICES = 1, 2
@@ -24,7 +24,7 @@ _RESOURCE_NAME, _DEVICE_IDS = 1, 2
 
 
 class Given(NamedTuple):
-    """One device in one container."""
+    """Device that the kubelet gave to a container."""
 
     namespace: str
     pod: str
@@ -34,10 +34,10 @@ class Given(NamedTuple):
 
 
 def given_devices(path: Path, own_pod: str = "") -> list[Given]:
-    """In one order, as the kubelet has none. Raises CallFailed where there is no whole answer.
+    """Return the devices, sorted, as the kubelet has no fixed order. Raise CallFailed if the answer is incomplete.
 
-    A kubelet that has just begun answers before it has learnt its pods from the API, as if nobody held anything; those
-    of static pods it knows first. The pod that asks is one that it must name.
+    A kubelet that has just started answers before it has read its pods from the API, as if no pod had devices; it knows
+    static pods earlier. So an answer counts only if it names the agent's own pod.
     """
     answer = call(path, _METHOD, b"", TIMEOUT_SECONDS)
     if own_pod and own_pod not in {_word(pod, _POD_NAME) for pod in _parts(answer, _PODS)}:
@@ -62,7 +62,7 @@ def _parts(message: bytes, wanted: int) -> list[bytes]:
 
 
 def _word(message: bytes, wanted: int) -> str:
-    """The last one counts; a field that is not sent is empty."""
+    """Return the last value of the field, as protobuf requires; "" if the field was not sent."""
     return _decoded((_parts(message, wanted) or [b""])[-1])
 
 
@@ -71,7 +71,7 @@ def _decoded(value: bytes) -> str:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Those that have a length (texts and messages); numbers are passed over."""
+    """Yield fields with a length (texts and messages) by number. Skip the other fields."""
     at = 0
     while at < len(message):
         key, at = _number(message, at)

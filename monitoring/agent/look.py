@@ -1,4 +1,4 @@
-"""One look at everything, as a report. What is broken is said in it and keeps nothing else out of it."""
+"""Look at everything, as a report. A broken part is reported as a problem; the rest is still reported."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .unary import CallFailed
 from .xids import XidWatch
 
 INVENTORY_SECONDS = 60
-# A storm of them between two looks must not fill this process.
+# Limit, so that a storm of Xids between two looks does not fill this process' memory.
 MOST_XIDS = 500
 
 
 class Looker:
-    """Holds a session of NVML while there is one, and begins another with the next look when it is over."""
+    """Source of looks. It keeps one session of NVML; if the session ends, the next look begins another."""
 
     def __init__(self, *, dev: Path, proc: Path, kubelet: Path, pod: str, on_xid: Callable[[], None]) -> None:
         self.inventory: Inventory | None = None
@@ -35,7 +35,7 @@ class Looker:
 
     def look(self) -> Look:
         gpus, troubles = self._gpus()
-        # Only now: the driver may have kept it waiting.
+        # Taken after the GPUs, as the driver may have been slow to answer.
         seen: Look = {"taken_at": time.time(), "troubles": troubles, "gpus": gpus, "xids": []}
         try:
             seen["holdings"] = self._holdings()
@@ -45,7 +45,7 @@ class Looker:
         return seen
 
     def new_xids(self) -> list[Xid]:
-        """Each is told once, to whichever thread asks first."""
+        """Return each new Xid once, to whichever thread asks first."""
         told = []
         with suppress(IndexError):
             while True:
@@ -70,7 +70,7 @@ class Looker:
         return sampled, [*troubles, *causes.missing_devices(self._dev)]
 
     def _unnamed(self, session: _Session, sampled: list[GpuSample]) -> list[Trouble]:
-        """A GPU that was known before tells by its sample which one fails; a trouble would be all the node's."""
+        """Report GPUs without a UUID. Skip known failing GPUs: their samples name the GPU, a problem only the node."""
         if not session.unnamed and not session.inventory["gpus"]:
             return [{"code": "no_gpus", "detail": ""}]
         told = {self._known[gpu["uuid"]]["index"] for gpu in sampled if gpu["state"] != "ok"}
@@ -110,7 +110,7 @@ class Looker:
 
 
 class _Session:
-    """From nvmlInit to nvmlShutdown: handles are good for as long. A GPU that fell off the bus keeps its own."""
+    """Session from nvmlInit to nvmlShutdown, the lifetime of handles. A GPU that fell off the bus keeps its handle."""
 
     def __init__(self, found: Callable[[Xid], None]) -> None:
         self.devices: dict[str, Device] = {}

@@ -1,7 +1,7 @@
-"""How NVML is asked: each answer is a value, "not offered" or a failure with a name, and nothing else ever comes out.
+"""Calls of NVML. The outcome is a value, or one of three exceptions with NVML's name of the error.
 
-Three kinds of trouble, because they lead to different ends: what a GPU does not offer is left out; what it fails to say
-is named beside the rest; and when NVML as a whole is over, the session is given up and begun anew.
+The exceptions differ because callers treat them differently. NotOffered: the field is left out. Failed: the failure is
+named beside the other values. Over: NVML as a whole has ended, so the session is closed and a new one begins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pynvml
 
-Handle: TypeAlias = Any  # an opaque pointer of NVML's, good for one session
+Handle: TypeAlias = Any  # an opaque pointer of NVML, valid for one session
 Reading = Callable[[Handle], dict[str, Any]]
 
 _NOT_OFFERED = {
@@ -38,7 +38,7 @@ _NAMES = {
 
 
 class Unanswered(Exception):
-    """`error` is NVML's name of the reason, in small letters."""
+    """NVML did not answer. `error` is NVML's name of the reason, in lower case."""
 
     def __init__(self, error: str) -> None:
         super().__init__(error)
@@ -46,22 +46,22 @@ class Unanswered(Exception):
 
 
 class NotOffered(Unanswered):
-    """This GPU, or this driver, does not have it."""
+    """Value that this GPU or this driver does not have."""
 
 
 class Failed(Unanswered):
-    """It could not be said."""
+    """NVML should have the value, but could not read it."""
 
 
 class Over(Unanswered):
-    """NVML answers nothing any more."""
+    """NVML does not answer any call any more."""
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer of one call of pynvml's."""
+    """Return the answer of one pynvml call. Raise a subclass of Unanswered if there is none."""
     try:
         return function(*arguments)
-    except pynvml.NVMLLibraryMismatchError:  # pynvml's own word for some functions that are not found
+    except pynvml.NVMLLibraryMismatchError:  # raised by pynvml itself for some functions that are not found
         raise NotOffered("function_not_found") from None
     except pynvml.NVMLError as error:
         raise _kind(error.value) from None
@@ -77,7 +77,7 @@ def _kind(value: int) -> Unanswered:
 
 
 def first_offered(*calls: Callable[[], Any]) -> Any:
-    """The answer of the newest call that this driver has."""
+    """Return the answer of the newest call that this driver has."""
     *newer, oldest = calls
     for call in newer:
         try:
@@ -88,7 +88,7 @@ def first_offered(*calls: Callable[[], Any]) -> Any:
 
 
 def read(readings: Iterable[Reading], handle: Handle) -> tuple[dict[str, Any], dict[str, str]]:
-    """What was answered, by field; and which readings failed, with NVML's name of the error."""
+    """Return the answered values by field, and NVML's error by failed reading."""
     values: dict[str, Any] = {}
     failed: dict[str, str] = {}
     for reading in readings:
@@ -106,7 +106,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """NVML may be broken by now: then there is nothing to end."""
+    """End the session. NVML may be broken already: then there is nothing to end."""
     try:
         ask(pynvml.nvmlShutdown)
     except Unanswered:

@@ -1,4 +1,4 @@
-"""Which GPU a kubelet's device is, and which pod a process belongs to. Pure, but for reading one small file."""
+"""The GPU behind a kubelet's device, and the pod of a process. Pure, except that one small file is read."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .kubelet import Given
 from .schema import Holding
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# NVIDIA's plugin, with the number of the share where a GPU is shared: GPU-…, GPU-…::3, MIG-…, MIG-GPU-…/7/0
+# NVIDIA's plugin; the number of the share follows where a GPU is shared: GPU-…, GPU-…::3, MIG-…, MIG-GPU-…/7/0
 _BY_UUID = re.compile(rf"((?:GPU|MIG)-{_UUID}|MIG-GPU-{_UUID}/\d+/\d+)(?:::\d+)?")
-# The same plugin told to count: 3, 3::1. And the one of GKE: nvidia3, nvidia3/vgpu1
+# The same plugin, set to use indexes: 3, 3::1. GKE's plugin: nvidia3, nvidia3/vgpu1
 _BY_INDEX = re.compile(r"(?:nvidia)?(\d+)(?:::\d+|/vgpu\d+)?")
 _NVIDIA = "nvidia.com/"
 
 
 def holdings(given: Iterable[Given], uuids: Mapping[int, str]) -> Iterator[Holding]:
-    """What of it is a GPU. `uuids` are this node's, by index.
+    """Yield the given devices that are GPUs. `uuids` are this node's, by index.
 
-    HAMi's devices look like GPU-…-3, but it gives the container another GPU than the kubelet chose: its own annotation
-    at the pod tells. They come without a UUID, as do MIG devices of GKE's plugin and places of gpu-manager.
+    HAMi's devices look like GPU-…-3, but HAMi gives the container another GPU than the kubelet chose: its annotation on
+    the pod names that GPU. They come without a UUID here, like MIG devices of GKE's plugin and devices of gpu-manager.
     """
     for entry in given:
         if not is_gpu(entry):
@@ -34,7 +34,7 @@ def holdings(given: Iterable[Given], uuids: Mapping[int, str]) -> Iterator[Holdi
 
 
 def is_gpu(entry: Given) -> bool:
-    """NVIDIA's network cards are resources of nvidia.com too: their devices have other names."""
+    """Return True for a GPU. NVIDIA's network cards are resources of nvidia.com too, with other device names."""
     if entry.device.startswith(("GPU-", "MIG-")):
         return True
     return entry.resource.startswith(_NVIDIA) and bool(re.match(r"(?:nvidia)?\d+(?:::|/|$)", entry.device))
@@ -51,7 +51,7 @@ def _uuid(device: str, uuids: Mapping[int, str]) -> str | None:
 # --- Processes
 
 # kubepods/burstable/pod<uid>/<id> by cgroupfs; kubepods-burstable-pod<uid_>.slice/cri-containerd-<id>.scope by systemd;
-# kubepods-pod<uid_>.slice:cri-containerd:<id> where containerd and the kubelet do not agree which of the two it is.
+# kubepods-pod<uid_>.slice:cri-containerd:<id> where containerd and the kubelet disagree about the driver.
 _POD = re.compile(
     r"[/-]pod(?P<pod>[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?"
     r"(?:[/:](?:[a-z-]+[-:])?(?P<container>[0-9a-f]{64}))?(?![0-9a-f])"
@@ -59,9 +59,9 @@ _POD = re.compile(
 
 
 def owner_in(cgroups: str) -> dict[str, str]:
-    """The pod and container in a /proc/PID/cgroup of either version; empty for what runs in no pod.
+    """Return pod and container from a /proc/PID/cgroup of either version; {} outside of pods.
 
-    The outermost pod counts: whoever runs a kubelet inside a pod is still one pod to this node.
+    The outermost pod counts: a kubelet that runs inside a pod is part of that one pod on this node.
     """
     found = _POD.search(cgroups)
     if not found:
@@ -71,7 +71,7 @@ def owner_in(cgroups: str) -> dict[str, str]:
 
 
 def owner_of(pid: int, proc: Path) -> dict[str, str]:
-    """Processes come and go: one that is gone by now belongs to nobody."""
+    """Return pod and container of a process; {} if the process has ended by now."""
     try:
         return owner_in((proc / str(pid) / "cgroup").read_text(errors="replace"))
     except OSError:

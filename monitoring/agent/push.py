@@ -1,7 +1,7 @@
-"""Reports on their way to the portal: kept while it is away, the oldest dropped when they are too many.
+"""Reports on their way to the portal: kept while it is away, the oldest dropped when there are too many.
 
-A report stays in the spool until the portal has answered that it took it, so one may arrive twice, never half. What
-cannot be told any more is counted, and the count goes with every batch.
+A report stays in the spool until the portal confirms it. So the portal may get a report twice, but never half of one.
+Dropped reports are counted, and the count goes with every batch.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .schema import VERSION, Head, Inventory, Report
 
 PATH = "/api/v1/agent/samples/"
 TIMEOUT_SECONDS = 10
-# An hour of 8 busy GPUs packs into less than half of it.
+# An hour of reports on 8 busy GPUs compresses to less than half of this.
 SPOOL_BYTES = 4 << 20
 BATCH_BYTES = 512 << 10
-# With what is added by chance, shorter than what the portal takes for silence.
+# With the random part, still shorter than the time after which the portal calls an agent silent.
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 1.0, 60.0
-# What was refused for what it says will be refused again: it must not keep back all others.
+# A report that the portal refuses as malformed will be refused again: it must not block the others.
 _REFUSED_FOR_GOOD = {400, 413, 422}
 
 
@@ -63,14 +63,14 @@ class Spool:
             return list(islice(self._kept, most))
 
     def forget(self, up_to_sequence: int) -> None:
-        """By number, not by place: what was just sent may have been dropped meanwhile."""
+        """Remove by number, not by position: a report that was just sent may have been dropped in the meantime."""
         with self._lock:
             while self._kept and self._kept[0].sequence <= up_to_sequence:
                 self._size -= len(self._kept.popleft().packed)
 
 
 class Answer(NamedTuple):
-    """Status 0: there was none, and `words` say why."""
+    """Answer of the portal. Status 0: no answer, and `words` has the reason."""
 
     status: int
     words: str = ""
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 class Portal:
-    """One connection, kept open; the token is read anew for each request, as it may be changed at any time."""
+    """Kept connection to the portal. The token is read for each request, as it may change at any time."""
 
     def __init__(self, address: str, token_file: Path, ca_file: str | None) -> None:
         self._to: SplitResult = urlsplit(address)
@@ -90,11 +90,11 @@ class Portal:
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, body: bytes) -> Answer:
-        """A kept connection may have been closed by the other side: then once more over a new one."""
+        """Send the body. If the other side closed the kept connection, send once more over a new one."""
         kept = self._connection is not None
         try:
             return self._send(body)
-        except (http.client.HTTPException, OSError, ValueError) as error:  # a token that is no text, too
+        except (http.client.HTTPException, OSError, ValueError) as error:  # ValueError: a malformed token
             self.close()
             if kept and isinstance(error, ConnectionError):
                 return self.send(body)
@@ -110,7 +110,7 @@ class Portal:
         if not (token and token.isascii() and token.isprintable()):
             raise ValueError(
                 "the file of the token does not hold one line of plain text"
-            )  # http would quote it
+            )  # http.client would quote the token in its error
         connection = self._connection = self._connection or self._connect()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         connection.request("POST", self._path, body, headers)
@@ -118,7 +118,7 @@ class Portal:
             words = response.read(2000).decode("utf-8", "replace")
             after = response.getheader("Retry-After", "")
             if response.read(1):
-                self.close()  # longer than an answer of ours: whoever sent it, no more of it
+                self.close()  # longer than any answer of the portal: read no more
             return Answer(response.status, words, float(after) if after.isdecimal() else None)
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -129,7 +129,7 @@ class Portal:
 
 
 class Pusher:
-    """`push` does one step and says how long to wait for the next: nothing, where more is there already."""
+    """Sender of reports. `push` does one step and returns the seconds to wait; 0 if more is there already."""
 
     def __init__(self, spool: Spool, portal: Portal, node: str) -> None:
         self.inventory: Inventory | None = None
@@ -158,7 +158,7 @@ class Pusher:
         wait, self._wait = self._wait, min(self._wait * 2, LONGEST_WAIT_SECONDS)
         if answer.retry_after_seconds is not None:
             wait = min(max(answer.retry_after_seconds, FIRST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
-        # Not all nodes at the same moment, when the portal is back.
+        # Random part, so that not all nodes send at the same moment when the portal is back.
         return wait * (0.75 + os.urandom(1)[0] / 512)
 
     def _next(self) -> tuple[list[str], int]:
@@ -186,7 +186,7 @@ class Pusher:
         return f'{json.dumps(head)[:-1]}, "reports": [{",".join(reports)}]}}'.encode()
 
     def _refused(self, count: int, last: int) -> float:
-        """One report of several may be at fault: each is tried alone before it is given up."""
+        """Send the reports alone first: only one of them may be at fault. Give up a report that is refused alone."""
         if count > 1:
             self._alone = True
         else:

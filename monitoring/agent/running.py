@@ -1,9 +1,9 @@
-"""The threads of the agent. Each may hang or fail without taking the others along.
+"""The threads of the agent. A thread that hangs or fails does not affect the others.
 
 looks    asks NVML and the kubelet, every few seconds and at once after an Xid
 pushes   brings reports to the portal
 serves   answers Prometheus
-main     watches over the looks: a driver that hangs is a trouble to report, not one to share
+main     watches the looks: a driver that hangs is reported, and does not hang this thread
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .schema import Look
 
 logger = logging.getLogger("monitoring.agent")
 
-# A look takes well under a second; drivers that answer at all do so by then.
+# A look takes well under a second. A driver that has not answered by now hangs.
 HANGS_AFTER_SECONDS = 30
-# A storm of Xids makes no storm of looks.
+# Minimum between two looks, so that a storm of Xids is not a storm of looks.
 LEAST_SECONDS = 1
 LEAVING_SECONDS = 0.5
-# Of one connection to the metrics, however slowly its client speaks or reads.
+# Limit for one connection to the metrics, however slowly its client sends or reads.
 SCRAPE_SECONDS = 10
 
 
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     dev: Path
     proc: Path
     kubelet: Path
-    pod: str  # this agent's own; empty: it runs in none
+    pod: str  # name of this agent's pod; empty: it runs in none
     portal: str  # empty: nothing is pushed
     token_file: Path
     ca_file: str | None
@@ -77,7 +77,7 @@ class Agent:
         self._server = _server(settings.listen, self.text) if settings.listen else None
 
     def run(self, ended: Callable[[float], bool]) -> None:
-        """Until `ended`, which waits as long as it is told, says so; then within a second, whatever hangs."""
+        """Run until `ended`, called with seconds to wait, returns True; then stop within a second, whatever hangs."""
         threads = [
             threading.Thread(target=loop, name=loop.__name__, daemon=True)
             for loop in (self._looks, self._pushes, self._serves)
@@ -139,7 +139,7 @@ class Agent:
             self._tell("nvml_hangs", f"for {late:.0f} s")
 
     def _tell(self, code: str, detail: str) -> None:
-        """Instead of a look, which may be under way: what collected meanwhile is told here."""
+        """Publish a problem in place of a look, which may still be under way, with the Xids collected meanwhile."""
         self._publish(
             {
                 "taken_at": time.time(),
@@ -150,7 +150,7 @@ class Agent:
         )
 
     def _publish(self, seen: Look) -> None:
-        """From several threads: numbered and put as one, as the spool forgets what was pushed by number."""
+        """Number and store a report under a lock: several threads call this, and the spool forgets by number."""
         with self._publishing:
             before = {trouble["code"] for trouble in self._latest["troubles"]} if self._latest else set()
             if {trouble["code"] for trouble in seen["troubles"]} != before:
@@ -171,7 +171,7 @@ class Agent:
 
 
 def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
-    """One request at a time: Prometheus needs no more, and nobody can fill this process with connections."""
+    """Return the metrics server. It serves one request at a time, so that clients cannot fill this process."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
@@ -187,7 +187,7 @@ def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
             super().finish()
 
         def _hang_up(self) -> None:
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the connection has just ended
                 self.connection.shutdown(socket.SHUT_RDWR)
 
         def do_GET(self) -> None:
@@ -202,12 +202,12 @@ def _server(listen: tuple[str, int], text: Callable[[], str]) -> TCPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing: a scrape is no news."""
+            """Log nothing: a scrape is no news."""
 
     class Server(TCPServer):
         address_family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
         allow_reuse_address = True
-        timeout = LEAVING_SECONDS  # of waiting for a request
+        timeout = LEAVING_SECONDS  # seconds to wait for a request
 
         def handle_error(self, request: object, client_address: object) -> None:
             logger.info("A scrape broke off: %s", sys.exception())

@@ -1,4 +1,4 @@
-"""What a GPU does at this moment, and who computes on it."""
+"""Activity of a GPU at this moment, and its processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .inventory import MIB, Device
 from .nvml import Failed, Handle, NotOffered, ask, first_offered, read
 from .schema import GpuSample, MigSample, Process, State
 
-# The processes that computed within this time before the look.
+# Utilization by process covers this time before the look.
 WINDOW_SECONDS = 10
 ALL_LINKS = 0xFFFFFFFF
 
@@ -25,7 +25,7 @@ _SLOWED_BY = {
     pynvml.nvmlClocksEventReasonHwThermalSlowdown: "hardware_heat",
     pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power_brake",
 }
-# Only types that cannot wrap between two looks: a counter of 32 bits tells nothing of a link that carries gigabytes.
+# Types that cannot wrap between two looks: a 32-bit counter is useless for a link that carries gigabytes.
 _WIDE = {
     pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
     pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
@@ -47,7 +47,7 @@ _ACTIONS = {
     if name.startswith(_ACTION)
 }
 
-Owner = Callable[[int], dict[str, str]]  # of a process: its pod and its container, or nothing
+Owner = Callable[[int], dict[str, str]]  # pod and container by process ID, or nothing
 
 
 def take(device: Device, owner: Owner) -> GpuSample:
@@ -82,7 +82,7 @@ def utilization(handle: Handle) -> dict[str, Any]:
 
 
 def memory(handle: Handle) -> dict[str, Any]:
-    """As nvidia-smi counts it: without what the driver keeps for itself, where the driver tells the two apart."""
+    """Read the memory in use as nvidia-smi counts it: without the driver's own, if the driver separates the two."""
     info = first_offered(
         partial(ask, pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2),
         partial(ask, pynvml.nvmlDeviceGetMemoryInfo, handle),
@@ -123,7 +123,7 @@ def pcie_replays(handle: Handle) -> dict[str, Any]:
 
 
 def counters(handle: Handle) -> dict[str, Any]:
-    """One call for all: each of them comes with its own result and its own type."""
+    """Read all counters in one call. Each answer has its own result code and type."""
     wanted = [(field, scope) for field, scope, _ in _FIELDS.values()]
     answers = ask(pynvml.nvmlDeviceGetFieldValues, handle, wanted)
     told = {
@@ -175,7 +175,7 @@ READINGS = (
 
 
 class _Processes:
-    """The reading of processes, which needs to know whose they are."""
+    """Reading of processes, which needs to find their pods."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -199,7 +199,7 @@ class _Processes:
 
 
 def _running(handle: Handle, kind: str) -> Any:
-    """Drivers before 510 have version 2 only."""
+    """Return the processes. Drivers before 510 have version 2 of the call only."""
     return first_offered(
         partial(ask, getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_v3"), handle),
         partial(ask, getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_v2"), handle),
@@ -207,7 +207,7 @@ def _running(handle: Handle, kind: str) -> Any:
 
 
 def _busy(handle: Handle) -> dict[int, int]:
-    """The newest share of each process. Drivers are known to fill in nonsense above 100, which is no answer."""
+    """Return the newest share by process, in percent. Drivers are known to report values above 100: ignore them."""
     since = int((time.time() - WINDOW_SECONDS) * 1_000_000)
     told = ask(pynvml.nvmlDeviceGetProcessUtilization, handle, since)
     newest = sorted(told, key=lambda sample: sample.timeStamp)
@@ -215,7 +215,7 @@ def _busy(handle: Handle) -> dict[int, int]:
 
 
 def _quietly(call: Callable[[], Any], otherwise: Any) -> Any:
-    """What is a supplement to the processes does not take them away."""
+    """Return the answer or, if there is none, `otherwise`: an optional value must not fail the whole reading."""
     try:
         return call()
     except (NotOffered, Failed):

@@ -1,9 +1,9 @@
-"""What the agent sends, as JSON: one batch per request, with reports from the oldest to the newest.
+"""JSON that the agent sends: one batch per request, with reports from the oldest to the newest.
 
-A field that is absent was not answered: the GPU does not offer it, or failed to say (then `failed` names the field and
-the error). Nothing is ever guessed or set to zero. Units stand in the names. `agent` and `sequence` together name a
-report for ever: one that comes twice, because an answer was lost, is the same. A receiver ignores fields and codes
-that it does not know; a change that it could misread gets another VERSION.
+An absent field was not answered: the GPU does not offer the value, or failed to return it (then `failed` names the
+field and the error). No value is guessed or set to zero. Names contain units. `agent` and `sequence` together identify
+a report for ever: a report that comes twice, because an answer was lost, is the same report. A receiver ignores unknown
+fields and codes; a change that a receiver could misread gets another VERSION.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Literal, NotRequired, TypedDict
 
 VERSION = 1
 
-# Whether a GPU can be asked at all. `failing`: whatever was asked, it answered errors; `gone`: it was there earlier.
+# State of a GPU. `failing`: every question got an error; `gone`: the GPU was there earlier.
 State = Literal["ok", "lost", "reset_required", "failing", "gone"]
 
 
 class Trouble(TypedDict):
-    """Something that is wrong with the node; the codes stand in causes.py."""
+    """Problem of the node or of the agent; causes.py lists the codes."""
 
     code: str
     detail: str
@@ -52,7 +52,7 @@ class Inventory(TypedDict):
 
 
 class Process(TypedDict):
-    """`pid` counts as the node does. `pod_uid` and `container_id` are absent for what runs in no pod."""
+    """Process on a GPU. `pid` is the node's. `pod_uid` and `container_id` are absent outside of pods."""
 
     pid: int
     kind: Literal["compute", "graphics"]
@@ -63,7 +63,7 @@ class Process(TypedDict):
 
 
 class MigSample(TypedDict):
-    """NVML knows no utilisation of a MIG device; DCGM does, where it is asked in an agent's place."""
+    """Sample of a MIG device. NVML has no utilization for MIG devices; DCGM has, where it replaces the agent."""
 
     uuid: str
     utilization_percent: NotRequired[int]
@@ -78,11 +78,11 @@ class XidCount(TypedDict):
 
 
 class GpuSample(TypedDict):
-    """What is sent and received, replays, and the ECC and row figures count up; all else is of this moment.
+    """Sample of a GPU. Bytes sent and received, replays, ECC and row figures are counters; the rest is of this moment.
 
-    `recovery_action` is what the driver says is to be done before the GPU works well again: `none`, `gpu_reset`,
-    `node_reboot`, `drain_p2p`, `drain_and_reset` or another of NVML's names. `last_xid` and `xid_counts` are DCGM's,
-    where it is asked in an agent's place: the last error that was, 0 if there was none, and how many there were lately.
+    `recovery_action` is what the driver requires before the GPU works well again: `none`, `gpu_reset`, `node_reboot`,
+    `drain_p2p`, `drain_and_reset` or another of NVML's names. `last_xid` and `xid_counts` come from DCGM only, where it
+    replaces the agent: the last error, 0 if there was none, and the recent errors by number.
     """
 
     uuid: str
@@ -120,7 +120,7 @@ class GpuSample(TypedDict):
 
 
 class Holding(TypedDict):
-    """What the kubelet gave to a container. Without `uuid` nobody can tell here which GPU that is (pods.py)."""
+    """Device that the kubelet gave to a container. `uuid` is absent where the agent cannot know the GPU (pods.py)."""
 
     namespace: str
     pod: str
@@ -131,7 +131,7 @@ class Holding(TypedDict):
 
 
 class Xid(TypedDict):
-    """One error as the driver told it. Without `uuid` the driver did not say of which GPU."""
+    """Error that the driver reported. `uuid` is absent where the driver did not name the GPU."""
 
     xid: int
     at: float
@@ -141,7 +141,7 @@ class Xid(TypedDict):
 
 
 class Look(TypedDict):
-    """`gpus` is empty where NVML does not answer; `holdings` is absent where the kubelet does not."""
+    """State at one moment. `gpus` is empty if NVML does not answer; `holdings` is absent if the kubelet does not."""
 
     taken_at: float
     troubles: list[Trouble]
@@ -155,9 +155,9 @@ class Report(Look):
 
 
 class Head(TypedDict):
-    """`inventory` is the newest one known, whatever the age of the reports; absent until there was one.
+    """Head of a batch. `inventory` is the newest one, whatever the age of the reports; absent before the first.
 
-    `simulated` says that nothing of it was measured: a trial's cluster plays its GPUs.
+    `simulated`: nothing was measured; a trial's cluster simulates its GPUs.
     """
 
     version: int

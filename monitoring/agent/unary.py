@@ -1,8 +1,8 @@
-"""One gRPC call over a unix socket without a gRPC library: its 20 MiB would be half of what the agent may take.
+"""Single gRPC call over a unix socket without a gRPC library: its 20 MiB would be half of what the agent may take.
 
-HTTP/2 as far as one call on a fresh connection needs it: our windows are as large as they can be, so the answer never
-waits for us; headers are written without compression state and those of the answer are not read, because a whole
-message is the proof of success. Whatever else comes is a CallFailed.
+HTTP/2 as far as one call on a fresh connection needs it. Our windows are as large as possible, so the answer never
+waits for us. Headers are written without compression state; headers of the answer are not read, because a whole message
+is the proof of success. Anything else raises CallFailed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _END_STREAM, _ACK, _END_HEADERS, _PADDED = 0x1, 0x1, 0x4, 0x8
 _WIDEST = 0x7FFFFFFF
 _STREAM = 1
 _OURS = (
-    (0x1, 0),  # header table size: none, for we read no headers
+    (0x1, 0),  # header table size: 0, as we read no headers
     (0x2, 0),  # no pushes
     (0x4, _WIDEST),  # window of each stream
 )
 
 
 class CallFailed(Exception):
-    """No whole answer came."""
+    """The call got no complete answer."""
 
 
 def call(path: Path, method: str, request: bytes, timeout_seconds: float) -> bytes:
-    """The answer's message. `method` is like "/v1.PodResourcesLister/List"."""
+    """Return the answer's message. `method` is like "/v1.PodResourcesLister/List". Raise CallFailed."""
     until = time.monotonic() + timeout_seconds
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -62,7 +62,7 @@ def _opening(method: str, request: bytes) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """A string of HPACK's, below 127 bytes, as it is."""
+    """Encode a string below 127 bytes as a plain HPACK string."""
     return bytes([len(value)]) + value.encode("ascii")
 
 
@@ -71,7 +71,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def _body(connection: socket.socket, until: float) -> Iterator[bytes]:
-    """What comes on our stream, up to its end."""
+    """Yield the data on our stream, up to its end."""
     received = 0
     while True:
         head = _exactly(connection, 9, until)
@@ -96,7 +96,7 @@ def _body(connection: socket.socket, until: float) -> Iterator[bytes]:
 
 
 def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
-    """Many frames that each come just in time are no answer in time."""
+    """Read `count` bytes. The deadline holds for all of them, so that many slow frames cannot exceed it."""
     parts = bytearray()
     while len(parts) < count:
         left = until - time.monotonic()

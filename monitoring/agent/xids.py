@@ -1,4 +1,4 @@
-"""The driver's errors (Xids) as they happen: a thread of its own waits for them, and never longer than a moment."""
+"""The driver's errors (Xids) as they happen: a thread waits for them, at most 250 ms at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_INSTANCE = 0xFFFFFFFF
 
 
 class XidWatch:
-    """Of one session of NVML. `found` is called in the watching thread; `stop` returns when NVML is left alone."""
+    """Watch over one session of NVML. It calls `found` in its own thread. `stop` returns when it has left NVML."""
 
     def __init__(self, devices: Iterable[Device], found: Callable[[Xid], None]) -> None:
         self._unregistered: list[Trouble] = []
@@ -42,7 +42,7 @@ class XidWatch:
             self._thread.join()
 
     def _register(self, devices: Iterable[Device]) -> Any:
-        """The set of events, or nothing where no GPU tells any."""
+        """Return the set of events, or None if no GPU reports any."""
         try:
             events = ask(pynvml.nvmlEventSetCreate)
         except (NotOffered, Failed) as why:
@@ -85,7 +85,7 @@ class XidWatch:
 
     def _told(self, event: Any) -> Xid:
         xid: Xid = {"xid": event.eventData, "at": time.time()}
-        # By the handle, not by asking: the GPU that just failed may answer no more.
+        # Look up by handle, without a call: the GPU that just failed may not answer any more.
         if uuid := self._uuids.get(_address(event.device)):
             xid["uuid"] = uuid
         if event.gpuInstanceId != _NO_INSTANCE:

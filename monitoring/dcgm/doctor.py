@@ -1,4 +1,4 @@
-"""What doctor says of a cluster's Prometheus: whether it answers, and whether it knows the GPUs of this cluster."""
+"""Doctor's findings about a cluster's Prometheus: does it answer, and does it know the GPUs of this cluster?"""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from clusters.models import Cluster
 from monitoring.dcgm.prometheus import NoAnswer
 from monitoring.dcgm.readings import ask
 
-WITHIN_SECONDS = 5.0  # somebody waits for the page
+WITHIN_SECONDS = 5.0  # a person waits for the page
 
 
 def findings(cluster: Cluster) -> Iterator[Finding]:
-    """Nothing where no Prometheus is named."""
+    """Yield the findings; none if the cluster has no Prometheus."""
     if not cluster.prometheus_url:
         return
     try:

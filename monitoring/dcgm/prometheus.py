@@ -1,8 +1,8 @@
-"""What one metric's series were within the last minutes, asked of a Prometheus.
+"""Query of a Prometheus: the series of one metric within the last minutes.
 
-An admin names the address, and nobody else: it may well be an inner one. All the same nothing is followed that it does
-not name itself, no more is read than an answer of ours can be, and of what it says nothing is shown but numbers and
-labels that we asked for. Its times come along, which an instant vector would hide.
+Only an admin can set the address, so an internal address is allowed. Even so, Berth follows no redirect, reads no more
+than the largest answer that Berth can need, and shows nothing of the answer but numbers and the labels it asked for. A
+range query is used because an instant vector would hide the times of samples.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PIECE = 1 << 16
 
 
 class NoAnswer(Exception):
-    """Why there is none, in a sentence without secrets."""
+    """Reason without an answer, as a sentence without secrets."""
 
 
 class Series(NamedTuple):
     labels: dict[str, str]
-    samples: list[tuple[float, float]]  # when, in seconds since 1970, and what; the oldest first
+    samples: list[tuple[float, float]]  # (seconds since 1970, value), the oldest first
 
 
 class Prometheus:
-    """One connection for a few questions, which must all be answered within a while."""
+    """Connection for a few queries, with one deadline for all."""
 
     def __init__(self, url: str, token_path: str, *, within_seconds: float) -> None:
         parts = urlsplit(url)
@@ -63,7 +63,7 @@ class Prometheus:
         self._connection.close()
 
     def series(self, metric: str, *, minutes: int) -> list[Series]:
-        """Raises NoAnswer."""
+        """Return the series of the last minutes. Raise NoAnswer."""
         query = quote(f"{metric}[{minutes}m]")
         try:
             self._connect()
@@ -76,7 +76,7 @@ class Prometheus:
             raise NoAnswer(_in_words(TimeoutError() if self._is_over.is_set() else error)) from None
 
     def _connect(self) -> None:
-        """The socket is kept: an answer that ends with its connection takes it away from that."""
+        """Connect, and keep the socket: http.client drops it from the connection for an answer that ends by closing."""
         if self._connection.sock is None:
             self._connection.connect()
             self._socket = self._connection.sock
@@ -84,7 +84,7 @@ class Prometheus:
             raise TimeoutError
 
     def _hang_up(self) -> None:
-        """However slowly the other side speaks."""
+        """End the connection at the deadline, however slowly the other side sends."""
         self._is_over.set()
         with suppress(OSError):
             if self._socket:
@@ -110,7 +110,7 @@ def _authorization(token_path: str) -> dict[str, str]:
     except OSError as error:
         reason = {"reason": error.strerror}
         raise NoAnswer(_("The file of Prometheus' token cannot be read: %(reason)s.") % reason) from None
-    # http would quote what it cannot send.
+    # http.client would quote a malformed token in its error.
     if not (token and token.isascii() and token.isprintable() and len(token) <= LONGEST_TOKEN):
         raise NoAnswer(_("The file of Prometheus' token does not hold one line of plain text."))
     return {"Authorization": f"Bearer {token}"}
@@ -135,7 +135,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _series(content: bytes) -> Iterator[Series]:
-    """A series that cannot be read is left out, and hides no other."""
+    """Yield the series. A malformed series is skipped and hides no other. Raise NoAnswer for a malformed answer."""
     try:
         data = json.loads(content)["data"]
         results = data["result"] if data["resultType"] == "matrix" else None
@@ -153,7 +153,7 @@ def _series(content: bytes) -> Iterator[Series]:
 
 
 def _label(value: Any) -> str:
-    """Raises ValueError for what PostgreSQL keeps as no text: whoever is scraped may write anything there."""
+    """Return the label. Raise ValueError if PostgreSQL cannot store it: a scraped process may write anything there."""
     text = str(value)
     if len(text) > LONGEST_LABEL or "\0" in text:
         raise ValueError

@@ -1,7 +1,7 @@
-"""Clusters whose admins named a Prometheus: it is asked every fifteen seconds by the process that leads the watch.
+"""Readings of clusters with a Prometheus, every fifteen seconds, in the process that leads the watch.
 
-Each reading has a thread of its own, and the next begins when it has ended: a Prometheus that is slow delays itself
-alone. Where a node's own agent tells, what Prometheus says of that node is left.
+Each cluster has a thread of its own, and its next reading begins after the last has ended: a slow Prometheus delays
+only itself. If a node's own agent reports, Prometheus' data about that node is ignored.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 
 EVERY_SECONDS = 15.0
 WITHIN_SECONDS = 12.0
-# Since an agent told last. Sooner than health calls it silent: what is told of a node by anybody is no silence.
+# Age of an agent's last report. Shorter than health's limit for silence: data from Prometheus ends a silence too.
 GIVES_WAY_AFTER = timedelta(minutes=1)
 
 
 class Readings:
-    """Of one cluster."""
+    """Readings of one cluster."""
 
     def __init__(self, cluster_id: UUID) -> None:
         self._cluster_id = cluster_id
@@ -42,7 +42,7 @@ class Readings:
         self._failure = ""
 
     def begin(self) -> bool:
-        """If it is time and none is under way; whether one began."""
+        """Begin a reading if it is due and none is running. Return True if one began."""
         if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
             return False
         self._due = time.monotonic() + EVERY_SECONDS
@@ -54,7 +54,7 @@ class Readings:
         try:
             if cluster := Cluster.objects.filter(pk=self._cluster_id).exclude(prometheus_url="").first():
                 self._read(cluster)
-        except Exception:  # the next begins all the same
+        except Exception:  # the next reading begins all the same
             logger.exception("reading a Prometheus failed")
         finally:
             connection.close()
@@ -79,14 +79,14 @@ def on_tick(**_: object) -> None:
 
 
 def take(cluster: Cluster, now: datetime) -> int:
-    """One reading; how many nodes told something new. Raises NoAnswer."""
+    """Take one reading. Return the number of nodes with new data. Raise NoAnswer."""
     found = ask(cluster, now, within_seconds=WITHIN_SECONDS)
     told = {state.node: state for state in AgentState.objects.filter(cluster=cluster)}
     return sum(_taken(cluster, batch, told.get(batch["node"]), now) for batch in found)
 
 
 def ask(cluster: Cluster, now: datetime, *, within_seconds: float) -> list[Batch]:
-    """Changes nothing. Raises NoAnswer."""
+    """Return Prometheus' data as batches, one per node. Change nothing. Raise NoAnswer."""
     prometheus = Prometheus(
         cluster.prometheus_url, cluster.prometheus_token_path, within_seconds=within_seconds
     )
@@ -130,9 +130,9 @@ def _taken(cluster: Cluster, batch: Batch, state: AgentState | None, now: dateti
     if state and state.agent != AGENT and now - state.seen_at < GIVES_WAY_AFTER:
         return False
     if state and state.agent == AGENT and batch["reports"][0]["sequence"] <= state.sequence:
-        return False  # not scraped anew since
+        return False  # no new scrape since
     try:
         receive.take(cluster.pk, batch, now)
-    except Refusal:  # the node has just gone
+    except Refusal:  # the node has just been removed
         return False
     return True

@@ -1,14 +1,14 @@
-"""Series of dcgm-exporter's into the batches that a node's agent would send. Pure.
+"""Series of dcgm-exporter into the batches that a node's agent would send. Pure.
 
-- A sample counts with the newest scrape of its node or not at all: a series lives on for a while after its pod or its
-  GPU has gone.
-- A GPU that several pods have comes once per pod, each time with the figures of the whole GPU: they are taken once.
-  From 4.6 on use and memory come once without a pod, of the whole GPU, and beside it with what each pod takes of it.
-- Prometheus puts its own `pod` beside the exporter's, which it renames `exported_pod`, unless it is told to honour
-  labels. Of a GPU that nobody has, only its own is left: the exporter's pod, which asks for no device.
-- HAMi gives pods other GPUs than the kubelet chose, which is what the exporter knows: such pods are told without a GPU,
-  as an agent does, and their own rows name it.
-- Part of a GPU that MIG cut off has no name of NVML's here; it gets the older one, of its GPU and its instance.
+- A sample counts only if it belongs to the newest scrape of its node: a series lives on for a while after its pod or
+  its GPU has gone.
+- A GPU that several pods share comes once per pod, each time with the figures of the whole GPU: they are taken once.
+  From 4.6 on, use and memory come once for the whole GPU, without a pod, and once per pod with that pod's part.
+- Prometheus sets a label `pod` of its own and renames the exporter's to `exported_pod`, unless it honours labels. A GPU
+  that no pod has keeps only Prometheus' label: the exporter's own pod, which requests no device.
+- HAMi gives pods other GPUs than the kubelet chose, and the exporter knows the kubelet's choice. Such pods are reported
+  without a GPU, as an agent does, and their own rows name it.
+- A MIG device has no UUID of NVML's here. It gets the older form, made of its GPU and its instance.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from monitoring.dcgm import xids
 from monitoring.dcgm.prometheus import Series
 
 AGENT = "prometheus"
-MINUTES = 2  # for so long a silent series is still of a GPU that is there
+MINUTES = 2  # a series without newer samples still means that its GPU is there for this long
 # Samples of one scrape have one time; two jobs may scrape the same exporter.
 ONE_SCRAPE_SECONDS = 5.0
 # DCGM writes "blank" as a number near the largest of its type.
 BLANK = 2.0**31 - 64
-# Of memory, by rounding in its parts.
+# Difference in memory size that rounding of the parts can cause.
 MEMORY_MAY_DIFFER_MIB = 16
 
 ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 ECC = "DCGM_FI_DEV_ECC_CURRENT"  # 1: on
 MEMORY = ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED")
-# Those after the empty line are off unless somebody switched them on.
+# The exporter's default configuration does not collect the fields after the empty line.
 OF_THE_GPU = {
     "DCGM_FI_DEV_GPU_UTIL": "utilization_percent",
     "DCGM_FI_DEV_MEM_COPY_UTIL": "memory_busy_percent",
@@ -68,7 +68,7 @@ OF_THE_GPU = {
 METRICS = (*OF_THE_GPU, *MEMORY, ACTIVE, ECC, xids.COUNT)
 _YES_OR_NO = {"row_remap_failed", "row_remap_pending"}
 _WITH_FRACTION = {"power_watts"}
-# By the exporter until May 2026, since then, and by those who scrape.
+# Labels of the exporter until May 2026, labels since then, and labels set by scrapers.
 _NODE_LABELS = ("Hostname", "hostname", "node", "kubernetes_node")
 _OF_A_USER = ("namespace", "pod", "container")
 
@@ -77,7 +77,7 @@ Pod = tuple[str, str]  # namespace and name
 
 @dataclass(frozen=True)
 class Known:
-    """What rows tell beside the series. `pods`: those that ask for a device, with the node that they are on."""
+    """Facts from rows, beside the series. `pods`: pods that request a device, with their nodes."""
 
     nodes: frozenset[str]
     pods: Mapping[Pod, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Known:
 
 
 class _Newest(NamedTuple):
-    """In this order: the newest, and of one scrape the one without a user, whose figure is surely the whole."""
+    """Newest sample. Order: the newest first; within one scrape, one without a user, which is certain to be whole."""
 
     at: float
     is_whole: bool
@@ -96,7 +96,7 @@ class _Newest(NamedTuple):
 
 @dataclass
 class _Part:
-    """A GPU, or an instance on it: its newest sample of each metric, and who has it."""
+    """A GPU or a MIG instance: its newest sample of each metric, and its users."""
 
     labels: dict[str, str] = field(default_factory=dict)
     newest: dict[str, _Newest] = field(default_factory=dict)
@@ -135,7 +135,7 @@ _Node = dict[str, _Gpu]
 
 
 def batches(told: Mapping[str, Iterable[Series]], known: Known, now: float) -> Iterator[Batch]:
-    """One for each node that was told of. `now`: in seconds since 1970."""
+    """Yield a batch for each node with data. `now` is in seconds since 1970."""
     for name, gpus in sorted(_gathered(told, known).items()):
         at = max(part.at for gpu in gpus.values() for part in gpu.parts)
         report: Report = {
@@ -151,7 +151,7 @@ def batches(told: Mapping[str, Iterable[Series]], known: Known, now: float) -> I
         }
         holdings = [holding for uuid, gpu in gpus.items() for holding in _holdings(uuid, gpu, at)]
         holdings += [_unnamed(pod) for pod in sorted(known.by_hami) if known.pods.get(pod) == name]
-        if holdings or name not in known.pods.values():  # else its exporter does not know pods
+        if holdings or name not in known.pods.values():  # otherwise the node's exporter does not know pods
             report["holdings"] = holdings
         yield {
             "version": VERSION,
@@ -183,14 +183,14 @@ def _plausible(series: Series) -> Series:
 
 
 def _node_of(labels: Mapping[str, str], nodes: frozenset[str]) -> str:
-    """A host may have its domain in its name, and its node not."""
+    """Return the node by its host name, with or without the domain; "" if unknown."""
     told = [labels[name] for name in _NODE_LABELS if name in labels]
     names = (name for host in told for name in (host, host.partition(".")[0]))
     return next((name for name in names if name in nodes), "")
 
 
 def _user_of(labels: Mapping[str, str], known: Known) -> tuple[str, str, str, str] | None:
-    """Namespace, pod and container that have the GPU, and which share of it."""
+    """Return namespace, pod and container that use the GPU, and their share; None if unknown."""
     for prefix in ("exported_", ""):
         namespace, pod, container = (labels.get(prefix + name, "") for name in _OF_A_USER)
         if pod and (prefix or (namespace, pod) in known.pods) and (namespace, pod) not in known.by_hami:
@@ -203,7 +203,7 @@ def _is_of(gpu: _Gpu, at: float) -> bool:
 
 
 def _values(parts: Sequence[_Part], at: float) -> dict[str, float]:
-    """By metric, of this scrape. What is of the whole GPU is told with each instance, too."""
+    """Return the values of this scrape by metric. Each instance repeats values of the whole GPU."""
     return {
         metric: newest.value
         for part in parts
@@ -224,7 +224,7 @@ def _sample(uuid: str, gpu: _Gpu, at: float) -> GpuSample:
     if counts is not None:
         sample["xid_counts"] = [{"xid": xid, "count": count} for xid, count in sorted(counts.items())]
     if gpu.instances:
-        sample.pop("utilization_percent", None)  # nonsense where MIG is on
+        sample.pop("utilization_percent", None)  # meaningless where MIG is on
         sample["mig"] = [_mig(uuid, instance, part, at) for instance, part in sorted(gpu.instances.items())]
     elif "utilization_percent" not in sample and ACTIVE in whole:
         sample["utilization_percent"] = _percent(whole[ACTIVE])
@@ -274,7 +274,7 @@ def _unnamed(pod: Pod) -> Holding:
     return {"namespace": pod[0], "pod": pod[1], "container": "", "resource": "", "device": ""}
 
 
-# --- what there is
+# --- inventory
 
 
 def _inventory(gpus: _Node, known: Known) -> Inventory:
@@ -314,6 +314,6 @@ def _mig_facts(uuid: str, instance: str, part: _Part) -> MigFacts:
 
 
 def _memory(part: _Part) -> int:
-    """All three parts of it, or as much as an older exporter tells: what the driver keeps is missing then."""
+    """Return the size in MiB, summed from its parts. Older exporters omit the part that the driver reserves."""
     told = [part.newest[metric].value for metric in MEMORY if metric in part.newest]
     return int(sum(told)) if len(told) > 1 else 0

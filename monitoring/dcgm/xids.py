@@ -1,13 +1,13 @@
-"""The driver's errors (Xids) of a GPU as dcgm-exporter has them: neither of its gauges lists them. Pure.
+"""New errors (Xids) of a GPU, derived from dcgm-exporter's two gauges: neither lists errors. Pure.
 
-COUNT, off by default, tells by number (label `xid`) how many there were within a while that moves along, five minutes
-unless the exporter was told otherwise (label `window_size_in_ms`), and 0 without a number where there were none. So it
-falls as errors age, and when the exporter starts anew: what is more than in the scrape before is new, nothing else.
+COUNT, off by default, has the number of errors by Xid (label `xid`) within a moving window. The window is five minutes
+unless the exporter is configured otherwise (label `window_size_in_ms`). Without errors COUNT is 0, without a label. It
+falls as errors age, and when the exporter restarts: only an increase since the scrape before is a new error.
 
-LAST tells the number of the last one, for ever, and 0 if there was none: here that is a count of one. The same error
-once more is not seen by it.
+LAST has the Xid of the last error, for ever, and 0 if there was none: here that is a count of one. It cannot show the
+same error twice.
 
-Nobody knows better than the scrape that saw an error first when it was.
+The time of an error is the time of the scrape that saw it first: no better source exists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Counts = Mapping[int, int]
 
 @dataclass(frozen=True)
 class Seen:
-    """What was read of a GPU before, and when. None: that gauge was not there."""
+    """Earlier reading of a GPU, with its time. None: the gauge was not there."""
 
     at: float
     last: int | None = None
@@ -36,7 +36,7 @@ class Seen:
 
 @dataclass
 class Scrapes:
-    """Of one GPU: what each scrape counted, by either gauge."""
+    """Counts of one GPU by scrape, for each gauge."""
 
     last: dict[float, dict[int, int]] = field(default_factory=dict)
     counts: dict[float, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -53,12 +53,12 @@ class Scrapes:
                 self.window_seconds = int(window) / 1000
 
     def new(self, seen: Seen | None) -> Iterator[tuple[int, float]]:
-        """Which, and when. What was there when we first looked may be of any time, and is not told."""
+        """Yield (xid, time) of new errors. Errors in the very first scrape are skipped: they may be of any age."""
         scrapes, before = self._told(seen)
         if not scrapes:
             return
         times = sorted(scrapes)
-        since = seen.at + 0.001 if seen else times[0]  # a database knows times to the microsecond
+        since = seen.at + 0.001 if seen else times[0]  # the database stores times to the microsecond
         if before is None:
             since = max((at for at in times if at <= since), default=times[0])
             before = scrapes[since]
@@ -70,12 +70,12 @@ class Scrapes:
             before, since = scrapes[at], at
 
     def newest(self, after: float) -> Counts | None:
-        """What the last scrape counted; None where there was none since."""
+        """Return the counts of the last scrape; None if it is older than `after`."""
         at = max(self.counts, default=-math.inf)
         return self.counts[at] if at >= after else None
 
     def _told(self, seen: Seen | None) -> tuple[Mapping[float, Counts], Counts | None]:
-        """By the gauge that tells more, and what that one told before."""
+        """Return the counts of the gauge with more detail, and that gauge's earlier counts."""
         if self.counts:
             return self.counts, seen.counts if seen else None
         return self.last, _one(seen.last) if seen and seen.last is not None else None

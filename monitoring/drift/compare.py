@@ -1,7 +1,7 @@
-"""Where the cluster and the rows of Berth do not agree, and nobody is about to mend it. Pure: rows and objects in,
-findings out, one object at a time.
+"""Differences between a cluster's objects and the rows of Berth that nothing repairs by itself. Pure: rows and objects
+in, findings out, one object at a time.
 
-What is in transition is no finding (its reconcile is at work), and neither is what is being deleted.
+An object in transition is no finding, as its reconcile is at work; neither is an object that is being deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .ownership import Difference, differences
 
 Object = Mapping[str, Any]
 
-# In this order they are looked at: what owns others before what it owns, a namespace before what is in it.
+# Kinds in the order of reading: owners before owned objects, a namespace before its content.
 FENCES = {
     "ServiceAccount": "workspace",
     "LimitRange": "berth",
@@ -35,24 +35,24 @@ KINDS = ("Namespace", *FENCES, "PersistentVolumeClaim", *OF_A_RUN)
 class State(Enum):
     RUNS = "runs"
     RESTS = "rests"
-    MOVES = "moves"  # started, stopped, deleted, or marked to be looked at: whatever is there, wait
+    MOVES = "moves"  # started, stopped, deleted, or marked for a reconcile: no finding, whatever is there
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a workspace's row wants of its cluster."""
+    """Workspace's row, as far as it determines the objects in its cluster."""
 
     id: UUID
     namespace: str
     state: State
-    volumes: frozenset[str] = frozenset()  # names of the claims that hold its data
+    volumes: frozenset[str] = frozenset()  # names of the PVCs that hold its data
 
     @property
     def name(self) -> str:
         return f"ws-{self.id}"
 
     def wanted(self) -> Iterator[Key]:
-        """What must be there."""
+        """Yield the keys of the objects that must exist."""
         if self.state == State.MOVES:
             return
         for claim in self.volumes:
@@ -62,7 +62,7 @@ class Row:
                 yield Key(kind, self.namespace, f"{self.name}-0" if kind == "Pod" else self.name)
 
     def may_have(self, key: Key) -> bool:
-        """Claims that are not bound yet are no data, and wanted all the same."""
+        """Return True if the row wants the object. An unbound PVC holds no data, but is wanted too."""
         homes = {f"{self.name}-home", f"{self.name}-disk"}
         is_claim = (
             key.kind == "PersistentVolumeClaim" and key.name in homes and key.namespace == self.namespace
@@ -78,7 +78,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What is kept in mind of an object."""
+    """Facts about an object that a look keeps in memory."""
 
     key: Key
     uid: str
@@ -93,7 +93,7 @@ class Thing:
 class Found:
     what: What
     key: Key
-    uid: str = ""  # of what is there
+    uid: str = ""  # of the existing object
     workspace: UUID | None = None
     tenant: str = ""  # slug
     differences: tuple[Difference, ...] = field(default=())
@@ -120,7 +120,7 @@ def drift(
     things: Iterable[Thing],
     drivers: Set[str] = frozenset(),
 ) -> Iterator[Found]:
-    """`namespaces`: of all tenants, with their slugs. `drivers`: names of claims that pools on old nodes want."""
+    """Yield the differences. `namespaces`: slugs by namespace. `drivers`: names of PVCs for pools on old nodes."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
     unwanted: set[str] = set()
@@ -137,7 +137,7 @@ def drift(
         if found.what == What.UNWANTED:
             unwanted.add(thing.uid)
             if thing.owner in unwanted:
-                continue  # it goes with its owner, which is told
+                continue  # it is deleted with its owner, which is reported
         yield found
     for key, row in missing.items():
         yield Found(What.MISSING, key, workspace=row.id, tenant=namespaces.get(key.namespace, ""))
@@ -152,8 +152,8 @@ def fences_of(namespace: str) -> set[Key]:
 def judge(
     thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], drivers: Set[str]
 ) -> Found | None:
-    """One object by itself. Where its name is what a row wants it is that row's, whatever its label says by now: a
-    label that anybody may write must not make a tenant's namespace one of nobody."""
+    """Return the finding about one object, or None. A name that a row wants is the row's, whatever the labels say: a
+    label that anybody can write must not turn a tenant's namespace into one without an owner."""
     key, labelled = thing.key, uuid_of(thing.workspace)
     known = named_in(key.name) or labelled
     row = rows.get(known) if known else None
@@ -175,7 +175,7 @@ def named_in(name: str) -> UUID | None:
 
 
 def with_label(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """The label that says whose it is was taken away, if nobody set another."""
+    """Add the removal of the workspace label, unless another value was set."""
     label = ("f:metadata", "f:labels", f"f:{WORKSPACE}")
     return found if any(one.fields == label for one in found) else (*found, Difference(label))
 

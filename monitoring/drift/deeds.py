@@ -1,6 +1,6 @@
-"""What an admin may do about a finding: delete what no row wants, accept or hand back what may stay, make again what
-should be there. Each looks again at the moment of the deed, and names the object by its uid: what became another
-thing meanwhile is left alone. The trail has its line before the cluster is asked, so that no deed goes unrecorded.
+"""Actions of an admin on a finding: delete what no row wants, accept or hand back what may stay, recreate what should
+exist. Each action looks at the cluster again and names the object by its uid: an object that was replaced meanwhile is
+left alone. The audit line is written before the cluster is called, so that no action goes unrecorded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .survey import beside_all_rows, driver_claims, namespaces, rows_of, thing_a
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
-    """Delete an object that no row wants. The data of a claim stays on its volume unless `with_data`."""
+    """Delete an object that no row wants. The data of a PVC stays on its volume unless `with_data`."""
     verb = "delete_data" if with_data else "delete"
     with deed(actor, finding, verb, why_not_delete(finding, with_data=with_data)) as api:
         if finding.kind == "PersistentVolumeClaim":
@@ -51,7 +51,7 @@ def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
 
 def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) -> None:
     claim = _there(finding, api)
-    # One that only names a volume does not have it: it may be another's.
+    # A PVC that names a volume but is not bound does not have it: the volume may be another's.
     is_bound = claim.get("status", {}).get("phase") == "Bound"
     volume = claim["spec"].get("volumeName", "") if is_bound else ""
     if volume and with_data:
@@ -68,7 +68,7 @@ def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) 
 
 @contextmanager
 def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
-    """No row has the volume any more before it goes: nobody is handed back what is being deleted."""
+    """Remove the volume from its row before it is deleted, so that it cannot be handed back. Undo on ClusterError."""
     workspace = finding.workspace if finding.what == What.KEPT else None
     if workspace is not None and not mending.forget_volume(workspace, finding.name, volume):
         raise no_longer()
@@ -81,7 +81,7 @@ def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
 
 
 def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
-    """What was refused stays, and so does its data whatever becomes of its claim."""
+    """Delete the PVC. If the cluster refuses, set the volume to Retain, so that its data survives the PVC."""
     try:
         api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
     except ClusterRefused:
@@ -90,26 +90,26 @@ def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
 
 
 def accept(actor: Actor, finding: Finding) -> bool:
-    """What somebody changed may stay so. Changed once more, it is a finding again."""
+    """Accept a change that somebody made. Another change to the object makes it a finding again."""
     with deed(actor, finding, "accept", why_not_accept(finding), is_over=False):
         rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
         if not rows.update(accepted_at=timezone.now(), accepted_by=actor.user):
-            raise no_longer()  # a look found another change meanwhile
+            raise no_longer()  # a look has found another change meanwhile
         _tell(finding, "drift_accepted", by=actor.user.get_username())
     return True
 
 
 def hand_back(actor: Actor, finding: Finding) -> bool:
-    """The kept volume of a deleted workspace: the workspace comes back to its person, stopped."""
+    """Restore the workspace of a kept volume to its owner, stopped."""
     with deed(actor, finding, "hand_back", why_not_hand_back(finding)):
         try:
             return mending.hand_back(actor, _workspace(finding))
-        except IntegrityError:  # its person took that name just now
+        except IntegrityError:  # the owner has just taken that name
             raise no_longer() from None
 
 
 def recreate(actor: Actor, finding: Finding) -> bool:
-    """Make again what a row wants, as it wants it."""
+    """Recreate the object that a row wants."""
     with deed(actor, finding, "recreate", why_not_recreate(finding)) as api:
         if finding.kind in ("Namespace", *FENCES):
             for body in _of_tenant(finding):
@@ -120,14 +120,14 @@ def recreate(actor: Actor, finding: Finding) -> bool:
             return _mend_pod(actor, finding, workspace, api)
         if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
             put_right(mending.wanted_object(workspace, finding.kind, api), api)
-        else:  # its reconcile makes what is not there
+        else:  # its reconcile creates what is missing
             tasks.mark([workspace.pk])
         _tell(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
 
 def put_right(body: dict[str, Any], api: Api) -> None:
-    """Take back what is ours, then take away what others added where nothing is wanted."""
+    """Set Berth's fields again, then remove others' fields where Berth wants none."""
     there = api.apply(body)
     metadata = there["metadata"]
     if operations := removals(body, differences(there), there):
@@ -136,7 +136,7 @@ def put_right(body: dict[str, Any], api: Api) -> None:
 
 
 def _mend_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) -> bool:
-    """Our finalizer is put back; anything else takes a new pod."""
+    """Put our finalizer back. Any other change needs a new pod, so restart the workspace."""
     if any(field["by"] for field in finding.data["fields"]):
         return mending.restart(actor, workspace)
     finalizer_back(_there(finding, api), api)
@@ -167,17 +167,17 @@ def _workspace(finding: Finding) -> Workspace:
 
 
 def _tell(finding: Finding, code: str, **data: Any) -> None:
-    """In the story of the workspace that it touched, if a row knows it."""
+    """Add an event to the story of the workspace, if a row knows it."""
     if finding.workspace is not None:
         mending.tell_of(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
 
 
-# --- what holds for all of them
+# --- Common to all actions
 
 
 @contextmanager
 def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bool = True) -> Iterator[Api]:
-    """Allowed, possible, still so; on record; and over once it is done, unless the next look says otherwise."""
+    """Check that the action is allowed and still applies, record it, and resolve the finding after it."""
     actor.require(Scope.ADMIN)
     if why_not:
         raise Conflict("drift_cannot", why_not)
@@ -201,7 +201,7 @@ def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bo
 
 
 def is_still_so(finding: Finding, api: Api) -> bool:
-    """Looked at anew, it is the same finding about the same object."""
+    """Return True if a fresh look gives the same finding about the same object."""
     key = Key(finding.kind, finding.namespace, finding.name)
     rows = rows_of(finding.cluster, *filter(None, [finding.workspace_uuid]))
     thing = thing_at(key, api)
@@ -217,7 +217,7 @@ def is_still_so(finding: Finding, api: Api) -> bool:
 
 
 def is_ours(namespace: str, api: Api) -> bool:
-    """A tenant's, and not of another installation that has a tenant of this name on this cluster."""
+    """Return True for a tenant's namespace, unless another installation on this cluster has a tenant of that name."""
     there = thing_at(Key("Namespace", "", namespace), api) if namespace in namespaces() else None
     return there is not None and not there.goes
 

@@ -1,4 +1,4 @@
-"""What a look found, written down: what is new, what lasts, what is over. A fixed number of queries."""
+"""Findings of a look, written down: new, lasting and over. The number of queries is fixed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from workspaces.models import Workspace
 from .compare import Found
 from .survey import Seen
 
-# What is over within a minute was somebody at work.
+# A difference that lasts less than a minute is normal work.
 LASTS = timedelta(seconds=60)
 FORGOTTEN_AFTER = timedelta(days=90)
 BATCH = 500
 WRITTEN = ("data", "digest", "confirmed_at", "accepted_at", "accepted_by", "last_seen_at", "resolved_at")
 
-# Of one object: who may write it may make as many fields as fit into it.
+# Limit per object: a person who may write the object can add as many fields as fit into it.
 MOST_FIELDS = 50
 
 Identity = tuple[str, str, str, str, str]
 
 
 def write(cluster: Cluster, seen: Seen, now: datetime, before: datetime | None) -> None:
-    """`now`: when the look began; `before`: when the last one ended, at which what is over was still there."""
+    """Write the findings. `now`: begin of the look; `before`: end of the last one, when resolved ones still existed."""
     open_rows = Finding.objects.filter(cluster=cluster, resolved_at__isnull=True)
     there = {identity_of(row): row for row in locked(open_rows)}
     found = {(str(one.what), *one.key, one.uid): one for one in seen.found}
@@ -66,7 +66,7 @@ def row_of(cluster: Cluster, one: Found, known: set[Any], now: datetime) -> Find
 
 
 def is_changed_by(row: Finding, one: Found, now: datetime) -> bool:
-    """Take over what differs. What was accepted is another thing once it changes again."""
+    """Take over the differences. Return True if the row changed. A change revokes an earlier acceptance."""
     is_changed = False
     if row.digest != (digest := digest_in(one)):
         row.data, row.digest = data_of(one), digest

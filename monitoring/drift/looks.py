@@ -1,5 +1,5 @@
-"""When a cluster is looked at as a whole: every five minutes, a minute after something new was found, and when an
-admin asks. One at a time per cluster; a look that comes to no end resolves nothing.
+"""Times of looks at a whole cluster: every five minutes, a minute after a new finding, and when an admin asks. One look
+at a time per cluster. A look that fails resolves nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def on_tick(**_: object) -> None:
 
 
 def due(now: datetime) -> QuerySet[Cluster]:
-    """Clusters that answer, whose last look is long ago, or found what has to be seen twice."""
+    """Clusters that answer and need a look: the last one is old, an admin asked, or a new finding needs a second."""
     looks = Look.objects.filter(cluster=OuterRef("pk"))
     fresh = Finding.objects.filter(
         cluster=OuterRef("cluster"), confirmed_at__isnull=True, resolved_at__isnull=True
@@ -48,7 +48,7 @@ def due(now: datetime) -> QuerySet[Cluster]:
 
 
 def want(cluster_id: UUID) -> None:
-    """Look at this one as soon as a worker is free; again, if a look is under way."""
+    """Look at the cluster as soon as a worker is free; look again if a look is under way."""
     Look.objects.update_or_create(cluster_id=cluster_id, defaults={"wanted_at": timezone.now()})
     transaction.on_commit(lambda: enqueue(cluster_id))
 
@@ -60,7 +60,7 @@ def enqueue(cluster_id: UUID) -> None:
 
 
 def look(cluster_id: UUID) -> None:
-    """One look, and what it found written down."""
+    """Look at the cluster and write down the findings."""
     with alone(cluster_id) as mine:
         cluster = Cluster.objects.filter(pk=cluster_id).first()
         if not mine or cluster is None:
@@ -83,7 +83,7 @@ def look(cluster_id: UUID) -> None:
         except ClusterError as error:
             log.warning("the look at %s came to no end: %s", cluster.slug, error.message)
             failed(cluster, error.message)
-        except Exception as error:  # an object that nobody thought of must not blind us in silence
+        except Exception as error:  # an unexpected object must not end all looks silently
             log.exception("the look at %s failed", cluster.slug)
             failed(cluster, f"{type(error).__name__}; the worker's log tells more.")
 

@@ -1,7 +1,7 @@
-"""What others changed of an object that Berth keeps. Pure: the API server writes down who set which field last.
+"""Changes by others to an object that Berth keeps. Pure: the API server records who set which field last.
 
-That is the evidence (`managedFields`), and not a comparison with what this version of Berth would make: what runs was
-made by the version of its day, and stays as it was.
+That record (`managedFields`) is the evidence, not a comparison with what this version of Berth would create: a running
+object was created by the version of its day, and stays so.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from workspaces.manifests import FINALIZER
 from workspaces.observe import end_proven
 
 Object = Mapping[str, Any]
-Fields = tuple[str, ...]  # the API server's own spelling: f:<field>, k:<key of a list's entry>, v:<value>
+Fields = tuple[str, ...]  # in the API server's spelling: f:<field>, k:<key of a list's entry>, v:<value>
 
-# Anybody who may write an object may write into these what they like, and it is shown to admins.
+# Limits: these texts can be written by anybody who may write the object, and they are shown to admins.
 LONGEST_VALUE = 120
 LONGEST_PATH = 240
 DEEPEST = 64
 
-# What Berth keeps of each kind; what else others write there (status, their own labels) is theirs.
+# Fields that Berth keeps, by kind. Other fields there (status, labels of others) belong to others.
 KEPT: Mapping[str, tuple[Fields, ...]] = {
     "StatefulSet": (("f:spec",),),
     "Service": (("f:spec",),),
@@ -37,17 +37,17 @@ KEPT: Mapping[str, tuple[Fields, ...]] = {
     "NetworkPolicy": (("f:spec",),),
     "LimitRange": (("f:spec",),),
     "ResourceQuota": (("f:spec",),),
-    "ServiceAccount": (("f:automountServiceAccountToken",),),  # platforms hang pull secrets on the others
+    "ServiceAccount": (("f:automountServiceAccountToken",),),  # platforms add pull secrets elsewhere
     "Namespace": (),
 }
-# Written by what gives addresses to Services.
+# Written by whatever assigns addresses to Services.
 OF_THE_CLUSTER = {("f:spec", "f:loadBalancerIP"), ("f:spec", "f:loadBalancerClass")}
 OUR_LABELS = tuple(
     ("f:metadata", "f:labels", f"f:{label}")
     for label in (MANAGED_BY, INSTANCE, TENANT, OWNER, WORKSPACE, RUN)
 )
 POD_SECURITY = ("f:metadata", "f:labels", "f:pod-security.kubernetes.io/enforce")
-# What Berth always sets: where nobody has it any more, somebody took it away.
+# Fields that Berth always sets: if they have no owner, somebody removed them.
 ALWAYS: Mapping[str, tuple[Fields, ...]] = {
     "StatefulSet": (("f:spec", "f:replicas"), ("f:spec", "f:selector"), ("f:spec", "f:template")),
     "Service": (("f:spec", "f:type"), ("f:spec", "f:selector"), ("f:spec", "f:ports")),
@@ -63,7 +63,7 @@ ALWAYS: Mapping[str, tuple[Fields, ...]] = {
     "ServiceAccount": (("f:automountServiceAccountToken",),),
     "Namespace": (POD_SECURITY,),
 }
-# Values that are shown; any other may be somebody's secret.
+# Fields whose values are shown; the value of any other field may be a secret.
 SHOWN = {
     "f:image", "f:replicas", "f:type", "f:selector", "f:storage", "f:port", "f:targetPort", "f:nodePort",
     "f:externalName", "f:externalIPs", "f:cpu", "f:memory", "f:nvidia.com/gpu", "f:clusterIP", "f:serviceName",
@@ -73,7 +73,7 @@ SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that is not as Berth left it. No `by`: nobody has it, it was taken away."""
+    """Field that is not as Berth left it. Empty `by`: the field has no owner any more, so it was removed."""
 
     fields: Fields
     by: str = ""
@@ -83,13 +83,13 @@ class Difference:
 
     @property
     def path(self) -> str:
-        """As people write it: spec.template.spec.containers[name=workspace].image"""
+        """Return the path in the usual spelling: spec.template.spec.containers[name=workspace].image"""
         spelled = "".join(_spelled(field) for field in self.fields).removeprefix(".")
         return printable(spelled, LONGEST_PATH)
 
 
 def differences(body: Object) -> list[Difference]:
-    """What others set or took away of what Berth keeps of this object. Empty where the server does not tell."""
+    """Return fields that others set or removed among Berth's. Empty if the server records no owners."""
     kind, entries = str(body["kind"]), body["metadata"].get("managedFields") or []
     if not entries:
         return []
@@ -107,7 +107,7 @@ def _set_by_others(kind: str, body: Object, entries: Sequence[Object]) -> Iterat
             continue
         owned = entry.get("fieldsV1") or {}
         if kind == "Pod" and _has(owned, ("f:metadata", "f:ownerReferences")):
-            continue  # its controller made it
+            continue  # written by its controller, which created it
         for fields in _leaves(owned):
             if _is_kept(kind, fields):
                 value = value_at(body, fields)
@@ -133,13 +133,13 @@ def _is_shown(fields: Fields) -> bool:
 
 
 def _without_finalizer(pod: Object) -> list[Difference]:
-    """Its end would go unseen."""
+    """Report a missing finalizer: without it the pod's end would not be seen."""
     if FINALIZER in (pod["metadata"].get("finalizers") or []) or end_proven(pod):
         return []
     return [Difference(("f:metadata", "f:finalizers", f'v:"{FINALIZER}"'))]
 
 
-# --- the fields of managedFields
+# --- The fields of managedFields
 
 
 def _leaves(owned: Object, above: Fields = ()) -> Iterator[Fields]:
@@ -161,7 +161,7 @@ def _has(owned: Object, fields: Fields) -> bool:
 
 
 def printable(text: str, longest: int = LONGEST_VALUE) -> str:
-    """No database keeps a NUL, and no page should show what turns its text around."""
+    """Replace unprintable characters: PostgreSQL stores no NUL, and a direction mark could reverse a page's text."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:longest])
 
 
@@ -173,7 +173,7 @@ def _spelled(field: str) -> str:
 
 
 def pointer_to(body: Any, fields: Fields) -> list[str | int] | None:
-    """Where the field is now, step by step; None where it is not."""
+    """Return the steps to the field in the object; None if it is not there."""
     steps: list[str | int] = []
     for field in fields:
         kind, _, rest = field.partition(":")
@@ -192,8 +192,8 @@ def value_at(body: Any, fields: Fields) -> Any:
 
 
 def removals(wanted: Object, found: Sequence[Difference], body: Object) -> list[dict[str, Any]]:
-    """What others put where nothing is wanted is taken away, as a JSON patch: the highest of each, and the last first,
-    so that taking one away moves no other. Only while it is what it was, or another entry of a list would go."""
+    """Return a JSON patch that removes values of others where Berth wants none. It removes the highest field only, and
+    the last entry of a list first, so that indexes stay valid. Each removal first tests that the value is unchanged."""
     pointers: set[tuple[str | int, ...]] = set()
     for difference in found:
         for length in range(1, len(difference.fields) + 1):

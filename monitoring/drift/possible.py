@@ -1,4 +1,4 @@
-"""Which deed makes sense for which finding, and why not, in a sentence. Pure; the pages and the deeds ask the same."""
+"""Actions that make sense for a finding, or why not, in a sentence. Pure; the pages and the actions use the same."""
 
 from __future__ import annotations
 

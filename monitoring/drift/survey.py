@@ -1,5 +1,5 @@
-"""One look at a whole cluster: a list of each kind, page by page, beside the rows. Nothing is changed, but that pods
-of nobody, which somebody deleted and whose end was seen, are let go: no row is left to ask for that.
+"""Survey of a whole cluster: a list of each kind, page by page, compared with the rows. It changes one thing only: it
+removes the finalizer of deleted pods without a row, once their end was seen, as no row is left to request that.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from workspaces.proof import let_go
 
 from .compare import KINDS, Found, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
 
-# Of these the metadata tells all: of Secrets no value ever leaves the cluster for this.
+# Kinds read by metadata only, which suffices. So the values of Secrets never leave the cluster for this.
 METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
-# A task that takes two minutes is ended without a word; one request may take half a minute.
+# A task is killed without a word after two minutes; one request may take half a minute.
 MOST_SECONDS = 80.0
 AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
 
@@ -35,7 +35,7 @@ AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
 @dataclass
 class Seen:
     found: list[Found] = field(default_factory=list)
-    moving: set[UUID] = field(default_factory=set)  # workspaces of which nothing can be said now
+    moving: set[UUID] = field(default_factory=set)  # workspaces in transition: their findings would be wrong
     objects: int = 0
 
 
@@ -51,7 +51,7 @@ def survey(cluster: Cluster, api: Api) -> Seen:
 
 
 def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
-    """Of the workspaces that are not deleted; of these alone, if any are named."""
+    """Return the rows of workspaces that are not deleted; only those with `ids`, if any are given."""
     workspaces = Workspace.objects.filter(pool__cluster=cluster, deleted_at__isnull=True)
     if ids:
         workspaces = workspaces.filter(pk__in=ids)
@@ -70,7 +70,7 @@ def rows_of(cluster: Cluster, *ids: UUID) -> dict[UUID, Row]:
 
 
 def moved(cluster: Cluster, rows: Mapping[UUID, Row], ids: set[UUID]) -> set[UUID]:
-    """Workspaces whose rows became others while the objects were read: launched, stopped, deleted meanwhile."""
+    """Return workspaces whose rows changed while the objects were read: launched, stopped or deleted meanwhile."""
     now = rows_of(cluster, *ids) if ids else {}
     return {one for one in ids if now.get(one) != rows.get(one)}
 
@@ -86,14 +86,14 @@ def namespaces() -> dict[str, str]:
 
 
 def driver_claims(cluster: Cluster) -> frozenset[str]:
-    """What each tenant may have once it has launched there: the driver of a pool on old nodes."""
+    """Names of PVCs that a tenant may have after its first launch: drivers of pools on old nodes."""
     return frozenset(
         claim_name(pool) for pool in Pool.objects.filter(cluster=cluster).exclude(driver_path="")
     )
 
 
 def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
-    """All objects of this installation. `held` gets the pods that only our finalizer keeps."""
+    """Yield all objects of this installation. Add deleted pods that only our finalizer keeps to `held`."""
     end = time.monotonic() + MOST_SECONDS
     of_tests = validation.own_namespace()
     for kind in KINDS:
@@ -102,14 +102,14 @@ def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
                 raise ClusterUnavailable(f"Its objects were not read within {MOST_SECONDS:.0f} seconds.")
             seen.objects += 1
             if of_tests in (body["metadata"]["name"], body["metadata"].get("namespace")):
-                continue  # tests of GPUs end and go by themselves
+                continue  # GPU tests end and are removed by themselves
             if kind == "Pod" and body["metadata"].get("deletionTimestamp") and end_proven(body):
                 held.append(body)
             yield thing_of(body)
 
 
 def thing_at(key: Key, api: Api) -> Thing | None:
-    """The one object as it is now, if it is this installation's."""
+    """Return the object as it is now, if it belongs to this installation; None otherwise."""
     bodies = api.each(
         key.kind,
         namespace=key.namespace or None,
@@ -121,11 +121,11 @@ def thing_at(key: Key, api: Api) -> Thing | None:
 
 
 def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
-    """What no row of this cluster wants, by what the others say of it. Each at its own place alone: an object of that
-    name elsewhere is a copy.
+    """Check findings about unwanted objects against rows of deleted workspaces and of other clusters. A row counts only
+    for objects in its own namespace: an object of that name elsewhere is a copy.
 
-    The volumes of a deleted workspace are kept on purpose, unless its person wanted them gone. What is another
-    cluster's in Berth, and there nevertheless, is the same cluster under two names: its own look tells of it.
+    Volumes of a deleted workspace are kept on purpose, unless its owner wanted them gone. If a row of another cluster
+    has the object, that cluster is this one under two names in Berth, and its own look reports the object.
     """
     ids = {one.workspace for one in found if one.what == What.UNWANTED and one.workspace}
     rows = Workspace.objects.filter(pk__in=ids).select_related("tenant", "pool")

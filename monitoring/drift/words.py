@@ -1,4 +1,4 @@
-"""A finding in words: what it is, what differs, and what each deed would do. Made when they are read."""
+"""Texts about a finding: what it is, what differs, and what each action would do. Made when they are read."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def sentence(finding: Finding) -> str:
 
 
 def what_differs(finding: Finding) -> list[str]:
-    """One sentence for each field that others changed."""
+    """Return one sentence for each field that others changed."""
     return [_field(**field) for field in finding.data.get("fields", [])]
 
 
 def in_short(finding: Finding) -> str:
-    """The names of the fields and who set them, for a list: image (kubectl-edit)."""
+    """Return the changed fields and who set them, for a list: image (kubectl-edit)."""
     told = {
         f"{last(field['path'])} ({field['by']})" if field["by"] else last(field["path"])
         for field in finding.data.get("fields", [])
@@ -42,7 +42,7 @@ def in_short(finding: Finding) -> str:
 
 
 def last(path: str) -> str:
-    """Of a path; labels have dots of their own."""
+    """Return the last part of a path; labels have dots of their own."""
     return (
         path.removeprefix("metadata.labels.")
         if path.startswith("metadata.labels.")
@@ -60,7 +60,7 @@ def _field(path: str, by: str, at: str, value: str | None) -> str:
 
 
 def _moment(at: str) -> str:
-    """As it stands where no calendar has it: who writes an object may write its times."""
+    """Return the time as people write it, or the raw text if it is no date: any writer of the object can set it."""
     try:
         moment = parse_datetime(at)
         return date_format(localtime(moment), "DATETIME_FORMAT") if moment else at
@@ -122,7 +122,7 @@ def recreated(finding: Finding) -> tuple[str, ...]:
 
 
 def advice(finding: Finding) -> str:
-    """What to do by hand, where nothing else is possible."""
+    """Return the command to run by hand, where Berth has no right to act."""
     if finding.what == What.UNWANTED and finding.kind in ("Namespace", *FENCES):
         return by_hand(finding)
     return ""

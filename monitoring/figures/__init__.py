@@ -1,1 +1,1 @@
-"""Figures over time: `store` takes samples, `thinning` keeps less of the older, `series` is what pages and API show."""
+"""Figures over time: `store` takes samples, `thinning` thins older ones, `series` is what pages and API show."""

@@ -1,4 +1,4 @@
-"""CPU and memory of runs' pods into the figures, as the watcher has read them from metrics-server."""
+"""CPU and memory of runs' pods, which the watcher reads from metrics-server, into the figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def on_pods_measured(cluster: Cluster, measured: Sequence[Measured], **_: object
 
 
 def _samples(cluster: Cluster, measured: Sequence[Measured]) -> Iterator[Sample]:
-    """Of pods that run for somebody now; others of ours, as those that test GPUs, and what is gone have none."""
+    """Yield samples of pods that run for a workspace. Other pods of Berth (GPU tests) and removed pods have none."""
     ours = PodUsage.objects.filter(cluster=cluster, run__isnull=False)
     rows = ours.values_list("namespace", "name", "node", "run")
     runs = {(namespace, name): (node, run) for namespace, name, node, run in rows}

@@ -1,13 +1,13 @@
-"""What pages and the API show of figures: lines over a window that ends now, on a grid of equal steps.
+"""Figures for pages and API: lines over a window that ends now, on a grid of equal steps.
 
     of_workspace(workspace, "1h") -> Figures     all GPUs that its runs had, their CPU and memory
     of_node(cluster_id, name, "1h") -> Figures   all GPUs of a node, whoever had them (for admins)
-    sparklines(workspaces) -> {workspace id: points}   use of their GPUs, in one go for a list
+    sparklines(workspaces) -> {workspace id: points}   use of their GPUs, in one query for a list
 
-All lines of one answer have the same times. What was not told is None, never zero: a gap stays a gap. Windows are
-minutes, hours or days (30m, 1h, 7d), or `run`: since the workspace's last run began; `window_of` refuses others. Names
-and units: `gpu_utilization` %, `gpu_memory_used` MiB, `gpu_power` W, `gpu_temperature` °C, `cpu` cores, `memory_used`
-MiB; `label` tells lines of one name apart.
+All lines of one answer have the same times. A value without a report is None, never zero: a gap stays a gap. Windows
+are minutes, hours or days (30m, 1h, 7d), or `run`: since the workspace's last run began; `window_of` refuses others.
+Names and units: `gpu_utilization` %, `gpu_memory_used` MiB, `gpu_power` W, `gpu_temperature` °C, `cpu` cores,
+`memory_used` MiB; `label` tells lines of one name apart.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from workspaces.models import Workspace
 Point = tuple[int, float | None]
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-# One point for how long, up to how far back.
+# Time between two points by the longest window that uses it, in seconds.
 STEPS = {
     15 * MINUTE: 5,
     HOUR: 15,
@@ -53,7 +53,7 @@ WRITTEN = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 DEFAULT = "1h"
 RUN = "run"
 SPARKLINE = (HOUR, MINUTE)
-# Between two figures no further apart than this nothing is missing: some sources tell once a minute only.
+# Figures this close together have no gap between them: some sources report once a minute only.
 HOLDS_SECONDS = 120
 UNITS = {
     "gpu_utilization": "%",
@@ -65,7 +65,7 @@ UNITS = {
 }
 OF_GPU = ("gpu_utilization", "gpu_memory_used", "gpu_power", "gpu_temperature")
 OF_POD = ("cpu", "memory_used")
-# Of each line and step: the mean use in thousandths, the most memory, the mean power and temperature.
+# By line and step: the mean use in thousandths, the maximum of memory, the means of power and temperature.
 SELECT = """
     SELECT line, at - at %% %(step)s AS began,
         sum(use_thousandths::float8 * samples) / sum(samples) FILTER (WHERE use_thousandths IS NOT NULL) / 1000,
@@ -90,7 +90,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Figures:
-    """`message` says what there is to know of the lines, or why there are none."""
+    """Lines over one window. `message` explains the lines, or why there are none."""
 
     series: list[Series] = field(default_factory=list)
     step_seconds: int = 0
@@ -128,7 +128,7 @@ def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
         span = window_of(window)
         runs = list(admitted.filter(Q(released_at=None) | Q(released_at__gte=span.began)))
     if runs and runs[-1].pool_id == workspace.pool_id:
-        runs[-1].pool = workspace.pool  # with its cluster: both were read with the workspace
+        runs[-1].pool = workspace.pool  # with its cluster: both came with the workspace
     tracks = list(_tracks(span).filter(runs__overlap=[run.pk for run in runs])) if runs else []
     series = [line for line in _series(tracks, span) if _told(line)]
     agents = _agents({*_places(tracks), *((run.pool.cluster_id, run.node) for run in runs[-1:])})
@@ -137,7 +137,7 @@ def of_workspace(workspace: Workspace, window: str = DEFAULT) -> Figures:
 
 
 def of_node(cluster_id: UUID, node: str, window: str = DEFAULT) -> Figures:
-    """A line for each GPU. Who asks knows the node, and says what else there is to know."""
+    """Return a line for each GPU. The caller knows the node, and adds any message."""
     span = window_of(window)
     tracks = list(_tracks(span).filter(cluster=cluster_id, node=node, is_share=False).exclude(device=""))
     series = [line for line in _series(tracks, span) if _told(line)]
@@ -145,7 +145,7 @@ def of_node(cluster_id: UUID, node: str, window: str = DEFAULT) -> Figures:
 
 
 def sparklines(workspaces: Iterable[Workspace]) -> dict[UUID, list[Point]]:
-    """The mean use of the GPUs that each one's present run has, in the last hour; absent where nothing was told."""
+    """Return mean GPU use of each workspace's present run in the last hour, in percent; without figures, no entry."""
     span = _ending_now(*SPARKLINE)
     of_run = {workspace.run: workspace.pk for workspace in workspaces if workspace.run}
     tracks = _tracks(span).filter(runs__overlap=list(of_run), is_share=False).exclude(device="")
@@ -156,7 +156,7 @@ def sparklines(workspaces: Iterable[Workspace]) -> dict[UUID, list[Point]]:
 
 
 def grid(told: Mapping[int, float], window: Window) -> list[Point]:
-    """A point for each step. A short silence between two figures is none; a longer one is left open."""
+    """Return a point for each step. A short gap between two figures is filled, a longer one stays open."""
     step = window.step_seconds
     times = range(window.since - window.since % step, window.until, step)
     values = [told.get(at) for at in times]
@@ -167,7 +167,7 @@ def grid(told: Mapping[int, float], window: Window) -> list[Point]:
 
 
 def _bridge(values: list[float | None], most_quiet: int) -> None:
-    """Up to so many steps without a figure between two that have one: they have the one before."""
+    """Fill gaps of at most so many steps between two figures with the figure before."""
     last = None
     for at, value in enumerate(values):
         if value is None:
@@ -198,7 +198,7 @@ def _tracks(window: Window) -> Any:
 
 
 def _series(tracks: Sequence[Track], window: Window) -> list[Series]:
-    """A line for each device of a node, whatever tracks it is made of."""
+    """Return the lines of each device of a node, whatever tracks the device consists of."""
     keys = list(dict.fromkeys((track.node, track.device, track.is_share) for track in tracks))
     if not tracks:
         return []
@@ -211,7 +211,7 @@ def _series(tracks: Sequence[Track], window: Window) -> list[Series]:
     for at, key in enumerate(keys):
         if key[1]:
             found += _of_device(of[key], lines.get(at, {}), window, named_node=several_nodes)
-    if pods:  # a run's pod has one node at a time
+    if pods:  # a run's pod is on one node at a time
         steps = {began: values for at in pods for began, values in lines.get(at, {}).items()}
         found += [_line(name, "", steps, column, window) for column, name in enumerate(OF_POD)]
     return found
@@ -245,7 +245,7 @@ def _told(line: Series) -> bool:
 
 
 def _read(pairs: Sequence[tuple[int, int]], window: Window) -> dict[int, dict[int, tuple[float | None, ...]]]:
-    """{line: {when the step began: use, memory, power, temperature}} of (track, line)."""
+    """Return {line: {begin of the step: (use, memory, power, temperature)}} of (track, line) pairs."""
     if not pairs:
         return {}
     values: dict[str, Any] = {
@@ -267,7 +267,7 @@ def _read(pairs: Sequence[tuple[int, int]], window: Window) -> dict[int, dict[in
 
 
 def _places(tracks: Iterable[Track]) -> set[NodeKey]:
-    """The nodes of the GPUs among them."""
+    """Return the nodes of the tracks with a GPU."""
     return {(track.cluster_id, track.node) for track in tracks if track.device}
 
 
@@ -317,7 +317,7 @@ def _about_workspace(
 
 
 def _why_no_gpu(run: Claim, agent: AgentState | None, *, has_figures: bool) -> str:
-    """Why nothing tells what its GPUs do; empty: something does. `agent`: its node's."""
+    """Return why there are no GPU figures; "" if there are. `agent`: of the run's node."""
     if agent and not run.released_at and is_silent(agent, timezone.now()):
         at = date_format(timezone.localtime(agent.seen_at), "SHORT_DATETIME_FORMAT")
         return _("The agent of %(node)s has told nothing since %(time)s: what its GPUs do is not known.") % {

@@ -1,7 +1,7 @@
 """Samples of GPUs and of runs' pods, written many at once.
 
-Each is of a track: a GPU as long as the same runs had it, or the pod of a run. Tracks are found by a digest of what
-makes them one, so that any number of processes write at once without asking each other.
+A sample belongs to a track: a GPU as long as the same runs had it, or the pod of a run. A track is found by a digest of
+its identity, so that any number of processes can write at once without coordination.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitoring.models import Track
 SEEN_WRITTEN_EVERY = timedelta(minutes=10)
 KEPT = timedelta(days=400)
 _TRACKS = uuid.UUID("6f0b6f3e-3c5e-4c39-9a39-0c6f2f6d9b1a")
-# Of the tracks that are there. The keys come a second time as an array: PostgreSQL sees how few they are.
+# Insert into existing tracks. The keys come a second time as an array, to show PostgreSQL how few they are.
 INSERT = """
     WITH track AS (SELECT id, key, seen_at FROM monitoring_track WHERE key = ANY (%s::uuid[])),
     written AS (
@@ -41,14 +41,14 @@ INSERT = """
 
 @dataclass(frozen=True)
 class Of:
-    """What a sample is of. Without `device`: the pod of the one run in `runs`, whose use is in cores."""
+    """Identity of a sample's track. Without `device`: the pod of the one run in `runs`, whose use is in cores."""
 
     cluster_id: uuid.UUID
     node: str
     device: str = ""  # the UUID of a GPU or of a MIG device
     label: str = field(default="", compare=False)
     runs: frozenset[uuid.UUID] = frozenset()
-    is_share: bool = False  # of a GPU that several have: what this one run takes of it
+    is_share: bool = False  # of a shared GPU: the part that this one run uses
 
     @property
     def key(self) -> uuid.UUID:
@@ -57,7 +57,7 @@ class Of:
 
 
 class Sample(NamedTuple):
-    """`at` in seconds since 1970; `use` in percent of a GPU or cores of a CPU. What was not told is None."""
+    """Sample. `at`: seconds since 1970; `use`: percent of a GPU or cores of a CPU; None: not reported."""
 
     of: Of
     at: float
@@ -71,7 +71,7 @@ Told = Mapping[uuid.UUID, Sequence[Sample]]  # by the key of their track
 
 
 def put(samples: Iterable[Sample]) -> None:
-    """Write them; one that is there already, of the same second and track, stays as it is."""
+    """Write the samples. An existing figure of the same second and track stays as it is."""
     told = _by_track(samples)
     if not told:
         return
@@ -98,7 +98,7 @@ def _by_track(samples: Iterable[Sample]) -> Told:
 
 
 def _insert(told: Told) -> dict[uuid.UUID, tuple[int, float]]:
-    """Of the tracks that are there: which they are, and when they were seen."""
+    """Insert samples into existing tracks. Return {key: (id of the track, time of its last update)}."""
     rows = [
         {
             "key": str(key),
@@ -117,7 +117,7 @@ def _insert(told: Told) -> dict[uuid.UUID, tuple[int, float]]:
 
 
 def _begin(told: Told) -> None:
-    """Tracks that are new. Others may begin the same: all of them in the order of the keys, so none waits in a ring."""
+    """Create new tracks. Other processes may create the same: all use the order of the keys, to avoid a deadlock."""
     rows = [
         Track(
             key=key, cluster_id=of.cluster_id, node=of.node, device=of.device, label=of.label, runs=sorted(of.runs),
@@ -137,7 +137,7 @@ def _time(at: float) -> datetime:
 
 
 def _whole(value: float | None, limit: int, times: int = 1) -> int | None:
-    """What no column takes was no figure: drivers are known to answer nonsense."""
+    """Return the rounded product; None if no column can hold it: drivers are known to return nonsense."""
     if value is None or not math.isfinite(value):
         return None
     number = round(value * times)
@@ -146,6 +146,6 @@ def _whole(value: float | None, limit: int, times: int = 1) -> int | None:
 
 @transaction.atomic
 def _note_seen(tracks: Sequence[int], seen_at: datetime) -> None:
-    """Whoever is busy with one of them notes it."""
+    """Update `seen_at`. Skip locked tracks: the process that holds a lock updates it."""
     idle = locked(Track.objects.filter(pk__in=tracks), skip_busy=True)
     Track.objects.filter(pk__in=idle.values("pk")).update(seen_at=seen_at)

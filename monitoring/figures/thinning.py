@@ -1,10 +1,10 @@
-"""Less is kept of what is older: every sample for two hours, then one figure a minute, ten minutes, an hour.
+"""Thinning of figures with age: every sample for two hours, then one figure per minute, per ten minutes, per hour.
 
-A figure is moved, not copied: it is at one step of age at any time, so what comes late is thinned as everything else,
-and a process may die anywhere. Of a step the mean of use, power and temperature is kept, and the most memory, as that
-is what runs out. `samples` says how many a figure stands for: what is added to it later weighs as much as it should.
-From ten minutes on, a minute in which anything was told weighs as if it had been told every five seconds, however often
-it was: so a figure says of how much of its time it is, and a minute with a look more counts for no more than others.
+A figure is moved, not copied: it exists at one level at a time, so late figures are thinned like all others, and a
+process may die anywhere. A step keeps the mean of use, power and temperature, and the maximum of memory, as memory is
+what runs out. `samples` is the weight of a figure, for figures that are added to its step later. From ten minutes on, a
+minute with any report weighs as if it had a sample every five seconds. So `samples` shows how much of a step's time was
+reported, and a minute with an extra look weighs no more than others.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from monitoring.models import AgentState, BusyDay, Figure, Track, Trouble, XidEv
 from monitoring.validation import keeping
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-# What of its time a figure of more than a minute stands for, in as many samples.
+# Reported seconds that count as one sample, in figures of more than a minute.
 SECONDS_OF_A_SAMPLE = 5
 
 
 @dataclass(frozen=True)
 class Level:
-    """Figures of this step are kept so long, and then become one for each of the next; 0: nothing is left."""
+    """Level of age: its step, how long figures stay, and the step after; 0: they are deleted then."""
 
     step_seconds: int
     kept_seconds: int
     next_seconds: int
-    # What one transaction takes: of 2,000 GPUs that tell every 5 seconds some ten thousand rows.
+    # Piece of one transaction: some ten thousand rows of 2,000 GPUs that report every 5 seconds.
     at_once_seconds: int
 
 
@@ -46,7 +46,7 @@ LEVELS = (
     Level(10 * MINUTE, 30 * DAY, HOUR, HOUR),
     Level(HOUR, int(KEPT.total_seconds()), 0, 6 * HOUR),
 )
-# A worker has more to do: what is left after so long is for the next time.
+# Limit, as a worker has other tasks: the next call does the rest.
 LONGEST_SECONDS = 20.0
 MOST_FORGOTTEN = 10_000
 LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('monitoring.thinning', 0))"
@@ -86,7 +86,7 @@ DROP = "DELETE FROM monitoring_figure WHERE step_seconds = %(step)s AND at >= %(
 
 
 def thin(now: float | None = None) -> bool:
-    """Move what is old enough, oldest first. Whether nothing is left to do."""
+    """Move figures that are old enough, oldest first. Return True if nothing is left to do."""
     now = time.time() if now is None else now
     ends = time.monotonic() + LONGEST_SECONDS
     for level in LEVELS:
@@ -98,20 +98,20 @@ def thin(now: float | None = None) -> bool:
 
 
 def on_tick(**_: object) -> None:
-    """About once a minute, as there is one more minute to move then."""
+    """Enqueue thinning about once a minute, when one more minute is ready to move."""
     if is_due(MINUTE):
         tasks.enqueue_thinning()
 
 
 def is_free() -> bool:
-    """And nobody else's until the end of the transaction: figures are moved and summed up by one process at a time."""
+    """Lock until the end of the transaction: one process at a time moves or sums up. Return False if locked."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK)
         return bool(cursor.fetchone()[0])
 
 
 def horizon(level: Level, now: float) -> int:
-    """Whole steps of the next age are moved, so that each is made of all that it had."""
+    """Return the end of what is moved: whole steps of the next level only, so that a step gets all its figures."""
     until = int(now) - level.kept_seconds
     return until - until % (level.next_seconds or level.step_seconds)
 
@@ -123,7 +123,7 @@ def _oldest(level: Level, now: float) -> int | None:
 
 @transaction.atomic
 def _move(level: Level, since: int, now: float) -> bool:
-    """One bounded piece. False: another process is at it."""
+    """Move one bounded piece. Return False if another process is moving."""
     if not is_free():
         return False
     since -= since % level.at_once_seconds
@@ -133,13 +133,13 @@ def _move(level: Level, since: int, now: float) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(MOVE if level.next_seconds else DROP, values)
     if level.step_seconds == 0:
-        # What came late is of a day that was summed up without it: from that day on it is done anew.
+        # Late figures belong to a day that was summed up without them: sum up again from that day on.
         BusyDay.objects.filter(day__gte=since // DAY).delete()
     return True
 
 
 def forget_rows(now: float) -> None:
-    """What nothing is kept of any more, old tests too; and GPUs and agents whose nodes are gone."""
+    """Delete rows that are older than any figure, old tests, and GPUs and agents whose nodes are gone."""
     keeping.forget_old(datetime.fromtimestamp(now, UTC))
     before = datetime.fromtimestamp(now, UTC) - KEPT
     old = Track.objects.filter(seen_at__lt=before - SEEN_WRITTEN_EVERY)

@@ -1,7 +1,7 @@
-"""How clusters, nodes and GPUs are: what is wrong, what takes nothing new for it, and who hears of it.
+"""Health of clusters, nodes and GPUs: problems, what they take out of use, and who is notified.
 
 reports of agents, changes of nodes, events of the cluster, the tick
-  └─▶ judging.py    reads rows, decides by rules.py (pure), writes troubles and what is out
-        └─▶ telling.py    brings each workspace's story and message to what its node and GPUs suffer from
-drain.py, trusting.py    what an admin does about a node, and about a GPU
+  └─▶ judging.py    reads rows, decides by rules.py (pure), writes troubles and what is out of use
+        └─▶ telling.py    updates each workspace's story and message with the problems of its node and GPUs
+drain.py, trusting.py    actions of an admin on a node, and on a GPU
 """

@@ -1,8 +1,8 @@
-"""A node is judged: what is known of it is read, what is wrong is decided (`rules.py`) and written down.
+"""Judging of a node: read its facts, decide what is wrong (`rules.py`), write it down.
 
-Called whenever something that counts became another, in the caller's transaction; it may be called too often, late, or
-by several at once. Who takes in a report holds `lock` from before its first row of that node on, and writes of one node
-in a transaction only; so a report and a change of the node never wait for each other in a ring.
+Called in the caller's transaction whenever a fact that counts has changed. Calls may come too often, late, or at the
+same time. The intake of a report holds `lock` from before its first row of the node, and other writes about a node are
+made in a transaction of that node alone. So a report and a change of the node cannot deadlock.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from vitals.pulse import heard_since
 
 About = Trouble.About
 OF_A_NODE = (About.NODE, About.GPU, About.VOLUME)
-# Errors from before were judged when they came, and troubles remember them.
+# Older errors were judged when they came, and troubles remember them.
 LOOKS_BACK = timedelta(days=1)
 
 
@@ -48,7 +48,7 @@ def lock(cluster_id: UUID, node_name: str) -> None:
 
 @transaction.atomic
 def judge(cluster_id: UUID, node_name: str, *, tells: bool = True) -> None:
-    """`tells`: people hear of it, unless the caller sees to that for many nodes at once."""
+    """Judge the node. `tells=False`: the caller notifies people itself, once for many nodes."""
     lock(cluster_id, node_name)
     now = timezone.now()
     seen = observe(cluster_id, node_name, now)
@@ -59,7 +59,7 @@ def judge(cluster_id: UUID, node_name: str, *, tells: bool = True) -> None:
         transaction.on_commit(partial(_tell_of_capacity, cluster_id), robust=True)
     if is_changed:
         publish(POOLS, {"type": "pools.changed"})
-    if tells and (is_changed or seen.standing):  # who is on what may have changed
+    if tells and (is_changed or seen.standing):  # the holders may have changed
         tasks.enqueue_telling(cluster_id)
 
 
@@ -73,7 +73,7 @@ def observe(cluster_id: UUID, node_name: str, now: datetime) -> Observed:
     troubles = Trouble.objects.filter(**of_node, about__in=OF_A_NODE)
     node = Node.objects.filter(cluster=cluster_id, name=node_name).first()
     boot = str(node.system.get("bootID", "")) if node else ""
-    # What ended while its node ran on counts again if nothing settled it: the node was away, and is the same.
+    # A trouble that ended while its node ran on counts again if nothing settled it: the node was away and is the same.
     ended = troubles.filter(ended_at__gt=now - LOOKS_BACK, data__has_key="xid").exclude(data__boot=boot)
     xids = XidEvent.objects.filter(**of_node, at__gt=now - LOOKS_BACK)
     ends = ended.order_by().values("subject", "code").annotate(at=Max("ended_at"))
@@ -83,7 +83,7 @@ def observe(cluster_id: UUID, node_name: str, now: datetime) -> Observed:
         node=node,
         agent=AgentState.objects.filter(**of_node).first(),
         gpus=list(Gpu.objects.filter(**of_node)),
-        # The newest of each: what it does not say, none before it does, and there may be thousands.
+        # The newest of each Xid is enough, and there may be thousands.
         xids=list(xids.order_by("gpu", "xid", "-at").distinct("gpu", "xid")),
         failed_starts=list(FailedStart.objects.filter(**of_node)),
         standing=list(troubles.filter(ended_at=None)),
@@ -94,7 +94,7 @@ def observe(cluster_id: UUID, node_name: str, now: datetime) -> Observed:
 
 
 def note_changes(gpus: Iterable[Gpu], now: datetime) -> None:
-    """Since when each GPU is slowed: a moment of it is nothing to tell. And errors that were trusted and are gone."""
+    """Set since when GPUs are slowed, as a short slowdown is no problem. Lower trusted errors if the counter fell."""
     for gpu in gpus:
         if is_slowed(gpu) != (gpu.slowed_since is not None):
             gpu.slowed_since = now if is_slowed(gpu) else None
@@ -107,7 +107,7 @@ def note_changes(gpus: Iterable[Gpu], now: datetime) -> None:
 def write(
     cluster_id: UUID, node_name: str, standing: Iterable[Trouble], found: Iterable[Verdict], now: datetime
 ) -> bool:
-    """Open what is new, end what is over, take over what is known better. Whether one came or went."""
+    """Open new troubles, end resolved ones, update the rest. Return True if one was opened or ended."""
     wanted: Mapping[tuple[str, str, str], Verdict] = {verdict.key: verdict for verdict in found}
     known = {(trouble.about, trouble.subject, trouble.code): trouble for trouble in standing}
     there = {key: trouble for key, trouble in known.items() if goes_on(trouble, wanted.get(key))}
@@ -135,12 +135,12 @@ def write(
 
 
 def goes_on(trouble: Trouble, verdict: Verdict | None) -> bool:
-    """An error ends though its GPU's state has the same words: else nobody would know later that it is over."""
+    """Return True if the trouble lasts. An Xid's ends even if the GPU's state has its code, so that the end is seen."""
     return verdict is not None and ("xid" not in trouble.data or "xid" in verdict.data)
 
 
 def take_out(seen: Observed, found: Iterable[Verdict]) -> bool:
-    """What the queue keeps off. Whether that is another now."""
+    """Set what the queue must not use. Return True if it changed."""
     found = list(found)
     changed = 0
     if seen.node is not None:

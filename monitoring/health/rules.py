@@ -1,8 +1,8 @@
-"""What is wrong with a node and its GPUs, by what is known of them. Pure: rows in, verdicts out.
+"""Rules for problems of a node and its GPUs. Pure: rows in, verdicts out.
 
-A verdict holds as long as it is found again. What only happened once, an Xid, is remembered by the trouble that was
-opened for it (`standing`), until the node was started anew, the driver says that nothing is to be done, or an admin
-trusts the GPU again.
+A verdict holds as long as it is found again. An Xid happens only once, so the trouble that was opened for it remembers
+it (`standing`), until the node has restarted, the driver reports that nothing is to be done, or an admin trusts the GPU
+again.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from clusters.node_labels import COUNT
 from monitoring.health.xids import meaning_of
 from monitoring.models import AgentState, FailedStart, Trouble, XidEvent
 
-# A program's fault is told for so long; it is no state of the GPU.
+# Time for which a program's fault is reported: it is no state of the GPU.
 HAPPENED_LASTS = timedelta(minutes=2)
-# So long after an Xid the driver's word that nothing is to be done is not about the time before it.
+# Within this time after an Xid, the driver's "nothing to be done" may be from before the Xid.
 SETTLES = timedelta(seconds=10)
 SLOWED_LASTS = timedelta(minutes=3)
-# Of an agent: at least so long, and so many of its reports missing.
+# Silence of an agent: at least this long, and so many reports missing.
 SILENT_AFTER = timedelta(minutes=2)
 SILENT_REPORTS = 6
 
 About = Trouble.About
-# Who is on it has no use for these, or hears of it in other words already.
+# Codes that people on the node cannot use, or learn of in other words.
 FOR_ADMINS = frozenset(
     {"node_lost", "agent_silent", "gpu_agent_limited", "gpu_repair_due", "gpu_test_failed", "gpu_plugin_down"}
 )
 
 
-# Who is on the node has to leave it; an admin asked for it, and ends it by opening the node again.
+# A drain that an admin requested: people must leave the node. Opening the node ends it.
 DRAINS = "node_drains"
 CLOSES_WITHIN = timedelta(minutes=1)
 
 
 class Out(StrEnum):
-    """What takes nothing new for it."""
+    """Extent of what takes nothing new because of a verdict."""
 
     NOTHING = ""
     GPU = "gpu"
@@ -57,7 +57,7 @@ class Out(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Something that is wrong: with what, and what takes nothing new for it."""
+    """Problem: its subject, and what takes nothing new because of it."""
 
     about: About
     subject: str
@@ -72,7 +72,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Observed:
-    """All that is known of one node. `settled`: when errors of a subject, by code, were last held to be over."""
+    """Facts about one node. `settled`: when errors last ended, by subject and code."""
 
     name: str
     now: datetime
@@ -83,9 +83,9 @@ class Observed:
     failed_starts: Sequence[FailedStart] = ()
     standing: Sequence[Trouble] = ()
     settled: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
-    # Since when Berth hears agents, without a break; None: since ever.
+    # Time since which Berth hears agents without a break; None: always.
     hears_since: datetime | None = None
-    # When the test of its GPUs failed that nothing has overruled.
+    # Time of the last failed GPU test that nothing has overruled.
     failed_test_at: datetime | None = None
 
     @property
@@ -94,10 +94,8 @@ class Observed:
 
 
 def verdicts(seen: Observed) -> list[Verdict]:
-    """Each kind of trouble once, as it was found first: errors before states, or they would be forgotten with those.
-
-    None of a node that is not there any more.
-    """
+    """Return each kind of problem once, as found first; none if the node is gone. Errors come before states, or the
+    states would replace the memory of the errors."""
     if seen.node is None:
         return []
     found = [*of_nobodys_xids(seen), *of_node(seen), *of_agent(seen), *of_drain(seen), *of_starts(seen)]
@@ -111,7 +109,7 @@ def verdicts(seen: Observed) -> list[Verdict]:
     return list({verdict.key: verdict for verdict in reversed(found)}.values())
 
 
-# --- the node
+# --- The node
 
 PRESSURES = {
     "DiskPressure": "node_short_of_disk",
@@ -122,33 +120,33 @@ PRESSURES = {
 
 
 def of_node(seen: Observed) -> Iterator[Verdict]:
-    """Who is on one that does not answer is told by what became of their pods."""
+    """Yield problems of the node. People on a lost node are notified by the end of their pods."""
     if seen.node is None:
         return
     if not seen.node.ready:
         told = {"condition": "Ready", "raw": seen.node.conditions.get("Ready", {}).get("message", "")}
         yield Verdict(About.NODE, seen.name, why_not_ready(seen.node), Out.NODE, data=told)
-        return  # what its other conditions say is as old as its last word
+        return  # its other conditions are as old as its last contact
     for condition, code in PRESSURES.items():
         if seen.node.conditions.get(condition, {}).get("status") == "True":
             yield Verdict(About.NODE, seen.name, code, Out.NODE, data={"condition": condition})
 
 
 def why_not_ready(node: Node) -> str:
-    """A kubelet that is heard says what does not work; what runs there mostly goes on, and its people hear of it."""
+    """Return why the node is not ready: a problem that its kubelet reports (runs mostly continue), or "node_lost"."""
     ready = node.conditions.get("Ready", {})
     code = diagnose("node", ready.get("message", "")).code if ready.get("status") == "False" else ""
     return code if code in UNABLE else "node_lost"
 
 
-# Of these a node itself suffers, when several pods met it there, or one several times.
+# Codes that become a problem of the node, if several pods met them there, or one pod several times.
 UNABLE = frozenset({"network_plugin_down", "node_unwell"})
 PODS_UNABLE, TIMES_UNABLE = 2, 3
 UNABLE_LASTS = timedelta(minutes=10)
 
 
 def of_starts(seen: Observed) -> Iterator[Verdict]:
-    """What keeps pods from starting there. Whose they are is told by the start itself."""
+    """Yield problems that keep pods from starting. Each affected start notifies its own person."""
     met: defaultdict[str, list[FailedStart]] = defaultdict(list)
     for row in seen.failed_starts:
         if seen.now - row.last_at >= UNABLE_LASTS:
@@ -163,7 +161,7 @@ def of_starts(seen: Observed) -> Iterator[Verdict]:
 
 
 def of_drain(seen: Observed) -> Iterator[Verdict]:
-    """As long as the node is closed, as it is a moment after the drain began."""
+    """Yield the drain as long as the node is closed. The cluster may take a moment to close it."""
     for trouble in seen.standing:
         if trouble.code == DRAINS and (
             seen.node is None or seen.node.unschedulable or seen.now - trouble.since < CLOSES_WITHIN
@@ -171,9 +169,9 @@ def of_drain(seen: Observed) -> Iterator[Verdict]:
             yield Verdict(About.NODE, seen.name, DRAINS, Out.NODE, data=trouble.data)
 
 
-# --- its agent
+# --- The agent
 
-# A node's driver does not work for anybody.
+# Driver problems that affect every container of the node.
 DRIVER_TROUBLES = {
     "driver_not_loaded": "gpu_driver_not_loaded",
     "version_mismatch": "gpu_driver_mismatch",
@@ -183,12 +181,12 @@ DRIVER_TROUBLES = {
     "nvml_failed": "gpu_nvml_failed",
     "nvml_hangs": "gpu_stuck",
 }
-# Containers lost what they had; those that start now get it.
+# Running containers lost their devices; new ones get them.
 LOST_INSIDE = "devices_denied"
 
 
 def of_agent(seen: Observed) -> Iterator[Verdict]:
-    """What its own container lacks says nothing of others', and is an admin's to mend."""
+    """Yield problems that the agent reports. A problem of its own container only concerns admins, not the node."""
     if seen.agent is None:
         return
     was_silent = any(trouble.code == "agent_silent" for trouble in seen.standing)
@@ -206,13 +204,13 @@ def of_agent(seen: Observed) -> Iterator[Verdict]:
 
 
 def is_silent(agent: AgentState, now: datetime, hears_since: datetime | None = None) -> bool:
-    """Where Berth itself was away, an agent comes again when its back-off ends: only since then is it awaited."""
+    """Return True if the agent is silent. After an absence of Berth, count from its return: agents back off first."""
     pause = timedelta(seconds=SILENT_REPORTS * agent.interval_seconds)
     return now - max(agent.seen_at, hears_since or agent.seen_at) > max(SILENT_AFTER, pause)
 
 
 def silent(now: datetime, hears_since: datetime) -> Q:
-    """The same of rows in the database."""
+    """Return the same rule for rows in the database."""
     seconds = F("interval_seconds") * Value(timedelta(seconds=SILENT_REPORTS))
     pause = ExpressionWrapper(seconds, output_field=DurationField())
     awaited = Greatest("seen_at", Value(hears_since))
@@ -220,7 +218,7 @@ def silent(now: datetime, hears_since: datetime) -> Q:
 
 
 def of_plugin(seen: Observed) -> Iterator[Verdict]:
-    """A node that has GPUs and offers none, though its agent holds all of them for well."""
+    """Yield a node that has GPUs and offers none, though its agent reports no problem."""
     node, agent = seen.node, seen.agent
     if node is None or agent is None or not seen.gpus or is_silent(agent, seen.now) or agent.troubles:
         return
@@ -230,14 +228,14 @@ def of_plugin(seen: Observed) -> Iterator[Verdict]:
 
 
 def offered(resources: Mapping[str, int]) -> list[int]:
-    """How many of each kind of GPU, or part of one."""
+    """Return the amount of each kind of GPU resource."""
     return [amount for name, amount in resources.items() if RESOURCE.search(name)]
 
 
-# --- a GPU
+# --- A GPU
 
 STATES = {"lost": "gpu_lost", "gone": "gpu_lost", "reset_required": "gpu_stuck", "failing": "gpu_stuck"}
-# The driver's word of what has to be done; "none" ends what an Xid began.
+# The driver's required action; "none" ends the effect of an Xid.
 NOTHING_TO_DO = "none"
 TO_BE_RESET = ("gpu_reset", "bus_reset", "node_reboot", "system_reboot", "drain_and_reset")
 
@@ -260,7 +258,7 @@ def is_gone(gpu: Gpu) -> bool:
 
 
 def was_taken_away(gpu: Gpu, seen: Observed) -> bool:
-    """It was gone already before its node started anew, and did not come back with it."""
+    """Return True if the GPU was gone before its node restarted and did not come back."""
     boots = {trouble.data.get("boot", "") for trouble in seen.standing if trouble.subject == gpu.uuid}
     return is_gone(gpu) and bool(seen.boot) and bool(boots - {"", seen.boot})
 
@@ -275,11 +273,11 @@ def _states(gpu: Gpu) -> Iterator[str]:
 
 
 def errors(gpu: Gpu) -> int:
-    """Errors of its memory that were not corrected, since the driver was loaded."""
+    """Return uncorrected memory errors since the driver was loaded."""
     return max(int(gpu.sample.get("ecc_uncorrected_since_boot") or 0), 0)
 
 
-# By heat, or by power that fails to come: not by a limit that somebody set.
+# Slowed by heat or missing power, not by a limit that somebody set.
 SLOWED_BY = frozenset({"hardware", "heat", "hardware_heat", "power_brake"})
 
 
@@ -288,14 +286,14 @@ def is_slowed(gpu: Gpu) -> bool:
 
 
 def of_xids(gpu: Gpu, seen: Observed) -> Iterator[Verdict]:
-    """The newest of each sentence that still counts; else what an earlier look remembers of it."""
+    """Yield the newest Xid of each code that still counts, from new events and from open troubles."""
     its = [event for event in seen.xids if event.gpu == gpu.uuid or (not event.gpu and len(seen.gpus) == 1)]
     for data in lasting(About.GPU, gpu.uuid, its, gpu, seen):
         yield of_xid(About.GPU, gpu.uuid, data)
 
 
 def of_nobodys_xids(seen: Observed) -> Iterator[Verdict]:
-    """Where there are several GPUs, each may be the one. A program's fault is nobody's then."""
+    """Yield Xids without a GPU on a node with several: any may be affected. Skip faults of programs."""
     if len(seen.gpus) != 1:
         nobodys = [event for event in seen.xids if not event.gpu and meaning_of(event.xid).takes_out]
         for data in lasting(About.NODE, seen.name, nobodys, None, seen):
@@ -305,7 +303,7 @@ def of_nobodys_xids(seen: Observed) -> Iterator[Verdict]:
 def lasting(
     about: About, subject: str, events: Iterable[XidEvent], gpu: Gpu | None, seen: Observed
 ) -> Iterable[Mapping[str, Any]]:
-    """What is remembered of errors that are not over, the newest for each sentence."""
+    """Return data of errors that are not over, the newest for each code."""
     found: dict[str, Mapping[str, Any]] = {}
     over: dict[str, datetime] = {}
     for trouble in seen.standing:
@@ -324,7 +322,7 @@ def lasting(
 
 
 def counts(code: str, data: Mapping[str, Any], gpu: Gpu | None, seen: Observed) -> bool:
-    """A program's fault for a while; a GPU's until an admin trusts it, its node starts anew, or the driver says so."""
+    """Return False once an error is over: by time, an admin's trust, a restart of the node, or the driver's word."""
     at = datetime.fromisoformat(data["at"])
     if gpu is not None and gpu.trusted_at is not None and gpu.trusted_at >= at:
         return False
@@ -343,5 +341,5 @@ def of_xid(about: About, subject: str, data: Mapping[str, Any]) -> Verdict:
 
 
 def why_out(found: Iterable[Verdict], out: Out, subject: str) -> str:
-    """The code for which nothing new starts there, always the same of several; "" where nothing is in the way."""
+    """Return the code for which nothing new starts there, always the same of several; "" if nothing prevents it."""
     return min((one.code for one in found if (one.out, one.subject) == (out, subject)), default="")

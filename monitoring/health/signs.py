@@ -1,4 +1,4 @@
-"""When nodes are judged and people told beside what agents report: when a node changes, and as time passes."""
+"""Occasions to judge nodes and notify people, beside agents' reports: a node changes, or time passes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def on_nodes_changed(*, cluster: Cluster, names: set[str], **_: object) -> None:
 
 
 def on_relisted(*, cluster: Cluster, **_: object) -> None:
-    """Whatever was missed."""
+    """Enqueue judging of all nodes, as changes may have been missed."""
     tasks.enqueue_judging(cluster.pk)
 
 
 def judge_all(cluster_id: UUID, names: Iterable[str]) -> None:
-    """And tell people once: a list may bring hundreds of nodes that changed."""
+    """Judge the nodes, then notify people once: one list may bring hundreds of changed nodes."""
     for name in names:
         judging.judge(cluster_id, name, tells=False)
     tasks.enqueue_telling(cluster_id)
@@ -42,23 +42,23 @@ def judge_cluster(cluster_id: UUID) -> None:
 
 
 def on_tick(**_: object) -> None:
-    """By a worker: where hundreds of nodes are unwell, looking at them takes longer than a tick."""
+    """Enqueue the work for a worker: with hundreds of unwell nodes it takes longer than a tick."""
     if is_due(EVERY_SECONDS):
         tasks.enqueue_passing_time()
 
 
 def pass_time() -> None:
-    """What ends, or begins, with time alone; and people whom no task told."""
+    """Apply everything that begins or ends with time, and notify people whom no task notified."""
     starts.forget_old()
     for cluster_id, node in due():
         judging.judge(cluster_id, node, tells=False)
     for cluster_id in unwell():
         tasks.enqueue_telling(cluster_id)
-    drain.pass_due()  # last: a run that cannot be stopped keeps nothing else from being seen
+    drain.pass_due()  # last, because stopping a run may fail
 
 
 def due() -> Iterator[tuple[UUID, str]]:
-    """Nodes on which something is wrong, whose agent fell silent, or which no longer exist."""
+    """Yield nodes with a problem, with a silent agent or a slowed GPU, or which no longer exist."""
     open_troubles = Trouble.objects.filter(ended_at=None, about__in=judging.OF_A_NODE).exclude(node="")
     known = open_troubles.filter(cluster=OuterRef("cluster"), node=OuterRef("node"))
     there = Node.objects.filter(cluster=OuterRef("cluster"), name=OuterRef("node"))
@@ -70,7 +70,7 @@ def due() -> Iterator[tuple[UUID, str]]:
 
 
 def unwell() -> list[UUID]:
-    """Clusters in which something is wrong, or somebody suffers from what may be over."""
+    """Return clusters with a problem, or with workspaces whose problem may be over."""
     troubles = Trouble.objects.filter(ended_at=None).values("cluster")
     suffering = Workspace.objects.exclude(ailments=[]).values("pool__cluster")
     rows = Cluster.objects.filter(Q(pk__in=troubles) | Q(pk__in=suffering))

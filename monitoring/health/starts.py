@@ -1,7 +1,7 @@
-"""Nodes on which pods do not start: no address is left, the network or the container runtime does not answer.
+"""Nodes on which pods do not start: no address is left, or the network or container runtime does not answer.
 
-No condition of the node tells these at once, if ever; the events of pods do, ours and others'. When that takes the
-node out is said in rules.py; it is back when a pod starts there, or after a while, to be tried again.
+Conditions of the node show this late, if ever; events of pods show it at once, for Berth's pods and others. rules.py
+decides when it takes the node out. The node is back when a pod starts there, or after a while, for another try.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_objects_changed(*, cluster: Cluster, changes: Sequence[Changed], **_: obj
 
 
 def is_about_a_start(event: dict[str, Any]) -> bool:
-    """Whatever pod meets what ails the node; but the storage of others' pods is theirs to mend."""
+    """Return True for events of any pod that show a node's problem. Storage counts for Berth's own pods only."""
     reason, is_pods = event.get("reason"), event.get("involvedObject", {}).get("kind") == "Pod"
     tells = reason in NODE_REASONS or (reason in VOLUME_REASONS and workspace_of(event) is not None)
     return is_pods and tells and not explain.is_passing(str(event.get("message", "")))
@@ -52,7 +52,7 @@ def has_started(pod: dict[str, Any]) -> bool:
 
 
 def note(cluster: Cluster, event: dict[str, Any]) -> str:
-    """Written down; the node, or "" where nobody knows which."""
+    """Write the failed start down. Return the node, or "" if unknown."""
     about, text = event["involvedObject"], str(event.get("message", "")).replace("\0", "")
     namespace, pod = about.get("namespace", ""), about.get("name", "")
     is_volume = event["reason"] in VOLUME_REASONS
@@ -85,7 +85,7 @@ def _node_of(cluster: Cluster, namespace: str, pod: str) -> str:
 
 
 def forget(cluster: Cluster, pod: dict[str, Any]) -> str:
-    """A pod started: nothing is in its way any more, nor in that of others on its node. The node, if that is news."""
+    """Delete failed starts that a started pod disproves, its own and others there. Return the node, or "" if none."""
     metadata, node = pod["metadata"], str(pod["spec"]["nodeName"])
     its = Q(namespace=metadata["namespace"], pod=metadata["name"])
     rows = FailedStart.objects.filter(its | Q(is_volume=False), cluster=cluster, node=node)

@@ -1,8 +1,8 @@
-"""What workspaces live on and is nearly used up: addresses of the load balancer, space on volumes. Once a minute.
+"""Supplies of workspaces that are nearly used up: addresses of the load balancer, space on volumes. Once a minute.
 
-How full a volume is, is known to its node's kubelet alone. Reading that from there takes the right `nodes/proxy`, which
-is as good as root on every node, and Berth does not ask for it. A Prometheus that the cluster names has the figures
-already (`kubelet_volume_stats_*`); where none is named, a volume is told of when a program finds it full.
+Only a node's kubelet knows how full a volume is. Reading it there needs the right `nodes/proxy`, which is as good as
+root on every node, so Berth does not request it. A Prometheus that the cluster names has the figures already
+(`kubelet_volume_stats_*`); without one, a full volume is reported when a program finds it full.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_tick(**_: object) -> None:
 
 
 def look(cluster_id: UUID) -> None:
-    """What does not answer ends no trouble."""
+    """Check the supplies of a cluster. A source that does not answer ends no trouble."""
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
         return
@@ -71,7 +71,7 @@ def asked(cluster: Cluster) -> tuple[list[Series], list[Series]]:
 
 
 def of_volumes(available: Iterable[Series], capacity: Iterable[Series]) -> Iterator[Verdict]:
-    """Claims for storage in tenants' namespaces. In three steps, or the figure would change all the time."""
+    """Yield nearly full PVCs in tenants' namespaces. Percent has three steps, or it would change all the time."""
     sizes = {claim_of(series): series.samples[-1][1] for series in capacity if series.samples}
     for series in available:
         claim = claim_of(series)
@@ -86,14 +86,14 @@ def of_volumes(available: Iterable[Series], capacity: Iterable[Series]) -> Itera
 
 
 def claim_of(series: Series) -> str:
-    """namespace/name, in either spelling: Prometheus renames what it has itself."""
+    """Return namespace/name. Prometheus renames the label if it has one of that name itself."""
     labels = series.labels
     namespace = labels.get("exported_namespace") or labels.get("namespace", "")
     return f"{namespace}/{labels.get('persistentvolumeclaim', '')}"
 
 
 def write(cluster: Cluster, about: About, found: list[Verdict]) -> None:
-    """Of this kind alone, and of no node: what keeps volumes from being mounted is its node's."""
+    """Write troubles of this kind without a node: problems of mounting volumes belong to their nodes."""
     wanted = {(verdict.subject, verdict.code): verdict for verdict in found}
     with transaction.atomic():
         rows = locked(Trouble.objects.filter(cluster=cluster, about=about, node="", ended_at=None))

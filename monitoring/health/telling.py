@@ -1,8 +1,8 @@
-"""Who is on a node or a GPU hears what is wrong with it: each workspace is brought to what it suffers from now.
+"""Notification of people: each workspace gets the problems of its node and GPUs that it suffers from now.
 
-Level-triggered: which workspace suffers from what is read anew from open troubles, from who holds which GPU, and from
-where pods are; whoever differs is changed. Nobody hears of what only befell another: what happened is told to those who
-were there, and a program's fault only where one pod alone had the GPU.
+Level-triggered: the problems of each workspace are computed anew from open troubles, holders of GPUs and nodes of pods;
+a workspace that differs is updated. Nobody is notified of what affected others only: an event concerns people who were
+there, and a program's fault counts only where one pod alone had the GPU.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from workspaces.ailments import Ailment
 from workspaces.models import Event, Phase, Workspace
 from workspaces.receivers import OBJECT_NAME
 
-# Of what is known of a trouble, what is of use to people.
+# Data of a trouble that is of use to people.
 FOR_PEOPLE = ("xid", "percent", "until")
-# Ends by itself for whoever starts anew, though it goes on for the node.
+# A restart of the workspace ends this problem, though it lasts on the node.
 ENDS_WITH_RESTART = "gpu_vanished"
 
 Pod = tuple[str, str]  # namespace, name
 PodOnNode = tuple[str, str, str]
-# Of each run that is on, since when, and whether it has GPUs.
+# By run: start time, and whether it has GPUs.
 Started = Mapping[UUID | None, tuple[datetime | None, bool]]
 
 
 @dataclass(frozen=True)
 class OnNode:
-    """Pods of ours on the nodes concerned, and all pods that have each GPU."""
+    """Pods of Berth on the affected nodes, and all pods that have each GPU."""
 
     runs: Mapping[str, set[UUID]]
     run_of: Mapping[PodOnNode, UUID]
@@ -50,10 +50,10 @@ class OnNode:
 def tell_people(cluster_id: UUID) -> None:
     with one_after_another(f"monitoring.telling {cluster_id}"):
         known = Trouble.objects.filter(cluster=cluster_id, ended_at=None)
-        # What keeps a pod from starting is told by the start itself; what the node says, to all who are on it.
+        # A failed start notifies its own person; a condition of the node concerns all who are on it.
         of_starts = Q(code__in=UNABLE) & ~Q(data__has_key="condition")
         of_starts |= Q(about=Trouble.About.VOLUME) & ~Q(node="")
-        for_admins = Q(code__in=FOR_ADMINS) & ~Q(data__has_key="xid")  # which ended somebody's program
+        for_admins = Q(code__in=FOR_ADMINS) & ~Q(data__has_key="xid")  # an Xid ended a person's program
         troubles = list(known.exclude(of_starts).exclude(for_admins))
         runs = started(cluster_id)
         there = on_nodes(cluster_id, troubles, runs)
@@ -86,7 +86,7 @@ def on_nodes(cluster_id: UUID, troubles: Iterable[Trouble], on: Started) -> OnNo
         for one in held_by:
             pod = one["namespace"], one["pod"]
             began, _has_gpus = on.get(run_of.get((node, *pod)), (None, False))
-            # Else it was the run before: their pods have one name.
+            # Otherwise it was the run before: pods of one workspace have the same name.
             if began is None or seen_at is None or began <= seen_at:
                 holders[uuid].add(pod)
     volumes = [trouble.subject for trouble in troubles if trouble.about == Trouble.About.VOLUME]
@@ -94,7 +94,7 @@ def on_nodes(cluster_id: UUID, troubles: Iterable[Trouble], on: Started) -> OnNo
 
 
 def runs_of_claims(subjects: Iterable[str]) -> dict[str, UUID]:
-    """Of the workspaces whose ids claims for storage carry in their names, each in its own tenant's namespace."""
+    """Return the run for each PVC with a workspace's ID in its name, if it is in that workspace's own namespace."""
     names = {subject: OBJECT_NAME.match(subject.partition("/")[2]) for subject in subjects}
     ids = {subject: UUID(found[1]) for subject, found in names.items() if found}
     rows = Workspace.objects.select_related("tenant").in_bulk(set(ids.values())) if ids else {}
@@ -115,7 +115,7 @@ def started(cluster_id: UUID) -> Started:
 
 
 def suffering(troubles: Iterable[Trouble], there: OnNode, runs: Started) -> dict[UUID, list[Ailment]]:
-    """By run. Pure."""
+    """Return the problems by run. Pure."""
     found: defaultdict[UUID, list[Ailment]] = defaultdict(list)
     for trouble in sorted(troubles, key=lambda trouble: trouble.since):
         for run in hit(trouble, there):
@@ -128,7 +128,7 @@ def suffering(troubles: Iterable[Trouble], there: OnNode, runs: Started) -> dict
 
 
 def hit(trouble: Trouble, there: OnNode) -> Iterator[UUID]:
-    """Whose run is on what the trouble is about."""
+    """Yield the runs that the trouble affects."""
     if trouble.about == Trouble.About.NODE:
         yield from there.runs.get(trouble.node, ())
     elif trouble.about == Trouble.About.GPU:
@@ -145,7 +145,7 @@ def is_of_a_program(trouble: Trouble) -> bool:
 
 
 def happened(trouble: Trouble) -> datetime | None:
-    """When, of what concerns only those who were there; None of what goes on."""
+    """Return the time of an event that concerns only runs of that time; None for a lasting problem."""
     if "xid" in trouble.data and not trouble.takes_out:
         return datetime.fromisoformat(trouble.data["at"])
     return trouble.since if trouble.code == ENDS_WITH_RESTART else None

@@ -1,8 +1,8 @@
-"""An admin's word that a GPU works: what was told of it until then does not count any more.
+"""An admin's decision that a GPU works: earlier reports about it do not count any more.
 
-The word outlives the GPU's row, which goes with its node: one that is deleted and comes back without a new start is the
-same machine, and tells the same errors. It is kept by the troubles that it ended. After a start none is needed: errors
-of memory are counted from nothing, and Xids from before are over.
+The decision outlives the GPU's row, which is deleted with its node: a node that is deleted and comes back without a
+restart is the same machine and reports the same errors. The troubles that the decision ended keep it. After a restart
+none is needed: memory errors are counted from zero, and earlier Xids are over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitoring.models import Trouble
 
 
 def trust(actor: Actor, gpu: Gpu) -> bool:
-    """False: it was in use."""
+    """Put the GPU into use. Return False if it was in use. Raise Conflict if its agent still reports a problem."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
         judging.lock(gpu.cluster_id, gpu.node)
@@ -47,7 +47,7 @@ def trust(actor: Actor, gpu: Gpu) -> bool:
 
 
 def recall(new: Sequence[Gpu]) -> None:
-    """What was said of GPUs of one node whose rows are made anew."""
+    """Restore the decisions about GPUs of one node whose rows are created again."""
     if not new:
         return
     there = {gpu.uuid: gpu for gpu in new}

@@ -1,13 +1,13 @@
-"""What nodes' agents tell, taken in.
+"""Intake of reports from node agents.
 
 POST /api/v1/agent/samples/, agent/health/ (api.py)
-  tokens.py     which cluster's agents these are
-  checks.py     the body is what the agent's schema says, or is refused in words
-  receive.py    one transaction: what is new of it, at which time of ours
+  tokens.py     the cluster whose agents these are
+  checks.py     checks the body against the agent's schema, or refuses it in words
+  receive.py    one transaction: what is new, converted to Berth's clock
     states.py     the row of the node's agent
-    holders.py    which runs have which GPU
+    holders.py    the runs that have each GPU
     gpus.py       the rows of the node's GPUs
     ../figures/store.py, ../health/judging.py
-rows.py         how rows are read so often
-ecc.py          nodes get the label by which pools choose ECC
+rows.py         fast reads of rows
+ecc.py          labels nodes, so that pools can choose ECC
 """

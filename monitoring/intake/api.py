@@ -1,4 +1,4 @@
-"""The receiver of agents. A person's token opens nothing here, and theirs nothing anywhere else."""
+"""REST API for agents. A person's token opens nothing here, and an agent's token nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from monitoring.models import AgentToken
 
 
 class AgentAuthentication(BaseAuthentication):
-    """`Authorization: Bearer bra_…`. There is no person behind it."""
+    """Authentication by `Authorization: Bearer bra_…`. It has no user."""
 
     def authenticate(self, request: Request) -> tuple[None, AgentToken]:
         kind, _space, secret = request.headers.get("Authorization", "").partition(" ")
@@ -65,7 +65,7 @@ class AgentView(APIView):
     def body(request: Request) -> bytes:
         length = request.headers.get("Content-Length", "0")
         if not length.isdecimal() or int(length) > checks.MOST_BYTES:
-            raise checks.too_large()  # before it is read
+            raise checks.too_large()  # refuse before the body is read
         return request._request.body
 
     def handle_exception(self, exc: Exception) -> Response:

@@ -1,7 +1,7 @@
-"""A body is what the agent's schema says, or is refused in words that name the place. Pure.
+"""Check of a body against the agent's schema. An invalid body is refused in words that name the place. Pure.
 
-The checks are made from the schema's own types, so that the two cannot differ. What the schema does not know is left
-out: a newer agent may tell more.
+The checks are made from the schema's own types, so that the two cannot differ. Unknown fields are dropped: a newer
+agent may send more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Reader = Callable[[Any, str], Any]
 
 
 class Health(Head):
-    """Troubles alone, from an agent that has no samples to tell."""
+    """Problems only, from an agent that has no samples."""
 
     troubles: list[Trouble]
 
@@ -80,7 +80,7 @@ def _no_number(_constant: str) -> NoReturn:
     raise ValueError
 
 
-# --- readers, one for each type of the schema: they answer the value, without what is not known
+# --- Readers, one for each type of the schema: they return the value without unknown fields
 
 
 def _reader(kind: Any) -> Reader:
@@ -142,7 +142,7 @@ def _one_of(choices: tuple[Any, ...]) -> Reader:
 
 
 def _text(value: Any, at: str) -> Any:
-    """What PostgreSQL keeps as text: no NUL, no half of a character."""
+    """Return text that PostgreSQL can store: no NUL, no lone surrogate. Refuse anything else."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT or "\0" in value or not _is_whole(value):
         _refuse(at, _("This must be text of at most %(count)d characters.") % {"count": LONGEST_TEXT})
     return value
@@ -163,7 +163,7 @@ def _whole(value: Any, at: str) -> Any:
 
 
 def _number(value: Any, at: str) -> Any:
-    if type(value) not in (int, float) or not abs(value) < LARGEST:  # which is not true of NaN either
+    if type(value) not in (int, float) or not abs(value) < LARGEST:  # not true of NaN either
         _refuse(at, _("This must be a number."))
     return value
 

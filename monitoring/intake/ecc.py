@@ -1,7 +1,7 @@
-"""ECC as a label of the node, `berth.dev/gpu.ecc`, as its agent or a Prometheus tells: so pools can choose by it.
+"""ECC as a label of the node, `berth.dev/gpu.ecc`, from its agent or a Prometheus, so that pools can choose by it.
 
-The label is put on the node itself. Admission counts nodes by it as Berth sees them, and a pod asks for it where the
-scheduler sees it, so the two cannot disagree. Where neither tells, an admin's own label stays as it is.
+The label is set on the node in Kubernetes: admission counts nodes by it, and pods request it from the scheduler, so the
+two cannot disagree. Without a report an admin's own label stays as it is.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from quotas.pools.selection import ECC
 
 log = logging.getLogger(__name__)
 
-# Neither with nor without: such a node is in no pool that asks.
+# Some GPUs with ECC, some without: such a node fits no pool that asks for either.
 MIXED = "mixed"
 EVERY_SECONDS = 60
 
 
 def label_of(ecc: Iterable[bool | None]) -> str | None:
-    """Of a node's GPUs. None: not all of them were told."""
+    """Return the label for a node's GPUs; None if ECC is unknown for any."""
     told = set(ecc)
     if not told or None in told:
         return None
@@ -34,7 +34,7 @@ def label_of(ecc: Iterable[bool | None]) -> str | None:
 
 
 def wrong(cluster_id: UUID | None = None) -> dict[UUID, dict[str, str]]:
-    """By cluster and node: the label that it should have, and has not. Two queries."""
+    """Return missing or wrong labels as {cluster: {node: right value}}. Two queries."""
     gpus = Gpu.objects.all()
     nodes = Node.objects.filter(cluster__unreachable_since=None)
     if cluster_id:
@@ -58,7 +58,7 @@ def on_tick(**_: object) -> None:
 
 
 def label(cluster_id: UUID) -> None:
-    """What is done twice is as if done once; what fails is tried again a minute later."""
+    """Set the labels. Safe to repeat; a failure is tried again a minute later."""
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is None:
         return

@@ -1,4 +1,4 @@
-"""The rows of a node's GPUs: what is known of them, their newest sample, who has them. Two queries for any number."""
+"""Rows of a node's GPUs: facts, newest sample, holders. Two queries for any number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from monitoring.intake import rows
 from monitoring.intake.holders import Held
 
 FACTS = ("index", "name", "memory_mib", "ecc", "compute_capability", "facts")
-# What of a sample health looks at; the rest changes all the time.
+# Fields of a sample that health uses; the others change all the time.
 HEALTH = (
     "state", "recovery_action", "ecc_uncorrected_since_boot", "ecc_uncorrected_ever", "rows_remapped_uncorrected",
     "row_remap_pending", "row_remap_failed",
@@ -37,12 +37,12 @@ UPDATE = """
 
 @dataclass
 class Node:
-    """Its GPUs as rows, and what became another since they were read."""
+    """GPUs of a node as rows, and whether they changed."""
 
     cluster_id: UUID
     name: str
     gpus: dict[str, Gpu]
-    is_other: bool = False  # so that health must look
+    is_other: bool = False  # health must judge the node
 
     @property
     def facts(self) -> list[GpuFacts]:
@@ -54,13 +54,13 @@ def read(cluster_id: UUID, node: str) -> Node:
 
 
 def take_inventory(node: Node, told: Iterable[GpuFacts]) -> None:
-    """New GPUs get rows, others what changed; what is no longer there is gone, until its node goes."""
+    """Create rows for new GPUs and update changed facts. Mark missing GPUs as gone until their node is deleted."""
     named = {facts["uuid"][:96]: facts for facts in list(told)[:MOST_GPUS]}
     new, changed = [], []
     for uuid, facts in named.items():
         gpu = node.gpus.get(uuid)
         if gpu is None and len(node.gpus) >= MOST_GPUS:
-            continue  # no node has so many, with all that are gone
+            continue  # no node has so many GPUs, including gone ones
         if gpu is None:
             gpu = node.gpus[uuid] = Gpu(cluster_id=node.cluster_id, node=node.name, uuid=uuid)
             new.append(gpu)
@@ -82,7 +82,7 @@ def take_inventory(node: Node, told: Iterable[GpuFacts]) -> None:
 
 
 def take_samples(node: Node, samples: Iterable[GpuSample], held: Held, at: datetime) -> None:
-    """The newest of each, and who has them."""
+    """Set the newest sample and the holders of each GPU."""
     by_uuid = {sample["uuid"]: sample for sample in samples}
     told = [gpu for uuid, gpu in node.gpus.items() if uuid in by_uuid or gpu.held_by != held.get(uuid, [])]
     for gpu in told:
@@ -96,7 +96,7 @@ def take_samples(node: Node, samples: Iterable[GpuSample], held: Held, at: datet
 
 
 def forget_samples(node: Node) -> None:
-    """NVML does not answer there: nobody knows what they do now."""
+    """Clear use and memory of all GPUs: NVML does not answer, so both are unknown."""
     told = [
         gpu
         for gpu in node.gpus.values()

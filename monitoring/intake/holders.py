@@ -1,10 +1,10 @@
-"""Which runs have which GPU of a node, at a time.
+"""Runs that have each GPU of a node at a time.
 
-The kubelet tells pods by name; HAMi's cards it tells without their UUID, and the pod's own row names them. A report
-that comes late is about pods that are gone: their workspace's runs tell which one had the GPU then.
+The kubelet reports pods by name. It reports HAMi's cards without a UUID; the pod's own row names those. A late report
+is about pods that are gone: the workspace's runs tell which had the GPU then.
 
-While the kubelet is silent a GPU stays with whom it was told to have last, as long as that very pod is there: the next
-pod of the same name may have another GPU, and a stranger this one.
+While the kubelet is silent, a GPU keeps its last reported holder as long as that same pod exists: the next pod of the
+same name may have another GPU, and another pod this one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from django.db import connection
 from monitoring.agent.schema import GpuFacts, Holding
 from quotas.models import Claim
 
-# What was taken so long ago is not told by who is there now.
+# Age from which a report is late: the pods of now say nothing about it.
 LATE = timedelta(minutes=2)
-# Of one workspace: how many of its newest runs a late report may be of.
+# Number of a workspace's newest runs that a late report may be about.
 MOST_RUNS = 100
 READ = """
     SELECT uid, namespace, name, run, devices FROM clusters_podusage
@@ -50,7 +50,7 @@ def _pods(cluster_id: UUID, node: str) -> Iterator[_Pod]:
 
 
 class Holders:
-    """Of one node. Reads its pods once, and the runs of before only for reports that come late."""
+    """Holders of one node's GPUs. Its pods are read once, earlier runs only for late reports."""
 
     def __init__(self, cluster_id: UUID, node: str, now: datetime) -> None:
         pods = list(_pods(cluster_id, node))
@@ -61,7 +61,7 @@ class Holders:
         self._past: dict[UUID, list[tuple[UUID, datetime, datetime | None]]] = {}
 
     def held(self, holdings: Iterable[Holding], gpus: Iterable[GpuFacts], at: datetime) -> Held:
-        """Who has what of each GPU, by its UUID; `device` names the part, where it is cut."""
+        """Return the holders of each GPU by its UUID. `device` names the part if the GPU is divided."""
         parents = {mig["uuid"]: gpu["uuid"] for gpu in gpus for mig in gpu["mig_devices"]}
         held: Held = {}
         for holding in holdings:
@@ -75,7 +75,7 @@ class Holders:
         return held
 
     def still_held(self, known: Held) -> Held:
-        """What is left of what was told last; pods that are not ours, and no workspace's, stay."""
+        """Return the last reported holders that still exist. Pods outside of Berth stay."""
         return {uuid: [entry for entry in entries if self._stays(entry)] for uuid, entries in known.items()}
 
     def _stays(self, entry: Mapping[str, Any]) -> bool:
@@ -87,7 +87,7 @@ class Holders:
         return self._by_name.get((entry["namespace"], entry["pod"]))
 
     def _devices(self, holding: Holding, parents: Mapping[str, str]) -> list[tuple[str, str]]:
-        """(GPU, what of it; empty: all)."""
+        """Return (GPU, part of it) pairs; "": the whole GPU."""
         if (uuid := holding.get("uuid")) is None:
             pod = self._pod(holding)
             return [(str(card["id"]), str(card["id"])) for card in pod.devices] if pod else []
@@ -97,7 +97,7 @@ class Holders:
         return [(uuid, holding["device"] if is_cut else "")]
 
     def runs(self, entries: Iterable[Mapping[str, Any]], at: datetime) -> frozenset[UUID]:
-        """Ours among them."""
+        """Return the runs of Berth among the holders."""
         return frozenset(run for run in (self._run(entry, at) for entry in entries) if run)
 
     def run_of_process(self, process: Mapping[str, Any]) -> UUID | None:
@@ -118,7 +118,7 @@ class Holders:
 
     def _runs_of(self, workspace: UUID) -> list[tuple[UUID, datetime, datetime | None]]:
         if workspace not in self._past:
-            # A pod's name is whatever was told: no agent tells of the runs of another cluster.
+            # A reported pod name may be anything: an agent must not reach runs of another cluster.
             ours = Claim.objects.filter(holder_id=workspace, pool__cluster=self._cluster_id)
             claims = ours.filter(admitted_at__isnull=False)
             rows = claims.order_by("-admitted_at").values_list("pk", "admitted_at", "released_at")[:MOST_RUNS]

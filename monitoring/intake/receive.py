@@ -1,7 +1,7 @@
-"""A batch of a node's agent, taken in by one transaction: all of it, once, whoever else tells of that node.
+"""Intake of a batch from a node's agent, in one transaction: all of it, once, whatever else reports about that node.
 
-`agent` and `sequence` name a report for ever, so one that comes again is left out. What a GPU is now is told by the
-newest report; every one of them has its place in the figures, at its own time.
+`agent` and `sequence` identify a report for ever, so a repeated report is skipped. The newest report gives the state of
+a GPU; every report goes into the figures, at its own time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from monitoring.intake.checks import Health
 from monitoring.intake.holders import Held, Holders
 from monitoring.models import AgentState, XidEvent
 
-# A clock that is no further off than this is right: what is left is the way, and the agent's wait before it sent.
+# A smaller difference is no wrong clock, but the way and the agent's wait before sending.
 CLOCK_MAY_DIFFER = timedelta(seconds=30)
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.5, 60.0
 UNKNOWN_NODE_RETRY_SECONDS = 15
@@ -34,13 +34,13 @@ MOST_TROUBLES = 50
 
 
 class NodeNotKnown(Refusal):
-    """503: the agent keeps what it has, and comes again once the node has been seen."""
+    """Refusal with status 503: the agent keeps its reports and retries once the node has been seen."""
 
     status = 503
 
 
 class Clock:
-    """The node's times in ours. `sent_at` tells how far its clock is off; nothing was taken in the future."""
+    """Conversion of the node's times to Berth's clock, by `sent_at`. No time is in the future."""
 
     def __init__(self, sent_at: float, now: datetime) -> None:
         off = now.timestamp() - sent_at
@@ -86,7 +86,7 @@ def _take(cluster_id: UUID, batch: Batch, now: datetime) -> int:
 
 
 def take_health(cluster_id: UUID, told: Health, now: datetime) -> None:
-    """Troubles alone, from an agent that has nothing else to tell."""
+    """Take in problems only, from an agent that has nothing else to report."""
     with transaction.atomic():
         state = _state(cluster_id, told, now)
         is_other = _told(state, told, told["troubles"], now)
@@ -96,7 +96,7 @@ def take_health(cluster_id: UUID, told: Health, now: datetime) -> None:
 
 
 def _state(cluster_id: UUID, head: Head, now: datetime) -> AgentState:
-    """The node's row, alone until the end of the transaction."""
+    """Return the row of the node's agent, locked until the end of the transaction. Raise NodeNotKnown."""
     name = head["node"]
     judging.lock(cluster_id, name)
     state = states.read(cluster_id, name, now)
@@ -121,7 +121,7 @@ def _agent(head: Head) -> str:
 
 
 def _told(state: AgentState, head: Head, troubles: Sequence[Told], now: datetime) -> bool:
-    """Who tells, and what is wrong with the node. Whether that is another thing than before."""
+    """Update the agent's state. Return True if it changed."""
     before = (state.troubles, state.driver_version, state.cuda_version)
     is_news = not state.pk or is_silent(state, now)
     state.seen_at, state.troubles = now, [dict(trouble) for trouble in troubles[:MOST_TROUBLES]]
@@ -134,7 +134,7 @@ def _told(state: AgentState, head: Head, troubles: Sequence[Told], now: datetime
 
 
 def _note_reports(state: AgentState, batch: Batch, reports: Sequence[Report], clock: Clock) -> None:
-    """The interval shrinks slowly: an Xid is told at once, and is no sign that the next report is due as soon."""
+    """Update the position and the interval, which shrinks slowly: a report sent early for an Xid sets no new pace."""
     times = [clock.ours(report["taken_at"]) for report in reports]
     before = times[-2] if len(times) > 1 else state.taken_at if state.agent == _agent(batch) else None
     if before is not None:
@@ -144,7 +144,7 @@ def _note_reports(state: AgentState, batch: Batch, reports: Sequence[Report], cl
 
 
 def _take_xids(cluster_id: UUID, node: str, reports: Sequence[Report], clock: Clock) -> bool:
-    """Of a look, the last of each kind: a program that goes wrong may have hundreds of one."""
+    """Store the last Xid of each kind per look: a failing program may cause hundreds. Return True if there were any."""
     events = [
         XidEvent(
             cluster_id=cluster_id,
@@ -164,7 +164,7 @@ def _take_xids(cluster_id: UUID, node: str, reports: Sequence[Report], clock: Cl
 
 
 def _held(node: gpus.Node, reports: Sequence[Report], holders: Holders, clock: Clock) -> Iterator[Held]:
-    """Who had what at each report; where the kubelet was silent, what is left of what it told before."""
+    """Yield the holders at each report. If the kubelet was silent, those that remain of the report before."""
     known: Held = {uuid: gpu.held_by for uuid, gpu in node.gpus.items()}
     for report in reports:
         if "holdings" in report:
@@ -212,7 +212,7 @@ def _of_gpu(
 
 
 def _share(sample: GpuSample, holders: Holders, run: UUID) -> tuple[float | None, float | None]:
-    """Use and memory of the run's processes; None where the driver told neither of any of them."""
+    """Return use (percent) and memory (MiB) of the run's processes; None if the driver reported none."""
     own = [process for process in sample.get("processes", ()) if holders.run_of_process(process) == run]
     busy = [process["sm_percent"] for process in own if "sm_percent" in process]
     memory = [process["memory_mib"] for process in own if "memory_mib" in process]

@@ -1,7 +1,7 @@
-"""Rows of models by statements that are written once.
+"""Rows of models by statements that are built once.
 
-The ORM puts a statement together anew each time, and looks at the model anew for a raw one: with a report of every node
-every few seconds both cost more than PostgreSQL's answer.
+The ORM builds a statement anew for each query, and inspects the model anew for a raw one. With a report of every node
+every few seconds, both cost more than PostgreSQL's answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 def read(model: type[M], where: str, values: tuple[Any, ...]) -> list[M]:
-    """`where`: all that follows the columns. The model's table goes by the name `row`."""
+    """Return the rows. `where`: the statement after the columns; the model's table has the alias `row`."""
     columns, names, in_json = _known(model)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {columns} {where}", values)
@@ -30,7 +30,7 @@ def read(model: type[M], where: str, values: tuple[Any, ...]) -> list[M]:
 
 @cache
 def _known(model: type[Model]) -> tuple[str, list[str], list[int]]:
-    """Its columns, the names of its fields, and which of them hold JSON."""
+    """Return the columns, the fields' names, and the positions of JSON fields."""
     fields = model._meta.concrete_fields
     columns = ", ".join(f'row."{field.column}"' for field in fields)
     in_json = [at for at, field in enumerate(fields) if isinstance(field, JSONField)]

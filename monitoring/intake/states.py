@@ -1,4 +1,4 @@
-"""The row of a node's agent, read and written with every report of it."""
+"""Row of a node's agent, read and written with every report of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UPDATE = """
 
 
 def read(cluster_id: UUID, node: str, now: datetime) -> AgentState | None:
-    """A new one, where it tells for the first time. None: nobody has seen such a node."""
+    """Return the agent's row, a new one for a first report; None if the node is unknown."""
     for state in rows.read(AgentState, OF_NODE, (cluster_id, node)):
         return state if state.pk else AgentState(cluster_id=cluster_id, node=node, taken_at=now, seen_at=now)
     return None

@@ -1,6 +1,6 @@
-"""Tokens of agents, `bra_<prefix>_<secret>`, as people's tokens are made (accounts/tokens.py), for one cluster each.
+"""Tokens of agents, `bra_<prefix>_<secret>`, made like people's tokens (accounts/tokens.py), for one cluster each.
 
-They open the receiver alone: who takes one over can tell of that cluster's GPUs whatever they like, and read nothing.
+They open the intake only: a stolen token can send false reports about that cluster's GPUs, and read nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_NAME = 80
 
 @transaction.atomic
 def issue(actor: Actor | None, cluster: Cluster, name: str) -> tuple[AgentToken, str]:
-    """A new token and its secret, which is never seen again. Without an actor: by a command on the server."""
+    """Return a new token and its secret, which cannot be shown again. Without an actor: by a command on the server."""
     if actor is not None:
         actor.require(Scope.ADMIN)
     if not name.strip() or len(name) > _LONGEST_NAME:
@@ -47,7 +47,7 @@ def issue(actor: Actor | None, cluster: Cluster, name: str) -> tuple[AgentToken,
 
 @transaction.atomic
 def revoke(actor: Actor, token: AgentToken) -> bool:
-    """It stops working at once; its row stays, for the trail. False: it is revoked already."""
+    """Revoke the token at once; its row stays for the audit trail. Return False if it was revoked already."""
     actor.require(Scope.ADMIN)
     if not AgentToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         return False
@@ -56,7 +56,7 @@ def revoke(actor: Actor, token: AgentToken) -> bool:
 
 
 def authenticate(secret: str) -> AgentToken:
-    """The token that this secret is, if it may be used now."""
+    """Return the token of this secret. Raise NotSignedIn if it is unknown or revoked."""
     prefix = prefix_of(secret, KIND)
     token = next(iter(rows.read(AgentToken, BY_PREFIX, (prefix,))), None) if prefix else None
     if (
@@ -74,7 +74,7 @@ def authenticate(secret: str) -> AgentToken:
 
 
 def _note_use(token: AgentToken) -> None:
-    """At most once a minute: many nodes share a token."""
+    """Update the last use, at most once a minute: many nodes share a token."""
     now = timezone.now()
     if token.last_used_at is None or abs(now - token.last_used_at) > USE_WRITTEN_EVERY:
         stale = Q(last_used_at=None) | ~about("last_used_at", now, USE_WRITTEN_EVERY)

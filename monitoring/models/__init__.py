@@ -1,4 +1,4 @@
-"""Drift; what agents tell of nodes and GPUs; and the troubles that were made of it."""
+"""Models of drift, of reports about nodes and GPUs, and of the troubles derived from them."""
 
 from .drift import Finding, FindingQuerySet, Look, What
 from .figures import BusyDay, Figure, Track

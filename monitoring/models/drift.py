@@ -1,4 +1,4 @@
-"""What was found in a cluster that the rows do not say, and when each cluster was last looked at for it."""
+"""Differences between a cluster and the rows, and the last look at each cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class What(models.TextChoices):
 
 
 class Look(models.Model):
-    """The slow look at a whole cluster. A mark that no look answered counts for nothing after a while."""
+    """Slow look at a whole cluster. A mark that no look answers expires."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, primary_key=True, related_name="+")
     wanted_at = models.DateTimeField(null=True, help_text=_("Somebody asked for one."))
@@ -33,7 +33,7 @@ class Look(models.Model):
     error = models.TextField(blank=True, help_text=_("Why the last one came to no end."))
 
 
-# What is shown: seen for a minute, there at the last look, and nobody said that it may stay.
+# Findings that are shown: seen for a minute, there at the last look, not accepted.
 FINDING_IS_OPEN = models.Q(confirmed_at__isnull=False, resolved_at__isnull=True, accepted_at__isnull=True)
 
 
@@ -43,9 +43,9 @@ class FindingQuerySet(models.QuerySet["Finding"]):
 
 
 class Finding(models.Model):
-    """One thing that is not as a row says. Written only when it changes: a clock alone is no change.
+    """Difference between the cluster and a row. Written only when it changes: a clock alone is no change.
 
-    What is open was there at its cluster's last look.
+    An open finding was there at its cluster's last look.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -57,11 +57,11 @@ class Finding(models.Model):
     namespace = models.CharField(_("namespace"), max_length=253, blank=True)
     name = models.CharField(_("name"), max_length=253)
     uid = models.CharField(_("uid"), max_length=64, blank=True, help_text=_("Of the object; empty: missing."))
-    # By label, or by what is wanted; perhaps of one that no row knows.
+    # From the label or the wanted object; there may be no row with it.
     workspace_uuid = models.UUIDField(_("workspace"), null=True)
     workspace = models.ForeignKey(Workspace, null=True, on_delete=models.SET_NULL, related_name="+")
     tenant_slug = models.CharField(_("tenant"), max_length=63, blank=True)
-    # {"fields": [{"path", "by", "at", "value"}]} of what was changed.
+    # {"fields": [{"path", "by", "at", "value"}]} of the changed fields.
     data = models.JSONField(default=dict)
     digest = models.CharField(max_length=16, blank=True, help_text=_("Of what was changed."))
     first_seen_at = models.DateTimeField(_("first seen at"))

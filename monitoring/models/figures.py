@@ -1,7 +1,7 @@
-"""What GPUs and runs did over time: narrow rows, thinned with age (monitoring/figures/thinning.py).
+"""Activity of GPUs and runs over time: narrow rows, thinned with age (monitoring/figures/thinning.py).
 
-A track is one GPU as long as the same runs had it, or a run's pod: so what a run's person sees ends where the next
-holder begins, at every age, and a GPU that several share is stored once.
+A track is one GPU as long as the same runs had it, or a run's pod. So the figures of a run end where the next holder
+begins, at every age, and a shared GPU is stored once.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from clusters.models import Cluster
 
 
 class Track(models.Model):
-    """One device with those who had it, or, without a device, the CPU and memory of one run's pod."""
+    """A device with the runs that had it or, without a device, the CPU and memory of one run's pod."""
 
     id = models.AutoField(primary_key=True)
-    # A digest of all that makes it this one (figures/store.py): several processes may come upon it at once.
+    # Digest of the track's identity (figures/store.py): several processes may create the same track at once.
     key = models.UUIDField(unique=True)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
     node = models.CharField(max_length=253, blank=True)
-    # The UUID of a GPU or of a MIG device; empty: the pod itself.
+    # UUID of a GPU or of a MIG device; empty: the pod itself.
     device = models.CharField(max_length=96, blank=True)
     label = models.CharField(max_length=120, blank=True)
     runs = ArrayField(models.UUIDField(), default=list)
-    # Of a GPU that several have: what this one run's processes take of it.
+    # For a shared GPU: the part that this one run's processes use.
     is_share = models.BooleanField(default=False)
-    # Its newest figure, give or take ten minutes.
+    # Time of its newest figure, to within ten minutes.
     seen_at = models.DateTimeField()
 
     class Meta:
@@ -44,9 +44,9 @@ class Track(models.Model):
 
 
 class Figure(models.Model):
-    """Of one track: a sample (`step_seconds` 0), or what is kept of so many `samples` of one step (see thinning.py).
+    """Figure of a track: a sample (`step_seconds` 0), or one step that replaces `samples` samples (see thinning.py).
 
-    Eight columns, as with nine each row would be larger by eight bytes. Partitioned by step in the migration.
+    Eight columns: a ninth would make each row eight bytes larger. The migration partitions the table by step.
     """
 
     pk = models.CompositePrimaryKey("track_id", "at", "step_seconds")
@@ -64,7 +64,7 @@ class Figure(models.Model):
 
 
 class BusyDay(models.Model):
-    """For how long a run's GPUs were busy on a day that is over; without a run: that day is summed up, of all runs."""
+    """Busy seconds of a run's GPUs on a day that is over; without a run: a mark that the day is summed up."""
 
     run = models.UUIDField(null=True)
     day = models.IntegerField(help_text="Days since 1970, in UTC.")

@@ -1,6 +1,6 @@
-"""What the nodes' agents have told: who may tell it, who told last, and the driver's errors as they happened.
+"""Reports of node agents: their tokens, their state, and the driver's errors.
 
-The GPUs themselves, as last told, are `clusters.models.Gpu`: the queue and the map below read them too.
+The GPUs themselves are `clusters.models.Gpu`: the queue and the map, in lower rooms, read them too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clusters.models import Cluster
 
 
 class AgentToken(models.Model):
-    """What the agents of one cluster send along: found by its prefix, checked by its digest, shown once."""
+    """Token of one cluster's agents: found by its prefix, checked by its digest, shown once."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     cluster = models.ForeignKey(
@@ -43,11 +43,11 @@ class AgentToken(models.Model):
 
 
 class AgentState(models.Model):
-    """Of one node: who told last, and how its driver is."""
+    """Last reporting agent of a node, and the state of the node's driver."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="agents")
     node = models.CharField(max_length=253)
-    # A process of the agent numbers its reports: what is not newer than this came before.
+    # Process of the agent. It numbers its reports: a report whose number is not higher came before.
     agent = models.CharField(max_length=64)
     sequence = models.PositiveBigIntegerField(default=0)
     taken_at = models.DateTimeField(help_text=_("When the newest report was taken, by the node's clock."))
@@ -56,7 +56,7 @@ class AgentState(models.Model):
     dropped = models.PositiveIntegerField(default=0)
     driver_version = models.CharField(max_length=40, blank=True)
     cuda_version = models.CharField(max_length=40, blank=True)
-    # As the agent has them: code, detail.
+    # Codes and details as the agent sends them.
     troubles = models.JSONField(default=list)
     is_simulated = models.BooleanField(
         default=False, help_text=_("Of a trial's cluster that plays its GPUs.")
@@ -73,7 +73,7 @@ class AgentState(models.Model):
 
 
 class XidEvent(models.Model):
-    """An error as the driver told it. Without `gpu` it did not say of which."""
+    """Error that the driver reported. Empty `gpu`: the driver did not name the GPU."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
     node = models.CharField(max_length=253)
@@ -91,7 +91,7 @@ class XidEvent(models.Model):
 
 
 class Trouble(models.Model):
-    """Something that is wrong in a cluster, from when to when; one row while it lasts. Its words: `code` and `data`."""
+    """Problem in a cluster with its begin and end; one row while it lasts. `code` and `data` make its text."""
 
     class About(models.TextChoices):
         CLUSTER = "cluster", _("cluster")
@@ -105,12 +105,12 @@ class Trouble(models.Model):
         Cluster, on_delete=models.CASCADE, related_name="troubles", verbose_name=_("cluster")
     )
     about = models.CharField(_("about"), max_length=12, choices=About)
-    # The node's name, the GPU's UUID, namespace/name of a claim for storage; empty: the cluster itself.
+    # Name of the node, UUID of the GPU, or namespace/name of the PVC; empty: the cluster itself.
     subject = models.CharField(_("subject"), max_length=512, blank=True)
     node = models.CharField(_("node"), max_length=253, blank=True)
     code = models.CharField(_("code"), max_length=64)
     data = models.JSONField(default=dict)
-    # Nothing new starts there as long as it lasts.
+    # Nothing new starts there while it lasts.
     takes_out = models.BooleanField(_("out of use"), default=False)
     since = models.DateTimeField(_("since"))
     ended_at = models.DateTimeField(_("ended at"), null=True)
@@ -122,7 +122,7 @@ class Trouble(models.Model):
         indexes: ClassVar = [models.Index(fields=["cluster", "node", "ended_at"], name="troubles_of_a_node")]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                # A GPU may move to another node, and a pod with its volume, before the first is known to be well.
+                # By node: a GPU, or a pod with its volume, may move to another node before the first problem has ended.
                 fields=["cluster", "node", "about", "subject", "code"],
                 condition=Q(ended_at__isnull=True),
                 name="one_open_trouble_of_a_node",

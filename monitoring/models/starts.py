@@ -1,4 +1,4 @@
-"""Pods of ours that a node lately could not start, as the cluster's events told: forgotten within the hour."""
+"""Pods that a node recently failed to start, from the cluster's events; deleted after an hour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clusters.models import Cluster
 
 
 class FailedStart(models.Model):
-    """One pod and what is in its way there, as often as it was told."""
+    """A pod and the problem that keeps it from starting, with the number of times."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
     node = models.CharField(max_length=253)
@@ -18,7 +18,7 @@ class FailedStart(models.Model):
     pod = models.CharField(max_length=253)
     code = models.CharField(max_length=64)
     text = models.TextField(blank=True)
-    # Of its storage, and not of what every pod needs there.
+    # Problem of its storage, not of the node.
     is_volume = models.BooleanField(default=False)
     count = models.PositiveIntegerField(default=1)
     last_at = models.DateTimeField()

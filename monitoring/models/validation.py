@@ -1,4 +1,4 @@
-"""Tests of GPUs: a small CUDA program on one node, what it said, and who asked for it."""
+"""Tests of GPUs: a small CUDA program on one node, its output, and who requested it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quotas.models import Pool
 
 
 class Validation(models.Model):
-    """One test of one node, on one of its free GPUs. Its words: `code` and `data`."""
+    """Test of one node, on one of its free GPUs. `code` and `data` make its text."""
 
     class Outcome(models.TextChoices):
         UNDER_WAY = "", _("under way")
@@ -40,17 +40,17 @@ class Validation(models.Model):
         verbose_name=_("asked by"),
     )
     asked_at = models.DateTimeField(_("asked at"), auto_now_add=True)
-    # A worker was told to look; whoever looks takes it away.
+    # Time at which a worker was asked to look; cleared by the look.
     queued_at = models.DateTimeField(null=True)
     job_uid = models.CharField(max_length=64, blank=True, help_text=_("Of its Job, once that was made."))
     started_at = models.DateTimeField(_("started at"), null=True)
     ended_at = models.DateTimeField(_("ended at"), null=True)
     outcome = models.CharField(_("result"), max_length=8, choices=Outcome, blank=True)
-    # What is in its way, or why it ended so.
+    # Reason why it waits, or why it ended so.
     code = models.CharField(max_length=64, blank=True)
     data = models.JSONField(default=dict)
     log = models.TextField(_("log"), blank=True)
-    # An admin said that the node may be used although its test failed.
+    # Time at which an admin allowed the node although its test failed.
     overruled_at = models.DateTimeField(_("overruled at"), null=True)
     overruled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"

@@ -1,4 +1,4 @@
-"""Old tests of GPUs are forgotten: of each node the newest stay, and the last that ran, as its result counts."""
+"""Deletion of old GPU tests. The newest of each node stay, and the last that ran, as its result counts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_AT_ONCE = 1000
 
 
 def forget_old(now: datetime) -> None:
-    """A piece at a time: what is left is for the next."""
+    """Delete one piece of old tests; the next call continues."""
     same_node = {"cluster": OuterRef("cluster"), "node": OuterRef("node")}
     newer = Validation.objects.filter(**same_node, asked_at__gt=OuterRef("asked_at"))
-    # First by one count of all: to ask of each row whether it has as many newer ones takes longer.
+    # Count all nodes first: a check of each row for enough newer ones takes longer.
     by_node = Validation.objects.order_by().values("cluster", "node").annotate(count=Count("pk"))
     crowded = by_node.filter(count__gt=KEPT_OF_A_NODE).values("node")
     has_many_newer = Q(node__in=crowded) & Q(Exists(newer[KEPT_OF_A_NODE - 1 : KEPT_OF_A_NODE]))

@@ -1,7 +1,7 @@
-"""The Job of a test and the namespace that it runs in, as Kubernetes objects. Pure: from rows to dicts.
+"""The Job of a test and its namespace, as Kubernetes objects. Pure: from rows to dicts.
 
-The same fences as a tenant's: no root, no rights, and no network at all. The Job ends and goes by itself, whatever
-becomes of Berth.
+The same fences as a tenant's: no root, no rights, and no network at all. The Job ends and is deleted by itself,
+whatever happens to Berth.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from quotas.sharing import Portion
 CONTAINER = "test"
 UID = 1000
 CPU_MILLICORES, MEMORY_MIB = 100, 512
-MEMORY_LIMIT_MIB = 2048  # what CUDA maps at its start
+MEMORY_LIMIT_MIB = 2048  # CUDA maps this much at its start
 DEADLINE_SECONDS = 300
-# Beyond Berth's own, so that the pod can still be asked what kept it.
+# Longer than Berth's own deadline, so that Berth can still read from the pod what kept it.
 JOB_DEADLINE_SECONDS = DEADLINE_SECONDS + 60
 KEPT_SECONDS = 600
 
 
 def portion_of(pool: Pool) -> Portion:
-    """The least of a GPU that the pool gives."""
+    """Return the smallest portion of a GPU that the pool gives."""
     strategy = sharing.of(pool)
     return strategy.of_units(pool, next(iter(strategy.parts(pool)), 1))
 
@@ -38,7 +38,7 @@ def resources_of(pool: Pool) -> dict[str, str]:
 
 
 def asked(pool: Pool) -> Claim:
-    """What the test takes, as a claim would say it; never saved."""
+    """Return an unsaved claim with what the test takes."""
     return Claim(pool=pool, cpu_millicores=CPU_MILLICORES, memory_mib=MEMORY_MIB, **asdict(portion_of(pool)))
 
 
@@ -55,12 +55,12 @@ def name_of(validation: Validation) -> str:
 
 
 def namespace(instance: UUID) -> str:
-    """Each installation has its own. No tenant's: their names do not begin with a dash."""
+    """Return the installation's namespace for tests. It is no tenant's: their slugs do not begin with a dash."""
     return f"berth--tests-{instance.hex[:8]}"
 
 
 def place(instance: UUID) -> list[dict[str, Any]]:
-    """The namespace, then what fences it."""
+    """Return the namespace, then its network policy."""
     name = namespace(instance)
     modes = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
     own = common(instance)
@@ -115,7 +115,7 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
         },
         "tolerations": [
             *pool.tolerations,
-            # A node that an admin closed is the one to test before it is opened again.
+            # A closed node is the one to test before it is opened again.
             {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
         ],
         "containers": [

@@ -1,7 +1,7 @@
-"""What a test's pod and its log say: is it over, and did it pass? Pure.
+"""Result of a test, from its pod and its log. Pure.
 
-The program's words decide, and its exit code: “Test PASSED” beside a failure is none. Where the program was never
-begun, the GPUs are not at fault for all that is known: the test could not run, and says why.
+The program's output decides along with its exit code: “Test PASSED” beside a failure does not count. If the program
+never started, no fault of the GPUs is known: the test could not run, with the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Run:
-    """The program's own time, once it has ended."""
+    """The program's exit code and times, once it has ended."""
 
     exit_code: int
     started_at: datetime | None
@@ -47,13 +47,13 @@ def has_begun(pod: Object | None) -> bool:
 
 
 def has_failed(pod: Object | None) -> bool:
-    """Its node would not have it, or put it out."""
+    """Return True if the node rejected or evicted the pod."""
     return pod is not None and pod.get("status", {}).get("phase") == "Failed"
 
 
 def run_of(pod: Object) -> Run | None:
     ended = observe.container_status(pod).get("state", {}).get("terminated")
-    if not ended or not ended.get("startedAt"):  # it was never begun
+    if not ended or not ended.get("startedAt"):  # it never started
         return None
     return Run(int(ended.get("exitCode", 1)), at(ended.get("startedAt")), at(ended.get("finishedAt")))
 
@@ -75,7 +75,7 @@ def verdict(run: Run, log: str, image: str) -> Verdict:
 
 
 def in_the_way(pod: Object | None, events: Sequence[Object], node: Object | None) -> Verdict:
-    """Why it has not begun; without a code where nothing is known to be wrong."""
+    """Return why the program has not started; without a code if no problem is known."""
     if pod is None:
         return Verdict(Outcome.NOT_RUN)
     found = observe.trouble(observe.Seen(pods=[pod], events=events, node=node))
@@ -86,7 +86,7 @@ def in_the_way(pod: Object | None, events: Sequence[Object], node: Object | None
 
 
 def without_end(found: Verdict, before: Verdict, *, has_begun: bool) -> Verdict:
-    """Its time is over, or the program will never end. A GPU that hangs has failed, unless its node is away."""
+    """Return the verdict on a test that did not end in time. A GPU that hangs has failed, unless its node is away."""
     if found.code:
         return found
     if has_begun:
@@ -95,7 +95,7 @@ def without_end(found: Verdict, before: Verdict, *, has_begun: bool) -> Verdict:
 
 
 def tail(lines: Iterable[str], most_bytes: int = MOST_LOG_BYTES) -> str:
-    """The end of a log, as much as is kept; not more than that is held of one without an end."""
+    """Return the end of a log. Memory use stays bounded even if the log has no end."""
     kept = b""
     for line in lines:
         kept = (kept + line.replace("\0", "\ufffd").encode(errors="replace") + b"\n")[-most_bytes:]

@@ -1,5 +1,5 @@
-"""An admin has a node's GPUs tested. The test takes a unit that nobody has, beside the queue, and for minutes at most:
-it waits for nobody and takes nothing from those who wait but what is free this moment.
+"""Start of a GPU test by an admin. The test takes a unit that is free, beside the queue, and for minutes at most: it
+waits for nobody, and takes nothing from the queue but what is free at this moment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .manifests import asked
 
 @dataclass(frozen=True)
 class Plan:
-    """A test that could be begun now, or why not (`words`)."""
+    """A test that can be started now, or the reason why not."""
 
     node: Node
     pool: Pool | None
@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Chances:
-    """What of a pool decides on a test of its nodes: what is free on each, where one is under way, who waits."""
+    """Facts of a pool that decide about a test: free room per node, tests under way, waiting requests."""
 
     pool: Pool
     free: Mapping[str, Room]
@@ -52,7 +52,7 @@ class Chances:
 
 
 def plans(nodes: Iterable[Node]) -> list[Plan]:
-    """One for each node, in the first pool whose GPUs it has. A few queries for each pool in their clusters."""
+    """Return a plan per node, in the first pool that has its GPUs. A few queries for each pool in their clusters."""
     wanted, busy = list(nodes), under_way()
     pools = Pool.objects.filter(cluster__in={node.cluster_id for node in wanted}).exclude(resource_name="")
     chosen: dict[int, Pool] = {}
@@ -70,7 +70,7 @@ def plans(nodes: Iterable[Node]) -> list[Plan]:
 
 
 def plans_of(pool: Pool) -> list[Plan]:
-    """One for each node of the pool."""
+    """Return a plan per node of the pool."""
     chances = Chances(pool, free_on_each(pool), under_way())
     nodes = members(pool, Node.objects.filter(cluster=pool.cluster_id))
     return [Plan(node, pool, why_not(node.name, chances)) for node in nodes]
@@ -100,12 +100,12 @@ def why_not(node: str, chances: Chances) -> Diagnosis | None:
 
 
 def start(actor: Actor | None, plan: Plan) -> Validation:
-    """Begin the test. `actor`: None for the command of whoever runs Berth's machines."""
+    """Start the test. `actor`: None for the command on the server. Raise Conflict if it is not possible now."""
     if actor is not None:
         actor.require(Scope.ADMIN)
     if plan.why_not is not None:
         raise words.refusal(plan.why_not)
-    assert plan.pool is not None  # or it would say why not
+    assert plan.pool is not None  # or `why_not` would be set
     cluster: Cluster = plan.pool.cluster
     try:
         with transaction.atomic():
@@ -127,13 +127,13 @@ def start(actor: Actor | None, plan: Plan) -> Validation:
 
 
 def enqueue(row: Validation) -> None:
-    """In the caller's transaction: have a worker look at it."""
+    """Ask a worker to look at the test, after the caller's transaction."""
     Validation.objects.filter(pk=row.pk).update(queued_at=timezone.now())
     transaction.on_commit(lambda: tasks.enqueue_validation(row.pk))
 
 
 def overrule(actor: Actor, row: Validation) -> bool:
-    """The node may be used although its test failed."""
+    """Allow the node although its test failed. Return False if there is nothing to overrule."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
         failed = Validation.objects.filter(pk=row.pk, outcome=Validation.Outcome.FAILED, overruled_at=None)

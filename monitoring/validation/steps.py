@@ -1,7 +1,7 @@
-"""One look at a test under way: make its Job, or see what became of it; and end it, with a word, whatever happens.
+"""Look at a test under way: create its Job, or check it; and end the test with a reason, whatever happens.
 
-The row is the truth, the cluster is asked anew each time: a worker may die anywhere, and the next look goes on. A Job
-that nobody takes away ends and goes by itself.
+The row is the truth, and the cluster is read anew each time: a worker may die anywhere, and the next look goes on. A
+Job that nobody deletes ends and is deleted by itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 DEADLINE = timedelta(seconds=manifests.DEADLINE_SECONDS)
 GIVEN_UP = DEADLINE + timedelta(minutes=5)
-LOST_AFTER = timedelta(seconds=30)  # a task that nobody has begun, or that died with its worker
+LOST_AFTER = timedelta(seconds=30)  # a task that no worker began, or that died with its worker
 LOG_LINES = 1000
 
 
@@ -50,7 +50,7 @@ def on_tick(**_: object) -> None:
 
 
 def on_objects_changed(*, changes: list[Changed], **_: object) -> None:
-    """A pod of a test became another: look at once."""
+    """Look at once when a pod of a test has changed."""
     ids = {(step.body["metadata"].get("labels") or {}).get(labels.VALIDATION) for step in changes}
     for pk in {found for text in ids if text and (found := _uuid(text))}:
         if Validation.objects.filter(pk=pk, ended_at=None).exists():
@@ -85,7 +85,7 @@ def look(validation_id: UUID) -> None:
         except ClusterError as error:
             log.info("the test of %s waits for its cluster: %s", row.node, error.message)
             why = "validation_cluster_away"
-        except Exception:  # whatever nobody thought of: it is tried again, and not for ever
+        except Exception:  # an unexpected error: try again, but not for ever
             log.exception("the test of %s could not be looked at", row.node)
             why = "validation_lost"
         if why and timezone.now() - row.asked_at > GIVEN_UP:
@@ -114,7 +114,7 @@ def _look(row: Validation, api: Api) -> None:
 
 
 def make(row: Validation, api: Api) -> None:
-    """What was free when it was asked for may be taken by now."""
+    """Create the Job, if the GPU is still free: it may be taken since the request."""
     pool = row.pool
     if pool is None:
         end(row, Verdict(Outcome.NOT_RUN, "validation_no_pool", {"node": row.node}))
@@ -154,7 +154,7 @@ def log_of(pod: dict[str, Any], api: Api) -> str:
 
 
 def wait(row: Validation, job: dict[str, Any], pod: dict[str, Any] | None, api: Api) -> None:
-    """Say what keeps it; when its time is over, that is its end."""
+    """Write down what delays the test. End the test if its time is over."""
     if pod is None and has_ended(job):
         end(row, Verdict(Outcome.NOT_RUN, "validation_job_gone"))
         return
@@ -189,7 +189,7 @@ def end(
     started_at: datetime | None = None,
     ended_at: datetime | None = None,
 ) -> None:
-    """What it found counts from here on: a node whose test failed gets no new runs on its GPUs."""
+    """End the test. From here on the result counts: a node whose test failed gets no new runs on its GPUs."""
     with transaction.atomic():
         is_mine = Validation.objects.filter(pk=row.pk, ended_at=None).update(
             outcome=verdict.outcome,
@@ -205,6 +205,6 @@ def end(
 
 
 def remove(row: Validation, api: Api) -> None:
-    """It ends and goes by itself; sooner, if the cluster hears us."""
+    """Delete the Job now. If the cluster does not answer, the Job is deleted by itself later."""
     with suppress(ClusterError):
         api.delete("Job", own_namespace(), manifests.name_of(row), uid=row.job_uid or None)

@@ -18,7 +18,7 @@ from .manifests import DEADLINE_SECONDS, resources_of
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
-# Code to sentence and what to do. All other codes are the explainer's.
+# Sentence and hint by code. All other codes belong to the explainer.
 OWN: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "validation_without_image": (
         _lazy("The cluster %(cluster)s names no image that tests GPUs."),
@@ -88,7 +88,7 @@ def what_it_is() -> str:
 
 
 def taken(pool: Pool) -> str:
-    """What a test asks of a node of this pool."""
+    """Return a sentence with the resources of a test in this pool."""
     asked = ", ".join(f"{name}: {amount}" for name, amount in resources_of(pool).items())
     return _("It asks for %(resources)s, as a run of the pool %(pool)s does.") % {
         "resources": asked,

@@ -1,1 +1,1 @@
-"""Bookings: GPUs of a pool that a tenant has for itself in a window, and the calendar that shows them."""
+"""Bookings: GPUs of a pool reserved for a tenant for a fixed time, and the calendar that shows them."""

@@ -1,4 +1,4 @@
-"""Bookings over REST. Those of other tenants are seen as booked, and not by whom or what for."""
+"""Bookings over REST. Those of other tenants show that GPUs are booked, and not by whom or what for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = {"title": "title", "from": "starts_at", "to": "ends_at", "places": "pla
 
 
 class BookingFilter(filters.FilterSet):  # type: ignore[misc]
-    """`from` and `to`: those that are on between these times."""
+    """Filter of bookings. `from` and `to`: those that are on between these times."""
 
     pool = filters.CharFilter("pool__slug")
     tenant = filters.CharFilter(method="of_tenant")
@@ -45,7 +45,7 @@ class BookingFilter(filters.FilterSet):  # type: ignore[misc]
         return rows.filter(chosen)
 
 
-# Names that Python keeps for itself.
+# Named here, as `from` is a keyword in Python.
 BookingFilter.base_filters["from"] = MomentFilter("ends_at", lookup_expr="gt")
 BookingFilter.base_filters["to"] = LastMomentFilter("starts_at", lookup_expr="lt")
 

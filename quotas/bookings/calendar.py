@@ -19,7 +19,7 @@ from quotas.pools.nodes import nodes_of
 from quotas.scheduling import as_gpus
 
 DAY = timedelta(days=1)
-# Beyond it nothing is booked, and nobody looks.
+# Farthest week shown: nothing is booked beyond it.
 FARTHEST = timedelta(days=370)
 NARROWEST = 0.006
 
@@ -30,7 +30,7 @@ class Week:
 
     @classmethod
     def of(cls, text: str) -> Week:
-        """The week of a day like 2026-03-05; of today for all else."""
+        """Return the week of a day like 2026-03-05; of today for all else."""
         today = timezone.localdate()
         try:
             day = date.fromisoformat(text)
@@ -41,7 +41,7 @@ class Week:
 
     @property
     def midnights(self) -> list[datetime]:
-        """Eight of them. A day has 23 or 25 hours when the clock is changed."""
+        """Eight midnights in UTC. A day has 23 or 25 hours when the clock changes."""
         days = (self.monday + number * DAY for number in range(8))
         return [timezone.make_aware(datetime.combine(day, time.min)).astimezone(UTC) for day in days]
 
@@ -62,7 +62,7 @@ class Week:
         return self.monday + 7 * DAY
 
     def part(self, moment: datetime) -> float:
-        """How much of the week is over then: from 0 to 1."""
+        """Return the part of the week before a moment: from 0 to 1."""
         for number, (begins, ends) in enumerate(pairwise(self.midnights)):
             if moment < ends:
                 return (number + max(0.0, (moment - begins) / (ends - begins))) / 7
@@ -71,7 +71,7 @@ class Week:
 
 @dataclass(frozen=True)
 class Bar:
-    """One booking, and where it lies in the week."""
+    """A booking, and its place in the week."""
 
     seen: bookings.Seen
     x: str
@@ -96,7 +96,7 @@ class PoolWeek:
 
 
 def weeks_of(actor: Actor, pools: Sequence[Pool], week: Week) -> list[PoolWeek]:
-    """What is booked of each pool in that week. A few queries, however many there are."""
+    """Return the bookings of each pool in that week. A few queries, whatever the number of pools."""
     begins, *_days, ends = week.midnights
     rows = bookings.in_pools(actor).filter(
         pool__in=pools, starts_at__lt=ends, ends_at__gt=begins, cancelled_at=None
@@ -117,7 +117,7 @@ def weeks_of(actor: Actor, pools: Sequence[Pool], week: Week) -> list[PoolWeek]:
 
 
 def _most(rows: Iterable[bookings.Seen], begins: datetime, ends: datetime) -> int:
-    """Units booked at once, at the busiest time."""
+    """Return the units booked at once, at the busiest time."""
     spans = [
         Span(row.booking.starts_at, row.booking.ends_at, row.booking.places * row.booking.units_each)
         for row in rows

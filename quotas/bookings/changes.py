@@ -1,7 +1,7 @@
-"""Booking GPUs of a pool for a time: for a class, or before a deadline. Owners of a tenant and admins do it.
+"""Booking of GPUs for a time: for a class, or before a deadline. Owners of a tenant and admins do it.
 
-Whether they are free is decided under the cluster's admission lock, by what `free_slots.py` says of the pool as a pass
-would read it: of two who book the same at once one gets it, and the other is told when it is free next.
+`free_slots.py` decides whether they are free, under the cluster's admission lock, on the pool as a pass would read it:
+of two people who book the same at once one gets it, and the other learns the next free time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHANGING = ("title", "starts_at", "ends_at", "places")
 
 @dataclass(frozen=True)
 class Seen:
-    """A booking as somebody sees it: of other tenants' only that GPUs are booked."""
+    """A booking as a person sees it: of other tenants' only that GPUs are booked."""
 
     booking: Booking
     is_own: bool
@@ -39,7 +39,7 @@ class Seen:
 
 
 def visible(actor: Actor) -> QuerySet[Booking]:
-    """Of the actor's tenants: with their title, and whose they are."""
+    """Return the bookings of the actor's tenants."""
     rows = Booking.objects.filter(tenant__in=visible_tenants(actor))
     return rows.select_related("pool", "tenant", "created_by")
 
@@ -52,7 +52,7 @@ def get(actor: Actor, booking_id: UUID) -> Booking:
 
 
 def in_pools(actor: Actor) -> QuerySet[Booking]:
-    """All that keep GPUs, of whomever they are, and what became of those of the actor's tenants."""
+    """Return all bookings that keep GPUs, and the cancelled ones of the actor's tenants."""
     rows = Booking.objects.filter(Q(tenant__in=visible_tenants(actor)) | Q(cancelled_at=None))
     return rows.select_related("pool", "tenant", "created_by")
 
@@ -84,7 +84,7 @@ def book(actor: Actor, tenant: Tenant, pool: Pool, wish: Wish) -> Booking:
 
 
 def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
-    """Another title, time or number of places. What began keeps its beginning."""
+    """Change title, time or number of places. A booking that has begun keeps its start."""
     require_owner(actor, booking.tenant)
     with told_when_free(), _locked(booking.pool) as fresh:
         booking = Booking.objects.select_related("tenant", "pool", "created_by").get(pk=booking.pk)
@@ -107,7 +107,7 @@ def change(actor: Actor, booking: Booking, wish: Wish) -> Booking:
 
 
 def cancel(actor: Actor, booking: Booking) -> bool:
-    """End it, or what is left of it; runs in its places go on. False: it is over, or cancelled already."""
+    """Cancel a booking, or what is left of it; its runs go on. False: it is over or cancelled already."""
     require_owner(actor, booking.tenant)
     with _locked(booking.pool):
         now = timezone.now()
@@ -121,7 +121,7 @@ def cancel(actor: Actor, booking: Booking) -> bool:
 
 @contextmanager
 def _locked(pool: Pool) -> Iterator[Pool]:
-    """No pass decides meanwhile, and nobody else books; afterwards one looks at who waits, and pages are told."""
+    """Keep passes and other bookings out; afterwards request a pass for the queue and update pages."""
     with transaction.atomic():
         admission.lock(pool.cluster_id)
         yield Pool.objects.get(pk=pool.pk)
@@ -144,7 +144,7 @@ def _record(actor: Actor, booking: Booking, verb: str, before: dict[str, Any] | 
 
 
 def place_now(tenant: Tenant, pool_slug: str, units: int) -> Booking | None:
-    """A booking that has begun, with a place left in which such a run of the tenant would start."""
+    """Return a booking that has begun, with a free place in which such a run of the tenant would start."""
     running = Booking.objects.filter(
         Booking.in_state(Booking.State.RUNNING), tenant=tenant, pool__slug=pool_slug
     )

@@ -1,4 +1,4 @@
-"""The forms that book and change a booking. They check form only; what may be booked is the use case's to say."""
+"""Forms that book and change a booking. They check form only; `rules.py` decides what may be booked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLED = {"from": "starts_at", "to": "ends_at"}
 
 
 class MomentField(forms.DateTimeField):
-    """In the reader's time zone. An hour that the change of the clock skips or repeats is refused."""
+    """Time in the reader's time zone. An hour that a clock change skips or repeats is refused."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format=AS_TYPED)
 
@@ -54,7 +54,7 @@ class ChangeForm(forms.Form):
     )
 
     def refuse(self, refusal: Refusal) -> None:
-        """Beside its fields; that something is in the way is an answer to all of them, and stands beneath."""
+        """Show a refusal beside its fields. NotFree concerns them all: the page shows it beneath."""
         if not isinstance(refusal, NotFree):
             show_refusal(self, refusal, lambda name: CALLED.get(name, name))
 
@@ -63,7 +63,7 @@ class ChangeForm(forms.Form):
         return {name: getattr(booking, name) for name in ("title", "starts_at", "ends_at", "places")}
 
     def wish(self, booking: Booking) -> Wish:
-        """A time that is left as it is keeps its seconds, which the form does not show."""
+        """Return the changed booking. An unchanged time keeps its seconds, which the form does not show."""
         was, asked = Wish.of(booking), dict(self.cleaned_data)
         for name in ("starts_at", "ends_at"):
             if asked[name] == getattr(was, name).replace(second=0, microsecond=0):
@@ -86,7 +86,7 @@ class BookingForm(ChangeForm):
     field_order = ("tenant", "pool", "title", "starts_at", "ends_at", "places", "gpus_each")
 
     def __init__(self, actor: Actor, data: Any = None, *, asked: Any = None) -> None:
-        """`asked`: what an address says of it already."""
+        """Suggest the next full hour. `asked`: values from the page's address."""
         begins = (timezone.localtime() + timedelta(hours=1)).replace(minute=0, second=0, microsecond=0)
         initial = {"starts_at": begins, "ends_at": begins + timedelta(hours=2)}
         super().__init__(
@@ -108,7 +108,7 @@ class BookingForm(ChangeForm):
         return tenant, pool, Wish(**{**values, "gpus_each": Fraction(values["gpus_each"])})
 
     def query_at(self, starts_at: datetime) -> str:
-        """The address of this form with another beginning, for as long."""
+        """Return the query of this form with another start, for as long."""
         _tenant, _pool, wish = self.asked()
         moved = {"starts_at": starts_at, "ends_at": starts_at + (wish.ends_at - wish.starts_at)}
         typed = {name: timezone.localtime(moment).strftime(AS_TYPED) for name, moment in moved.items()}

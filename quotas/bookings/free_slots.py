@@ -1,12 +1,12 @@
-"""What of a pool can be booked: is it free over that time, and if not, from when. Pure: no database, no clock.
+"""Free times of a pool: is a booking free at its time, and if not, from when. Pure: no database, no clock.
 
 A booking is not tied to nodes, but each of its places must fit on one. So all places are laid out as a pass does it,
-on the nodes as they are without our runs, beside those of them that will still be there: the earliest first, each
-where least is free. A run without a known end is always there. Not in the way is what can be asked back: of what a
-tenant then holds beyond its own the youngest runs, the last of which may be partly its own.
+on the nodes as they are without our runs, beside the runs that will still be there: the earliest first, each where
+least is free. A run without a known end is always there. Runs that can be preempted are not in the way: of a tenant
+that then borrows, the youngest runs, the last of which may be partly its own.
 
-Where GPUs are cut by memory and cores, which run is on which GPU is not known: there a run takes whole ones, and
-places that are parts of a GPU share those of their own booking.
+Where GPUs are cut by memory and cores, the GPU of a run is not known: there a run takes whole ones, and places that
+are parts of a GPU share those of their own booking.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Span:
-    """So many units from one time to another."""
+    """Units taken from one time to another."""
 
     starts_at: datetime
     ends_at: datetime
@@ -36,13 +36,13 @@ class Span:
 
 @dataclass
 class Lane:
-    """Something of which only so much can be taken at once: a node's units, or a tenant's quota."""
+    """Amount that can be taken at once: of a node's units, or of a tenant's quota."""
 
     units: int
     taken: list[Span] = field(default_factory=list)
 
     def free(self, starts_at: datetime, ends_at: datetime) -> int:
-        """What is free all of that time."""
+        """Return what is free all of that time."""
         steps = {span.starts_at for span in self.taken if starts_at < span.starts_at < ends_at}
         return min(map(self.free_at, {starts_at, *steps}))
 
@@ -51,7 +51,7 @@ class Lane:
 
 
 class FreeSlots:
-    """What can be booked of a pool as it is now."""
+    """Bookable times of a pool as it is now."""
 
     def __init__(self, state: PoolState) -> None:
         self.state = state
@@ -60,14 +60,14 @@ class FreeSlots:
         self.in_the_way = _in_the_way(state, self.runs)
 
     def is_free(self, wanted: Booked) -> bool:
-        """Whether it can be kept free beside the other bookings, and the tenant may have it beside its own ones.
+        """Return True if the nodes have room beside the other bookings, and the quota beside the tenant's own ones.
 
-        An earlier version of the same booking is not in its way.
+        An earlier version of the same booking does not count.
         """
         return self._within_quota(wanted) and self._has_room(wanted)
 
     def next_free(self, wanted: Booked, latest: datetime) -> datetime | None:
-        """The earliest start from the wanted one on, at which as much is free for as long; to the minute.
+        """Return the earliest start, from the wanted one on, at which as much is free for as long; to the minute.
 
         Room is only gained when something ends, so no other times need to be tried.
         """
@@ -81,12 +81,12 @@ class FreeSlots:
         return next((start for start in starts if self.is_free(moved(wanted, start))), None)
 
     def most_places(self, wanted: Booked) -> int:
-        """How many places of that size are free at the wanted time, if not all of them."""
+        """Return how many places of that size are free at the wanted time, if not all of them."""
         fewer = range(wanted.places - 1, 0, -1)
         return next((places for places in fewer if self.is_free(replace(wanted, places=places))), 0)
 
     def asked_back(self, wanted: Booked) -> tuple[UUID, ...]:
-        """Runs on borrowed units that may have to end for it: none where there is room beside them all."""
+        """Return runs on borrowed units that may have to end for it: none if there is room beside them all."""
         borrowed = tuple(
             run.claim
             for run in self.runs
@@ -99,7 +99,7 @@ class FreeSlots:
         return () if not borrowed or self._has_room(wanted, borrowed_stay=True) else borrowed
 
     def held_meanwhile(self, wanted: Booked) -> int:
-        """Units of the tenant's own runs that may still be there: these count against its quota, too."""
+        """Return the units of the tenant's own runs that may still be there: these count against its quota, too."""
         return sum(
             run.takes.units
             for run in self.runs
@@ -110,7 +110,7 @@ class FreeSlots:
         )
 
     def _within_quota(self, wanted: Booked) -> bool:
-        """Its own: what is borrowed is given back when others need it, and nobody gets back what is booked."""
+        """Return True if its own share is enough: borrowed units may be preempted, booked ones never are."""
         own = self.state.tenants[wanted.tenant].nominal_units
         beside = [_span(booked) for booked in self._others(wanted) if booked.tenant == wanted.tenant]
         return own is None or Lane(own, beside).free(wanted.starts_at, wanted.ends_at) >= units_of(wanted)
@@ -132,7 +132,7 @@ class FreeSlots:
         return True
 
     def _lanes(self, bookings: Iterable[Booked], *, borrowed_stay: bool) -> list[Lane]:
-        """The nodes with the runs that are in the way. A run in a booking's place keeps the place where it is."""
+        """Return the nodes with the runs in the way. A run in a booking's place keeps the place where it is."""
         ends: dict[UUID | None, datetime] = {booked.booking: booked.ends_at for booked in bookings}
         lanes = []
         for node in self.state.nodes:
@@ -159,7 +159,7 @@ class FreeSlots:
         return self.state.units_per_gpu * len(run.takes.cards) if self.cuts_cards else run.takes.units
 
     def _pieces(self, booked: Booked, places: int) -> tuple[int, int]:
-        """How many times how many units so many of its places take, each time on one node."""
+        """Return how many pieces of how many units so many places take, each piece on one node."""
         per_gpu = self.state.units_per_gpu
         if not self.cuts_cards:
             return places, booked.units_each
@@ -172,7 +172,7 @@ class FreeSlots:
 
 
 def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
-    """On the node where least is free when it begins. False: no node has room all that time."""
+    """Take units on the node with least free at the start. Return False if none has room all that time."""
     fullest_first = sorted(
         (free, number)
         for number, lane in enumerate(lanes)
@@ -186,7 +186,7 @@ def _take(lanes: list[Lane], booked: Booked, units: int) -> bool:
 
 
 def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]:
-    """When each run cannot be asked back, though it is there."""
+    """Return when each run is there and cannot be preempted."""
     found: dict[UUID, list[Span]] = defaultdict(list)
     of_tenants: defaultdict[UUID, list[Run]] = defaultdict(list)
     for run in runs:
@@ -209,7 +209,7 @@ def _in_the_way(state: PoolState, runs: Iterable[Run]) -> dict[UUID, list[Span]]
 
 
 def _kept(runs: Iterable[Run], nominal_units: int) -> Iterator[Run]:
-    """Those that would stay if a tenant gave back what it has beyond its own: the youngest go, the last as a whole."""
+    """Yield the runs that stay if a tenant gives back what it borrows: the youngest go, the last as a whole."""
     over = sum(run.takes.units for run in runs) - nominal_units
     for run in sorted(runs, key=lambda run: (run.admitted_at, run.claim), reverse=True):
         if run.booking is None and over > 0:
@@ -245,6 +245,6 @@ def moved(wanted: Booked, starts_at: datetime) -> Booked:
 
 
 def _whole_minute(moment: datetime) -> datetime:
-    """It, or the next one."""
+    """Round up to a whole minute."""
     begun = moment.replace(second=0, microsecond=0)
     return begun if begun == moment else begun + MINUTE

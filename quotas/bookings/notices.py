@@ -1,4 +1,4 @@
-"""Who hears of a booking: the people of its tenant, and those whose runs on borrowed GPUs may have to end for it."""
+"""Notices of a booking: to the people of its tenant, and of borrowed runs that may have to end for it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SUBJECT = "booking"
 
 
 def booked(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
-    """In the transaction of the booking."""
+    """Notify of a booking, in its transaction."""
     _tell("booked", _people_of(booking, by), booking, by)
     _tell_who_borrows(by, booking, asked_back)
 
 
 def changed(by: User, booking: Booking, asked_back: Collection[UUID]) -> None:
-    """Its time or size: in the transaction of the change."""
+    """Notify of a new time or size, in the transaction of the change."""
     _tell("changed", _people_of(booking, by), booking, by)
     _tell_who_borrows(by, booking, asked_back)
 
@@ -45,7 +45,7 @@ def _tell_who_borrows(by: User, booking: Booking, asked_back: Collection[UUID]) 
 
 
 def _people_of(booking: Booking, by: User) -> list[User]:
-    """Who may launch there; not whoever did it."""
+    """Return those who may launch there, without the person who acted."""
     seats = Membership.objects.filter(tenant=booking.tenant, user__is_active=True).exclude(role=Role.VIEWER)
     return [seat.user for seat in seats.exclude(user=by).select_related("user")]
 
@@ -72,7 +72,7 @@ def _tell(code: str, people: Iterable[User], booking: Booking, by: User) -> None
 
 
 def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
-    """For people of its tenant, what it is; for others, that the GPUs are booked and no more."""
+    """Return words for each notice: others than the tenant's people see only that the GPUs are booked."""
     rows = Booking.objects.filter(pk__in={notice.subject_id for notice in notices})
     bookings = {booking.pk: booking for booking in rows.select_related("tenant", "pool")}
     seen = set(visible_tenants(Actor(user)).values_list("pk", flat=True))

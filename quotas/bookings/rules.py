@@ -1,4 +1,4 @@
-"""What may be booked: the rules of form, time, quota and room, each with what to do instead."""
+"""Rules for bookings: of form, time, quota and room, each with what to do instead."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from quotas.scheduling import Booked, PoolState, Room, as_gpus, too_large
 
 AHEAD = timedelta(days=90)
 SHORTEST, LONGEST = timedelta(minutes=15), timedelta(days=30)
-# Who books from now on says this minute, which began before.
+# A booking from now on names the present minute, which has begun before.
 JUST_NOW = timedelta(minutes=1)
 MOST_PLACES, LONGEST_TITLE = 500, 120
-# Of one tenant in one pool that are not over: every pass over the pool lays all of them out.
+# Most bookings of one tenant in one pool that are not over: every pass over the pool lays all of them out.
 MOST_BOOKINGS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What somebody would like to book. Each place is for one run, on one node."""
+    """A wanted booking. Each place is for one run, on one node."""
 
     title: str
     starts_at: datetime
@@ -44,7 +44,7 @@ class Wish:
     gpus_each: Fraction
 
     def __post_init__(self) -> None:
-        """Times in UTC: between two of one place Python counts hours of the clock, also when it is changed."""
+        """Convert to UTC: between two local times Python ignores a change of the clock. Tidy the title."""
         object.__setattr__(self, "title", " ".join(self.title.split()))
         object.__setattr__(self, "starts_at", self.starts_at.astimezone(UTC))
         object.__setattr__(self, "ends_at", self.ends_at.astimezone(UTC))
@@ -61,7 +61,7 @@ class Wish:
 
 
 class Taken(Exception):
-    """Something is in the way."""
+    """The time is not free; `told_when_free` turns it into NotFree."""
 
     def __init__(self, wanted: Booked, slots: FreeSlots) -> None:
         self.wanted, self.slots = wanted, slots
@@ -69,7 +69,7 @@ class Taken(Exception):
 
 @contextmanager
 def told_when_free() -> Iterator[None]:
-    """Looks for what is free instead when no lock is held any more: it takes longer than others should wait for."""
+    """Turn Taken into NotFree after the lock is released: the search is longer than others should wait."""
     try:
         yield
     except Taken as taken:
@@ -79,7 +79,7 @@ def told_when_free() -> Iterator[None]:
 
 
 class NotFree(Conflict):
-    """Something is in the way: from when as much is free for as long, and how many places are free then."""
+    """The time is not free. Holds the next free start, and the places free at the wanted time."""
 
     def __init__(self, wanted: Booked, next_free_at: datetime | None, places_free: int) -> None:
         self.next_free_at, self.places_free = next_free_at, places_free
@@ -118,7 +118,7 @@ def pool_of(slug: str) -> Pool:
 
 
 def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
-    """Whether it could be booked now: raises what booking would, and says what to see to until then. Writes nothing."""
+    """Raise what booking now would raise. Return a warning of runs to stop by then, or "". Writes nothing."""
     with told_when_free():
         wanted, slots = free(tenant, pool, wish, uuid.uuid4())
     held, limit = slots.held_meanwhile(wanted), slots.state.tenants[tenant.pk].limit_units or 0
@@ -134,7 +134,7 @@ def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
 def free(
     tenant: Tenant, pool: Pool, wish: Wish, booking_id: UUID, *, begins_at: datetime | None = None
 ) -> tuple[Booked, FreeSlots]:
-    """Raises Taken where it is not, and a Refusal for what is never. `begins_at`: it is changed, and may keep that."""
+    """Raise Taken if the time is not free, a Refusal if it never is. `begins_at`: start that a change may keep."""
     _refuse_form(wish)
     _refuse_times(wish, begins_at)
     _refuse_pool(pool)
@@ -225,7 +225,7 @@ def _refuse_times(wish: Wish, begins_at: datetime | None) -> None:
 
 
 def refuse_change(booking: Booking, wish: Wish) -> None:
-    """What is over stays as it was, and what began keeps its beginning."""
+    """Refuse a change of a booking that is over, or of a start that has passed."""
     _refuse_form(wish)
     now = timezone.now()
     if booking.cancelled_at or booking.ends_at <= now:
@@ -242,7 +242,7 @@ def refuse_change(booking: Booking, wish: Wish) -> None:
 
 
 def is_less(wish: Wish, was: Wish) -> bool:
-    """Needs nothing that it does not have, whatever became of the pool meanwhile."""
+    """Return True if the wish needs no more than before, so that the pool's state does not matter."""
     return (
         wish.starts_at >= was.starts_at
         and wish.ends_at <= was.ends_at
@@ -261,7 +261,7 @@ def _refuse_form(wish: Wish) -> None:
 
 
 def in_words(moment: datetime) -> str:
-    """In the reader's time zone, and which it is."""
+    """Return the time in the reader's time zone, with the zone."""
     return date_format(timezone.localtime(moment), _("j M Y, H:i T"))
 
 

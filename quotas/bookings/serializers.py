@@ -1,4 +1,4 @@
-"""The bodies of the booking endpoints."""
+"""Bodies of the booking endpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quotas.serializers import GPUsField
 
 
 class Moment(serializers.DateTimeField):
-    """A time with its offset: nobody knows which is meant by one without."""
+    """A time with its UTC offset: without one it is ambiguous."""
 
     def enforce_timezone(self, value: datetime) -> datetime:
         if value.tzinfo is None:
@@ -31,7 +31,7 @@ class Moment(serializers.DateTimeField):
 
 
 class BookingChangeBody(StrictSerializer):
-    """What is left out stays."""
+    """Fields that are left out stay."""
 
     title = serializers.CharField(required=False, max_length=LONGEST_TITLE)
     places = serializers.IntegerField(required=False, min_value=1, max_value=MOST_PLACES)
@@ -39,13 +39,13 @@ class BookingChangeBody(StrictSerializer):
     are_times_required = False
 
     def get_fields(self) -> dict[str, Any]:
-        """With those whose names Python keeps for itself."""
+        """Add `from`, which is a keyword in Python, and `to`."""
         required = self.are_times_required
         return {**super().get_fields(), "from": Moment(required=required), "to": Moment(required=required)}
 
 
 class BookingBody(BookingChangeBody):
-    """GPUs of a pool for a tenant of yours: so many places for one run each."""
+    """GPUs of a pool for one of your tenants: some places, each for one run."""
 
     are_times_required = True
 
@@ -66,7 +66,7 @@ class BookingBody(BookingChangeBody):
 
 
 class BookingShape(serializers.Serializer[Any]):
-    """Of other tenants' bookings only that so much is booked: the rest is null."""
+    """A booking. Other tenants' bookings show only what is booked and when: the rest is null."""
 
     id = serializers.UUIDField(allow_null=True)
     pool = serializers.CharField()

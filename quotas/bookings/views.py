@@ -34,7 +34,7 @@ State = Booking.State
 @login_required
 @require_http_methods(["GET", "POST"])
 def calendar(request: HttpRequest) -> HttpResponse:
-    """What is booked in a week; owners book here."""
+    """Show what is booked in a week; owners book here."""
     actor = actor_of(request)
     if request.method != "POST":
         return _calendar_page(request, actor, BookingForm(actor, asked=request.GET))
@@ -57,12 +57,12 @@ def calendar(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def answer(request: HttpRequest) -> HttpResponse:
-    """Whether the form as it is filled in could be booked; writes nothing."""
+    """Check if the form as filled in could be booked; writes nothing."""
     actor = actor_of(request)
     _require_an_owner(actor)
     data = request.POST.copy()
     if not data.get("title", "").strip():
-        data["title"] = "-"  # it may come last
+        data["title"] = "-"  # people may fill it in last
     form = BookingForm(actor, data)
     told: dict[str, Any] = {}
     if form.is_valid():
@@ -77,7 +77,7 @@ def answer(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def booking(request: HttpRequest, id: UUID) -> HttpResponse:
-    """One of a tenant of yours; its owners change it here."""
+    """Show a booking of one of the person's tenants; its owners change it here."""
     actor = actor_of(request)
     found = bookings.get(actor, id)
     [seen] = bookings.seen(actor, [found])
@@ -113,7 +113,7 @@ def booking(request: HttpRequest, id: UUID) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def cancel(request: HttpRequest, id: UUID) -> HttpResponse:
-    """What it will mean, then the answer."""
+    """Show the effect first, then cancel."""
     actor = actor_of(request)
     found = bookings.get(actor, id)
     require_owner(actor, found.tenant)
@@ -147,7 +147,7 @@ def _require_an_owner(actor: Actor) -> None:
 
 
 def _told(form: BookingForm, refusal: Refusal) -> dict[str, Any]:
-    """The refusal, and the address of the next slot that is free."""
+    """Return the refusal, and the address of the next free time."""
     told: dict[str, Any] = {"refusal": refusal}
     if isinstance(refusal, NotFree) and refusal.next_free_at is not None:
         told["next_free"] = in_words(refusal.next_free_at)

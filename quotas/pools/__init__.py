@@ -1,1 +1,1 @@
-"""Pools: which nodes and GPUs are theirs, what room is left there, and how well they are."""
+"""Pools: their nodes and GPUs, the room left there, and their health."""

@@ -1,8 +1,8 @@
-"""GPUs that are given to nobody (`Gpu.out_code`, which the rooms above write), and what that means for their nodes.
+"""GPUs that are out of use (`Gpu.out_code`, which the rooms above write), and the effect on their nodes.
 
-Which GPU a pod gets is the kubelet's choice, and nothing can steer it. So as long as it could still give out a bad one,
-the node takes nothing new that needs such a GPU: one that somebody has is not given to another, and what the device
-plugin withdrew is given to nobody. HAMi is told which cards to leave alone, so there only those cards are out.
+The kubelet chooses which GPU a pod gets, and nothing can steer it. While it could still give out a bad GPU, the node
+takes nothing new that needs such a GPU. A GPU that is held is not given to another pod, and one that the device
+plugin withdrew is given to nobody. HAMi gets a list of cards to avoid, so there only those cards are out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PodKey = tuple[UUID, str, str, str]  # cluster, node, namespace, name
 
 @dataclass(frozen=True)
 class Bad:
-    """`held`: how many containers have it, or a part of it; `is_cut` by MIG, None where nobody said."""
+    """A GPU out of use. `held`: how many containers have it or a part of it; `is_cut`: by MIG, None if unknown."""
 
     uuid: str
     held: int = 0
@@ -33,7 +33,7 @@ class Bad:
 
 
 def read(clusters: Iterable[UUID]) -> dict[NodeKey, list[Bad]]:
-    """By node, in two queries; in one where no GPU is bad."""
+    """Return bad GPUs by node, in two queries; in one if none of them is held."""
     bad = Gpu.objects.filter(cluster__in=list(clusters)).exclude(out_code="")
     rows = list(bad.only("cluster_id", "node", "uuid", "held_by", "seen_at", "facts"))
     since = _pods_on({row.node for row in rows if row.held_by})
@@ -45,7 +45,7 @@ def read(clusters: Iterable[UUID]) -> dict[NodeKey, list[Bad]]:
 
 
 def _pods_on(nodes: set[str]) -> dict[PodKey, datetime | None]:
-    """Of each pod there since when its run is on; None of others' pods."""
+    """Return when the run of each pod there was admitted; None for pods of others."""
     if not nodes:
         return {}
     began = Subquery(Claim.objects.filter(pk=OuterRef("run")).values("admitted_at")[:1])
@@ -54,20 +54,20 @@ def _pods_on(nodes: set[str]) -> dict[PodKey, datetime | None]:
 
 
 def _is_there(row: Gpu, held: Mapping[str, Any], since: Mapping[PodKey, datetime | None]) -> bool:
-    """The pod of that name is still the one of which the agent told, and not the next run's."""
+    """Return True if the pod of that name is still the one that the agent reported, not the next run's."""
     key = (row.cluster_id, row.node, held["namespace"], held["pod"])
     began = since.get(key)
     return key in since and (began is None or (row.seen_at is not None and row.seen_at >= began))
 
 
 def concerning(pool: Pool, bad: Iterable[Bad]) -> list[Bad]:
-    """Those that the pool's units are cut from, or may be."""
+    """Return the bad GPUs that the pool's units are cut from, or may be."""
     is_cut = pool.sharing == Sharing.MIG
     return [one for one in bad if pool.has_gpus and one.is_cut in (None, is_cut)]
 
 
 def may_be_given(pool: Pool, bad: Sequence[Bad], withdrawn_units: int) -> bool:
-    """Whether the next pod may get a bad one. What was withdrawn is taken for the bad ones only if it could be all."""
+    """Return True if the next pod may get one. Withdrawn units count as the bad GPUs only if they could be all."""
     if pool.sharing == Sharing.HAMI:
         return False
     free = [one for one in concerning(pool, bad) if one.held < pool.units_per_gpu]
@@ -75,6 +75,6 @@ def may_be_given(pool: Pool, bad: Sequence[Bad], withdrawn_units: int) -> bool:
 
 
 def keep_off(node: Node, bad: Iterable[Bad]) -> None:
-    """HAMi's cards of these are used no more. In memory only."""
+    """Mark HAMi's cards of these GPUs as unusable, in memory only."""
     names = {one.uuid for one in bad}
     node.devices = [card | {"usable": card["usable"] and card["id"] not in names} for card in node.devices]

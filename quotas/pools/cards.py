@@ -1,7 +1,7 @@
 """Room on GPUs that are cut by memory and cores (HAMi), card by card: Kubernetes itself counts neither. Pure.
 
-A node says what its cards have, a pod which it was given. Until a run's pod has said so, it is counted where HAMi will
-put it: on the fullest that hold it, as its pods ask for (`sharing/hami.py`).
+A node reports its cards, and a pod the cards that it was given. Until a pod reports them, its run is counted where
+HAMi will put it: on the fullest cards that fit, as its pods request (`sharing/hami.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Device = Mapping[str, Any]
 
 
 def usable(devices: Iterable[Device]) -> list[Device]:
-    """A card that is not well, or taken out of use, has no room."""
+    """Return the cards that are healthy and in use: others have no room."""
     return [device for device in devices if device["usable"]]
 
 
 def left(
     devices: Sequence[Device], given: Iterable[Device], coming: Iterable[tuple[Card, ...]]
 ) -> tuple[tuple[Card, ...], list[tuple[Card, ...]]]:
-    """What is free of each usable card, always in the same order; and of those to come whom it no longer holds."""
+    """Return the free part of each usable card, in a fixed order, and the coming needs that no longer fit."""
     cards = {
         device["id"]: Card(device["memory_mib"], device["cores"], device["slots"])
         for device in usable(devices)
@@ -42,7 +42,7 @@ def left(
 
 
 def shares_given(devices: Sequence[Device], given: Iterable[Device]) -> tuple[tuple[str, int], ...]:
-    """Of which card how many hundredths, as a claim would count it: the larger of both shares."""
+    """Return the hundredths given of each card, as a claim counts them: the larger of both shares."""
     by_id = {device["id"]: device for device in devices if device["memory_mib"] and device["cores"]}
     return tuple(
         (
@@ -58,7 +58,7 @@ def shares_given(devices: Sequence[Device], given: Iterable[Device]) -> tuple[tu
 
 
 def units(devices: Sequence[Device], cards: Sequence[Card]) -> int:
-    """Hundredths of GPUs that could still be given out: of each card, what is left of both memory and cores."""
+    """Return the hundredths of GPUs still to give: of each card, what is left of both memory and cores."""
     return sum(
         max(
             0, min(100 * card.memory_mib // device["memory_mib"], 100 * card.cores_percent // device["cores"])

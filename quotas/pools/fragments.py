@@ -1,4 +1,4 @@
-"""Fragmentation in words: as much is free as somebody waits for, and no node has all of it. Pure."""
+"""Fragmentation in words: enough is free for a waiting request, but no node has all of it. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_TOLD = 8
 
 
 def told(free: Collection[int], asked: Collection[int], units_per_gpu: int) -> str:
-    """As “6 GPUs are free, on three nodes: 2, 2 and 2. 1 request for 4 waits.”; "" where nobody waits for that.
+    """Return “Free: 6 GPUs, on 3 nodes: 2, 2 and 2. 1 request for 4 …”, or "" where nobody waits for that.
 
     `free`: units on each healthy node; `asked`: by requests that wait for one node to have enough.
     """

@@ -1,8 +1,8 @@
-"""Who holds which GPUs, as a drawing: what is on a node becomes GPUs side by side, cut into the pool's units. Pure.
+"""Drawing of who holds which GPUs: each node's GPUs side by side, cut into the pool's units. Pure.
 
-Which unit lies on which card is the node's own choice and mostly nobody reports it, so units are drawn in one order:
-the reader's own first, what is free last. How many there are of each kind is true; their places are not. HAMi does
-report it, and so do agents on the nodes: there each card is drawn with what is on it.
+The node chooses which unit lies on which card, and mostly nobody reports it. So units are drawn in one order: the
+reader's own first, free ones last. The number of units of each kind is true; their places are not. HAMi and agents on
+the nodes do report the cards: there each card is drawn with what is on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quotas.scheduling import as_gpus
 
 
 class Kind(StrEnum):
-    """Whose a unit is, as far as the reader may know; in the order of the drawing."""
+    """Owner of a unit, as far as the reader may know; in the order of the drawing."""
 
     MINE = "mine"
     TENANT = "tenant"
@@ -38,16 +38,16 @@ class Kind(StrEnum):
     OUT = "out"
 
 
-# Up to this many to a GPU, each unit is drawn by itself: they can be counted.
+# Up to this many units per GPU, each is drawn by itself: people can count them.
 MOST_COUNTED = 8
-# Where a GPU is shared by percent of it, nobody counts the pieces.
+# Units per GPU that is shared by percent: nobody counts these.
 IN_PERCENT = 100
 ORDER = {kind: place for place, kind in enumerate(Kind)}
 
 
 @dataclass(frozen=True)
 class Held:
-    """Units of a node that somebody has, or that nobody can have: `who` and `what` only as the reader may know."""
+    """Units of a node that are held, free or out of use: `who` and `what` only as the reader may know."""
 
     kind: Kind
     units: int
@@ -55,9 +55,9 @@ class Held:
     what: str = ""
     holder: UUID | None = None
     since: datetime | None = None
-    # Until when it is asked to give them back.
+    # Time by which a preempted run must give them back.
     asked_back: datetime | None = None
-    # Of how many cards; and of which so many units each, where that is reported.
+    # Number of cards; and the units of each card, where that is reported.
     cards: int = 1
     on: tuple[tuple[str, int], ...] = ()
 
@@ -80,21 +80,21 @@ class NodeRow:
     parts: tuple[tuple[Held, str], ...]
     gpus: tuple[tuple[Segment, ...], ...]
     units_per_gpu: int = 1
-    # Of each GPU, where its place is known, or else of whatever is there.
+    # Report of each GPU, by card where the cards are known.
     told: tuple[Told, ...] = ()
-    # Why nothing new may start there, where that has words of its own.
+    # Why nothing new may start there, if the trouble has words of its own.
     why: str = ""
     is_by_card: bool = False
 
     @property
     def cells(self) -> list[tuple[tuple[Segment, ...], Told | None]]:
-        """Each drawn GPU, and what is told of it where it is known which that is."""
+        """Drawn GPUs, each with its report if it is known which GPU that is."""
         told = self.told if self.is_by_card else ()
         return list(zip_longest(self.gpus, told[: len(self.gpus)]))
 
     @property
     def words(self) -> str:
-        """The whole row in words."""
+        """Row in words."""
         units: dict[Kind, int] = {}
         for held, _words in self.parts:
             units[held.kind] = units.get(held.kind, 0) + held.units
@@ -117,16 +117,16 @@ def node_row(
     told: Mapping[str, Told] | None = None,
     why: str = "",
 ) -> NodeRow:
-    """`offered` units the node has, and `broken` ones it should have besides. None is free where nothing new may go.
+    """Return the row of a node with `offered` units, and `broken` ones besides. With trouble, none is free.
 
-    `kept` of what is free is booked; `cards`: those that the node reports, and whether they work.
+    `kept` of the free units are booked; `cards`: those that the node reports, and whether they work.
     """
     taken = sorted(held, key=lambda one: (ORDER[one.kind], one.who, one.what))
     if cards:
         taken, left = _dealt(taken, cards, units_per_gpu)
         free = sum(max(0, units) for name, units in left.items() if cards[name])
         broken = sum(max(0, units) for name, units in left.items() if not cards[name])
-        # A run on a broken GPU leaves one that works to nobody: Kubernetes counts them.
+        # Kubernetes only counts: a run on a broken GPU keeps one that works from others.
         if units_per_gpu != IN_PERCENT:
             given = min(free, max(offered - sum(one.units for one in taken), 0))
             free, broken = given, broken + free - given
@@ -150,7 +150,7 @@ def node_row(
 def _dealt(
     taken: Iterable[Held], cards: Mapping[str, bool], units_per_gpu: int
 ) -> tuple[list[Held], dict[str, int]]:
-    """All with their cards, and what is left of each. Until it is told which a pod got, it is drawn on the fullest."""
+    """Return all parts with their cards, and what is left of each. Unreported ones are drawn on the fullest."""
     taken = [held for held in taken if held.units]
     left = dict.fromkeys(cards, units_per_gpu)
     for held in taken:
@@ -167,7 +167,7 @@ def _dealt(
 
 
 def _chosen(held: Held, left: Mapping[str, int], units_per_gpu: int) -> tuple[tuple[str, int], ...]:
-    """Where GPUs are cut by percent, so many of each of its cards; else unit by unit, as there is room."""
+    """Choose cards: the same of each where GPUs are cut by percent; else unit by unit, as there is room."""
     if units_per_gpu == IN_PERCENT:
         each = held.units // held.cards
         fitting_first = sorted(left, key=lambda name: (left[name] < each, left[name]))
@@ -202,7 +202,7 @@ def _by_card(
 
 
 def _side_by_side(pieces: Iterable[tuple[Held, int, str]], units_per_gpu: int) -> Iterable[Segment]:
-    """Of one card. No more than all of it is drawn."""
+    """Yield the segments of one card, and no more than the whole card."""
     one = 100 / units_per_gpu
     at = 0
     for part, units, words in pieces:
@@ -214,7 +214,7 @@ def _side_by_side(pieces: Iterable[tuple[Held, int, str]], units_per_gpu: int) -
 
 
 def _joined(parts: Sequence[Held]) -> list[Held]:
-    """Without what is empty; units that nobody has are one part."""
+    """Leave out empty parts, and join units that nobody can have into one part."""
     out = sum(part.units for part in parts if part.kind == Kind.OUT)
     others = [part for part in parts if part.units and part.kind != Kind.OUT]
     return [*others, Held(Kind.OUT, out)] if out else others
@@ -229,7 +229,7 @@ def _gpus(parts: Sequence[tuple[Held, str]], units_per_gpu: int) -> Iterable[tup
 def _segments(
     parts: Sequence[tuple[Held, str]], first: int, end: int, units_per_gpu: int
 ) -> Iterable[Segment]:
-    """What of the parts lies between two units, in percent of one GPU."""
+    """Yield the segments that lie between two units, in percent of one GPU."""
     one = 100 / units_per_gpu
     step = 1 if units_per_gpu <= MOST_COUNTED else units_per_gpu
     ends = [0, *accumulate(part.units for part, _words in parts)]
@@ -241,12 +241,12 @@ def _segments(
 
 
 def figure(units: int, units_per_gpu: int) -> int | float:
-    """What people count: slices where a GPU is cut into some, else GPUs."""
+    """Return the number that people count: slices where a GPU is cut into some, else GPUs."""
     return as_gpus(units, units_per_gpu) if units_per_gpu == IN_PERCENT else units
 
 
 def amount(units: int, units_per_gpu: int) -> str:
-    """Whole GPUs are counted as such, pieces of shared ones as slices, or in percent."""
+    """Return the amount in words: whole GPUs, slices of shared ones, or percent."""
     if units_per_gpu == IN_PERCENT and units < IN_PERCENT:
         return _("%(percent)s%% of a GPU") % {"percent": units}
     if units_per_gpu in (1, IN_PERCENT):
@@ -256,7 +256,7 @@ def amount(units: int, units_per_gpu: int) -> str:
 
 
 def words_of(part: Held, units_per_gpu: int) -> str:
-    """What a part is, and whose; until when, where it is asked back."""
+    """Return a part in words: amount, holder, and the time by which a preempted one ends."""
     said = _whose(part, {"amount": amount(part.units, units_per_gpu), "who": part.who, "what": part.what})
     if part.asked_back is None:
         return said

@@ -1,7 +1,7 @@
-"""What the agents of nodes tell of each GPU, for the map: how busy it is, who has it, and why it is out of use.
+"""Reports of node agents on each GPU, for the map: how busy it is, who has it, and why it is out of use.
 
-How busy a card is, is the pool's state and shown to everybody; who has it is shown by the map's own rules. An agent
-need not run: what nobody tells is left out, and the map is drawn from what Kubernetes counts.
+The load of a card is the state of the pool and shown to everybody; who has it is shown by the map's own rules. An
+agent need not run: without its reports, the map is drawn from what Kubernetes counts.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from clusters.models import Gpu, Node
 from quotas.models import Pool, Sharing
 from quotas.pools.health import COUNTED_BY_NODE, cards_said
 
-# An agent that said nothing for so long does not know how busy its GPUs are now.
+# An older report does not show how busy a GPU is now.
 FRESH = timedelta(minutes=2)
-# From so many percent on: a little, half, most of it.
+# Lowest percent of each level: a little, half, most of it.
 LEVELS = (5, 35, 70)
-# What is read of a GPU: models of thousands take twice as long, and their samples are long.
+# Columns read of a GPU. Model instances of thousands take twice as long, and their samples are large.
 READ = (
     "cluster_id", "node", "uuid", "index", "memory_mib", "facts", "utilization_percent", "memory_used_mib",
     "seen_at", "held_by", "out_code",
@@ -38,7 +38,7 @@ Shares = tuple[tuple[str, int], ...]  # units of each GPU, by its UUID
 
 @dataclass(frozen=True)
 class Told:
-    """One GPU in words; `use_percent` is None where nobody told lately."""
+    """A GPU in words; `use_percent` is None without a recent report."""
 
     words: str
     use_percent: int | None = None
@@ -50,7 +50,7 @@ class Told:
 
 
 def gpus_seen(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
-    """Of each node its GPUs in their order, as rows of `READ` and how hot each is. One query."""
+    """Return the GPUs of each node in their order, as rows of `READ` and their temperature. One query."""
     wanted = {(node.cluster_id, node.name) for node in nodes}
     rows = Gpu.objects.filter(
         cluster__in={cluster for cluster, _name in wanted}, node__in={name for _cluster, name in wanted}
@@ -62,7 +62,7 @@ def gpus_seen(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
 
 
 class Teller:
-    """Tells of many GPUs: looks up the reader's language once, and not for each word of each of thousands."""
+    """Words for many GPUs. Translations are looked up once, not for each of thousands of GPUs."""
 
     def __init__(self) -> None:
         self._now = timezone.now()
@@ -96,7 +96,7 @@ class Teller:
 
 
 def shares_held(gpus: Sequence[Any]) -> dict[Pod, Shares]:
-    """Which pod has how many units of which GPU: the kubelet gave one device for each."""
+    """Return how many units of each GPU a pod has: the kubelet gave one device for each."""
     found: defaultdict[Pod, Counter[str]] = defaultdict(Counter)
     for gpu in gpus:
         for held in gpu.held_by:
@@ -105,7 +105,7 @@ def shares_held(gpus: Sequence[Any]) -> dict[Pod, Shares]:
 
 
 def cards_of(pool: Pool, node: Node, gpus: Sequence[Any], offered: int) -> dict[str, bool] | None:
-    """The cards that the node's units are cut from, and whether each works; None where that is not known."""
+    """Return the cards that the node's units are cut from, and whether each works; None if unknown."""
     if pool.sharing == Sharing.HAMI:
         broken = {gpu.uuid for gpu in gpus if gpu.out_code}
         return {card["id"]: card["usable"] and card["id"] not in broken for card in node.devices}
@@ -119,7 +119,7 @@ def cards_of(pool: Pool, node: Node, gpus: Sequence[Any], offered: int) -> dict[
     ):
         return None
     works = {gpu.uuid: not gpu.out_code for gpu in gpus}
-    # What the device plugin withdrew beside those is among what nobody has: which, it tells nobody.
+    # Others that the device plugin withdrew are among those that nobody has; it does not report which.
     withdrawn = (has - offered) // pool.units_per_gpu - list(works.values()).count(False)
     idle = [gpu.uuid for gpu in reversed(gpus) if works[gpu.uuid] and not gpu.held_by]
     return works | dict.fromkeys(idle[: max(0, withdrawn)], False)

@@ -1,4 +1,4 @@
-"""What of a pool's nodes takes nothing new now, and why: nodes that are out, and GPUs that do not work."""
+"""Nodes of a pool that take nothing new now, and why: nodes that are out, and GPUs that do not work."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from quotas.pools import bad_gpus
 from quotas.pools.bad_gpus import Bad
 
 SHUT_OUT = ("NoSchedule", "NoExecute")
-# Where a card shows up as its replicas: the node says how many cards it has, so a missing one is known.
+# Here a card shows up as its replicas. The node's label counts its cards, so a missing one is known.
 COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
 
 
 class Trouble(StrEnum):
-    """Why a node takes nothing new."""
+    """Reason why a node takes nothing new."""
 
     NONE = ""
     NOT_READY = "not-ready"
@@ -33,7 +33,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True)
 class Out:
-    """Of one pool: nodes by why they are out, the units that those have, and the broken units of the others."""
+    """Counts of a pool: nodes out of use by reason, their units, and the broken units of the others."""
 
     not_ready: int = 0
     cordoned: int = 0
@@ -47,7 +47,7 @@ class Out:
 
 
 def trouble_of(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> Trouble:
-    """`bad`: the node's GPUs that are given to nobody."""
+    """Return why the node takes nothing new. `bad`: its GPUs that are out of use."""
     if not node.ready:
         return Trouble.NOT_READY
     if node.unschedulable:
@@ -58,26 +58,26 @@ def trouble_of(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> Trouble:
 
 
 def is_unwell(node: Node, pool: Pool, bad: Sequence[Bad]) -> bool:
-    """It does not work, or its GPUs do not; or the next pod there might get one that does not."""
+    """Return True if the node or its GPUs do not work, or the next pod might get a GPU that does not."""
     if node.out_code or (pool.has_gpus and node.gpus_out_code):
         return True
     return bad_gpus.may_be_given(pool, bad, withdrawn_units(node, pool))
 
 
 def is_shut_out(node: Node, pool: Pool) -> bool:
-    """By a taint that the pool's pods do not tolerate."""
+    """Return True if the node has a taint that the pool's pods do not tolerate."""
     shut = (taint for taint in node.taints if taint.get("effect") in SHUT_OUT)
     return any(not any(tolerates(toleration, taint) for toleration in pool.tolerations) for taint in shut)
 
 
 def broken_units(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> int:
-    """What the node has and cannot give, or what of it does not work; of both the larger."""
+    """Return the units that the node cannot give, or those that do not work; the larger of both."""
     found = pool.units_per_gpu * len(bad_gpus.concerning(pool, bad))
     return max(withdrawn_units(node, pool), found)
 
 
 def withdrawn_units(node: Node, pool: Pool) -> int:
-    """What the node has, by its device plugin or by its label, and does not offer."""
+    """Return the units that the node has, by device plugin or label, and does not offer."""
     if pool.sharing == Sharing.HAMI:
         return int(pool.units_per_gpu * sum(not card["usable"] for card in node.devices))
     has: int = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool))
@@ -86,13 +86,13 @@ def withdrawn_units(node: Node, pool: Pool) -> int:
 
 
 def cards_said(node: Node, pool: Pool) -> int:
-    """The units of the GPUs that the node says it has; 0 where that is not told."""
+    """Return the units of the GPUs that the node says it has; 0 if it does not say."""
     said = node.labels.get(COUNT, "")
     return int(said) * pool.units_per_gpu if pool.sharing in COUNTED_BY_NODE and said.isdecimal() else 0
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """As Kubernetes means it: an empty key with Exists is every taint, an empty effect is every effect."""
+    """Match as Kubernetes does: an empty key with Exists is every taint, an empty effect is every effect."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint.get("key"):
@@ -102,12 +102,12 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-# A node, what is wrong with it, the units that it gives when nothing is in the way, and its bad GPUs.
+# A node, its trouble, the units that it gives when empty, and its bad GPUs.
 Judged = tuple[Node, Trouble, int, Sequence[Bad]]
 
 
 def out_of(pool: Pool, nodes: Iterable[Judged]) -> Out:
-    """Of the pool's own nodes."""
+    """Count what is out of use among the pool's own nodes."""
     troubles: Counter[Trouble] = Counter()
     units = broken = 0
     for node, trouble, whole_units, bad in nodes:
@@ -127,7 +127,7 @@ def out_of(pool: Pool, nodes: Iterable[Judged]) -> Out:
 
 
 def told(pool: Pool, out: Out) -> dict[str, int]:
-    """What is out of order, counted; without nodes that are kept for others."""
+    """Return counts of what is out of order, without nodes that are kept for others."""
     broken_gpus = -(-out.broken_units // pool.units_per_gpu)  # one that is broken in part counts
     counts = {
         "not_ready": out.not_ready,
@@ -139,7 +139,7 @@ def told(pool: Pool, out: Out) -> dict[str, int]:
 
 
 def words(counts: Mapping[str, int]) -> list[str]:
-    """A sentence for each, for people who wait."""
+    """Return a sentence for each, for people who wait."""
     n = {name: counts.get(name, 0) for name in ("not_ready", "cordoned", "unwell", "broken_gpus")}
     texts = {
         "not_ready": ngettext("%(n)d node is not ready.", "%(n)d nodes are not ready.", n["not_ready"]),

@@ -1,4 +1,4 @@
-"""A GPU by what it must have at least, and what a pool's GPUs cost, so that the cheapest that is enough comes first."""
+"""Requirements on a GPU, and what a pool's GPUs cost, so that the cheapest sufficient pool comes first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quotas.pools.selection import ecc_of, members
 
 @dataclass(frozen=True, kw_only=True)
 class GpuAsked:
-    """Find me a GPU with at least this; the memory is that of one unit, as one program sees it."""
+    """Minimum for a GPU; the memory is that of one unit, as one program sees it."""
 
     min_memory_mib: int | None = None
     min_compute_capability: str | None = None
@@ -23,14 +23,14 @@ class GpuAsked:
 
 
 def fitting(pools: Iterable[Pool], asked: GpuAsked) -> list[Pool]:
-    """One query, and that only where it is asked for ECC."""
+    """Return the pools that meet the requirements. One query, only if they include ECC."""
     pools = list(pools)
     ecc = known_ecc(pools) if asked.ecc is not None else {}
     return [pool for pool in pools if fits(pool, asked, ecc.get(pool.pk))]
 
 
 def known_ecc(pools: Iterable[Pool]) -> dict[UUID, bool | None]:
-    """As a pool says or chooses it, or else as all of its nodes have it."""
+    """Return ECC by pool: as the pool states or chooses it, or else as all of its nodes have it."""
     pools = list(pools)
     silent = {pool.cluster_id for pool in pools if pool.has_gpus and _said_ecc(pool) is None}
     nodes = list(Node.objects.filter(cluster__in=silent).only("cluster_id", "labels")) if silent else []
@@ -41,7 +41,7 @@ def known_ecc(pools: Iterable[Pool]) -> dict[UUID, bool | None]:
 
 
 def known_ecc_of(pool: Pool, nodes: Iterable[Node]) -> bool | None:
-    """The same of one pool, whose nodes these are."""
+    """Return ECC of one pool with these nodes."""
     said = _said_ecc(pool)
     return ecc_of(nodes) if pool.has_gpus and said is None else said
 
@@ -51,7 +51,7 @@ def _said_ecc(pool: Pool) -> bool | None:
 
 
 def fits(pool: Pool, asked: GpuAsked, ecc_of_nodes: bool | None = None) -> bool:
-    """By what the pool says of its GPUs, or else by what it chooses them for. What nobody has said is not enough."""
+    """Return True if what the pool states, or else selects by, is enough. Unknown values are not enough."""
     ecc = ecc_of_nodes if _said_ecc(pool) is None else _said_ecc(pool)
     capability = pool.compute_capability or pool.match_compute_capability
     product = (pool.gpu_product or pool.match_product).lower()
@@ -65,17 +65,17 @@ def fits(pool: Pool, asked: GpuAsked, ecc_of_nodes: bool | None = None) -> bool:
 
 
 def unit_memory_mib(pool: Pool) -> int:
-    """0 where it is not known."""
+    """Return MiB; 0 if unknown."""
     return pool.unit_memory_mib or pool.gpu_memory_mib or pool.match_gpu_memory_mib or 0
 
 
 def price(pool: Pool, units: int) -> Fraction:
-    """What an hour of so many units counts against budgets: weighted GPU-hours."""
+    """Return the price of an hour of so many units against budgets: weighted GPU-hours."""
     return Fraction(pool.weight) * pool.gpus(units)
 
 
 def cheapest_first(pool: Pool) -> tuple[Fraction, int, str]:
-    """A key to sort pools by: what a unit costs, then the smaller one."""
+    """Return a key to sort pools by: what a unit costs, then the smaller unit."""
     return price(pool, 1), unit_memory_mib(pool), pool.slug
 
 

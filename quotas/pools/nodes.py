@@ -1,9 +1,8 @@
-"""What room the nodes of a pool have, as last seen: allocatable less what every pod there requests, ours or foreign.
+"""Room on the nodes of a pool, as last seen: allocatable less the requests of every pod there, ours or foreign.
 
-Of our own runs the claim counts and not the pod, so that room is taken from the moment of admission and given back
-at release: on the node that its pod really is on, or else on the one chosen for it. Nodes may be in several pools,
-so every claim of the cluster counts. Four queries, however many pools, nodes and pods there are; one more with HAMi,
-and one where a GPU does not work.
+For our own runs the claim counts and not the pod, so that room is taken from admission to release: on the node that
+its pod really is on, or else on the one chosen for it. Nodes may be in several pools, so every claim of the cluster
+counts. Four queries, whatever the number of pools, nodes and pods; one more with HAMi, and one if a GPU does not work.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ from quotas.scheduling import Card, NodeState, Room, Run
 MIB = 1024**2
 # Whether a request could ever fit is mostly answered by the first few nodes of a large cluster.
 FEW_NODES = 5
-# Why a node takes nothing new of which it cannot be said who would get its GPU that does not work.
+# Why a node takes nothing new: one of its GPUs does not work, and nobody knows who would get it.
 ONE_OF_ITS_GPUS = "gpu_unhealthy"
 
 
 @dataclass(frozen=True)
 class PoolNodes:
-    """The nodes of a pool: all of them, each as if empty, and the healthy ones as they are."""
+    """Nodes of a pool: all of them, the room of each as if empty, and the healthy ones as they are."""
 
     nodes: tuple[Node, ...]
     whole: tuple[Room, ...]
@@ -61,7 +60,7 @@ class PoolNodes:
 
 @dataclass
 class _Taken:
-    """What is taken of one node. Units count by the resource's name; `unplaced` are those without a pod yet."""
+    """Room taken on a node. Units count by the resource's name; `unplaced` are those without a pod yet."""
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
@@ -71,7 +70,7 @@ class _Taken:
         self.units: defaultdict[str, int] = defaultdict(int)
         self.unplaced: defaultdict[str, int] = defaultdict(int)
         self.runs: list[Any] = []
-        # Of GPUs that are cut by memory and cores: cards that pods were given, and what runs without a pod yet need.
+        # For GPUs cut by memory and cores: cards that pods were given, and needs of runs without a pod yet.
         self.given: list[Device] = []
         self.coming: list[tuple[Card, ...]] = []
 
@@ -81,9 +80,9 @@ NOTHING = _Taken()  # never added to
 
 
 def nodes_of(pools: Collection[Pool], *, with_runs: bool = True) -> dict[UUID, PoolNodes]:
-    """The nodes of each pool, by the pool's id. Who only wants to know their room does without what runs there."""
+    """Return the nodes of each pool, by the pool's id. Without `with_runs` only their room is read."""
     clusters = {pool.cluster_id for pool in pools}
-    # Without what kubelets tell of themselves: it is most of a row, and says nothing of room.
+    # Skip the kubelets' reports of themselves: most of a row, and nothing about room.
     nodes = list(Node.objects.filter(cluster__in=clusters).defer("system", "conditions"))
     bad = bad_gpus.read(clusters)
     for node in nodes:
@@ -97,7 +96,7 @@ def nodes_of(pools: Collection[Pool], *, with_runs: bool = True) -> dict[UUID, P
 
 
 def unwell_nodes(pool: Pool) -> dict[str, str]:
-    """Those that take nothing new for what is wrong with them or their GPUs, of which Kubernetes knows nothing: why."""
+    """Return the fault code of each node that Berth, not Kubernetes, keeps out of use: for itself or its GPUs."""
     bad = bad_gpus.read([pool.cluster_id])
     found = ~Q(out_code="") | ~Q(gpus_out_code="") | Q(name__in=[name for _cluster, name in bad])
     nodes = Node.objects.filter(found, cluster=pool.cluster_id).order_by("name")
@@ -109,7 +108,7 @@ def unwell_nodes(pool: Pool) -> dict[str, str]:
 
 
 def free_on_each(pool: Pool) -> dict[str, Room]:
-    """What is free on each node of the pool, also on one that takes nothing new now."""
+    """Return what is free on each node of the pool, also on one that takes nothing new now."""
     foreign, ours = _taken([pool], with_runs=False)
     nodes = members(pool, Node.objects.filter(cluster=pool.cluster_id))
     keys = {node: (node.cluster_id, node.name) for node in nodes}
@@ -117,7 +116,7 @@ def free_on_each(pool: Pool) -> dict[str, Room]:
 
 
 def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, TakenByNode]:
-    """By foreign pods, and by ours, on the nodes of the pools' clusters."""
+    """Return the room taken by foreign pods and by ours, on the nodes of the pools' clusters."""
     clusters = {pool.cluster_id for pool in pools}
     resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
     foreign, ours = _taken_by_pods(clusters, resources)
@@ -129,19 +128,19 @@ def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, Ta
 
 
 def offered_units(node: Node, pool: Pool) -> int:
-    """What the node gives out now, whoever has it."""
+    """Return the units that the node offers now, taken or free."""
     return _left(node, pool).units
 
 
 def whole_nodes(pool: Pool) -> Iterator[Room]:
-    """Every node of the pool as if empty and well: what is broken or taken out may come back. Read as asked for."""
+    """Yield the room of every node as if empty and healthy: faults may be repaired. Nodes are read as needed."""
     nodes = Node.objects.filter(cluster=pool.cluster_id).order_by("pk")
     first, others = nodes[:FEW_NODES], nodes[FEW_NODES:]
     return (_left(_as_if_well(node, pool), pool) for node in each_member(pool, chain(first, others)))
 
 
 def _as_if_well(node: Node, pool: Pool) -> Node:
-    """A kubelet forgets what a device plugin that is gone offered; what the node says of its GPUs stays."""
+    """Make a node look healthy. A kubelet forgets what a lost device plugin offered; GPU labels stay."""
     node.allocatable = node.allocatable | node.capacity
     if node.gpus_out_code and not node.allocatable.get(pool.resource_name):
         node.allocatable[pool.resource_name] = cards_said(node, pool)
@@ -180,9 +179,9 @@ def _pool_nodes(
 
 
 def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
-    """Pods may come to another node than was chosen: whose node is too full for them need room on one that is left.
+    """Yield the nodes with room set aside for pods that do not fit on the node chosen for them.
 
-    So does a run whose pod was elsewhere and is gone, until its units are back: nothing is given twice meanwhile.
+    A run whose pod was elsewhere and is gone needs room too, until its units are back: nothing is given twice.
     """
     for node in sorted(nodes, key=lambda node: node.free.units):
         taken = max(0, min(units, node.free.units))
@@ -191,7 +190,7 @@ def _set_aside(nodes: Iterable[NodeState], units: int) -> Iterator[NodeState]:
 
 
 def _set_cards_aside(nodes: list[NodeState], need: Room) -> None:
-    """The same of cards: on the first of the fullest nodes that holds it."""
+    """Set cards aside on the first of the fullest nodes that holds them."""
     fullest = sorted(range(len(nodes)), key=lambda at: nodes[at].free.units)
     at = next((at for at in fullest if nodes[at].free.holds(need)), None)
     if at is not None:
@@ -229,7 +228,7 @@ def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
 
 
 def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNode, TakenByNode]:
-    """Foreign pods, and pods of ours whose claim no longer counts while they are still seen."""
+    """Return room taken by foreign pods, and by our pods that are still seen but whose claim no longer counts."""
     counted_by_claim = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
     sums = {f"units_{number}": _requested(name) for number, name in enumerate(resources)}
     rows = (
@@ -251,7 +250,7 @@ def _taken_by_pods(clusters: set[UUID], resources: list[str]) -> tuple[TakenByNo
 
 
 def _take_given(foreign: TakenByNode, ours: TakenByNode, clusters: set[UUID]) -> dict[UUID, list[Device]]:
-    """Cards that pods were given: taken where no claim counts, else by the claim's id."""
+    """Add cards of pods without a counted claim to what is taken. Return the others by the claim's id."""
     counted = Claim.objects.filter(pk=OuterRef("run"), state=Claim.State.ADMITTED)
     rows = PodUsage.objects.filter(cluster__in=clusters).exclude(devices=[])
     by_claim: dict[UUID, list[Device]] = {}
@@ -270,7 +269,7 @@ def _requested(name: str) -> Coalesce:
 
 
 def takes(claim: Any, *, counts: bool = True) -> Room:
-    """What a claim asks of a node, or a row of one. `counts`: where its units are those that are counted."""
+    """Return the room that a claim, or a row of one, asks for. `counts`: its units are those that are counted."""
     needed = cards_needed(claim)
     return Room(
         claim.units if counts else 0, claim.cpu_millicores, claim.memory_mib, 1, needed if counts else ()
@@ -290,7 +289,7 @@ def _run(claim: Any, pool: Pool) -> Run:
         user=claim.user_id,
         takes=takes(claim, counts=claim.resource == pool.resource_name),
         admitted_at=claim.admitted_at,
-        # Nobody knows when an admin will say that one which vanished has ended.
+        # The end of a vanished pod is unknown until an admin confirms it.
         ends_at=None if claim.end_unproven_since else claim.ends_at,
         in_pool=claim.pool_id == pool.id,
         booking=claim.booking_id,

@@ -1,4 +1,4 @@
-"""Taking a pool out of use, and back: nothing new starts in it, what runs goes on, what waits goes on waiting."""
+"""Closing and opening a pool: in a closed pool nothing new starts, runs go on, and the queue keeps waiting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from quotas.models import Pool
 
 
 def set_open(actor: Actor, pool: Pool, *, is_open: bool) -> bool:
-    """False: it was so already."""
+    """Open or close the pool. Return False if it was so already."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
-        admission.lock(pool.cluster_id)  # no pass is deciding by what it was
+        admission.lock(pool.cluster_id)  # no pass decides by the old state
         if not Pool.objects.filter(pk=pool.pk, is_open=not is_open).update(is_open=is_open):
             return False
         audit.record(actor, "pool.open" if is_open else "pool.close", target=pool, data={"name": pool.name})
-        passes.want(pool.pk)  # for those who wait: to start, or to be told why they do not
+        passes.want(pool.pk)  # starts waiting claims, or updates why they wait
     return True

@@ -1,6 +1,6 @@
-"""What a pool may say of itself: formats, contradictions, and what its way of sharing needs. Pure; words for admins.
+"""Rules for a pool's settings: formats, contradictions, and needs of its way of sharing. Pure; words for admins.
 
-The same before a pool is saved in the admin and before its nodes are previewed.
+The same rules run before a pool is saved in the admin and before its nodes are previewed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OBJECT = re.compile(DOMAIN)
 PROFILE = re.compile(r"[1-9]g\.[0-9]+gb(?:[.+-]me)?")
 TOLERATION_FIELDS = {"key", "operator", "value", "effect", "tolerationSeconds"}
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-# Of the node's own, and of other people's: a folder there, or that holds one of them, is no driver.
+# Data of the node and of other people: no folder in these, or above one of them, is a driver's.
 NO_DRIVER_IN = (
     "/boot", "/dev", "/etc", "/proc", "/root", "/sys", "/var/lib/kubelet", "/var/lib/containerd",
     "/var/lib/docker", "/var/lib/etcd", "/var/lib/rancher", "/var/log", "/run/containerd", "/var/run/containerd",
@@ -36,7 +36,7 @@ Faults = dict[str, list[str]]
 
 
 def faults(pool: Pool) -> Faults:
-    """Field to sentences; none: it may be saved."""
+    """Return sentences by field; empty: the pool may be saved."""
     found: Faults = {}
     for field, text in _all(pool):
         found.setdefault(field, []).append(text)
@@ -109,7 +109,7 @@ def toleration_fault(toleration: Any) -> str:
 
 
 def _is_of_texts(toleration: Mapping[Any, Any]) -> bool:
-    """What Kubernetes would refuse only in each pod."""
+    """Return True if all values are valid. Kubernetes would refuse others only in each pod."""
     texts = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
     return (
         all(isinstance(text, str) for pair in texts.items() for text in pair)

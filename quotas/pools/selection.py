@@ -1,10 +1,10 @@
-"""Which nodes are a pool's: by their labels, in the terms of Kubernetes' own node affinity.
+"""Selection of a pool's nodes: by their labels, in the terms of Kubernetes' own node affinity.
 
-The same terms stand in the affinity of every pod of the pool and say here which nodes belong to it, evaluated as the
-scheduler does. So what admission counts on and where pods may go can never disagree.
+The same terms stand in the affinity of every pod of the pool, and are evaluated here as the scheduler does. So the
+nodes that admission counts on and the nodes where pods may go can never disagree.
 
-Labels are those of GPU Feature Discovery, which says nothing of ECC: that one is Berth's own. It is put on the node
-itself, by the room above from what the node's agent tells, or by an admin: what no node carries, no pod can ask for.
+Labels are those of GPU Feature Discovery, which has none for ECC: that one is Berth's own. The room above puts it on
+the node from the agent's report, or an admin does: a pod cannot ask for a label that no node carries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 2**63
 
 @dataclass(frozen=True)
 class Expression:
-    """One requirement on a node's labels."""
+    """A requirement on a node's labels."""
 
     key: str
     operator: str
@@ -60,7 +60,7 @@ Terms = tuple[Term, ...]  # any of them; none at all: every node
 
 
 def whole_number(text: str) -> int | None:
-    """As Go reads one. Python would take spaces, underscores and more than 64 bits as well."""
+    """Parse a number as Go does. Python would take spaces, underscores and more than 64 bits as well."""
     if not WHOLE_NUMBER.fullmatch(text):
         return None
     number = int(text)
@@ -68,7 +68,7 @@ def whole_number(text: str) -> int | None:
 
 
 def terms(pool: Pool) -> Terms:
-    """What a node must have to be the pool's."""
+    """Return the terms that a node of the pool must match."""
     always = [Expression(key, "In", (value,)) for key, value in sorted(pool.node_labels.items())]
     if pool.match_product:
         always.append(Expression(PRODUCT, "In", product_names(pool)))
@@ -81,14 +81,15 @@ def terms(pool: Pool) -> Terms:
 
 
 def plain_product(label: str) -> str:
-    """The product alone, without how its node cuts it."""
+    """Return the product alone, without how its node cuts it."""
     return re.sub(r"(-MIG-[^-]+(-me)?)?(-SHARED)?\Z", "", label)
 
 
 def product_names(pool: Pool) -> tuple[str, ...]:
-    """GPU Feature Discovery puts to a product how its node cuts it, unless the resource's own name says so.
+    """Return the product labels of the pool's nodes.
 
-    So the pool of whole GPUs has no node whose `nvidia.com/gpu` are replicas or instances, and the reverse.
+    GPU Feature Discovery appends how a node cuts a product, unless the resource's name says so. So a pool of whole GPUs
+    has no node whose `nvidia.com/gpu` are replicas or instances, and the reverse.
     """
     product, told_by_resource = pool.match_product, pool.resource_name != WHOLE
     if told_by_resource or product != plain_product(product):
@@ -102,7 +103,7 @@ def product_names(pool: Pool) -> tuple[str, ...]:
 
 
 def at_least(capability: str) -> Terms:
-    """Two labels, compared as one number: a newer major one, or the same and a minor one as new."""
+    """Return terms for two labels as one number: a higher major one, or the same and a minor one as high."""
     major, _, minor = capability.partition(".")
     if int(minor or 0) == 0:
         return ((Expression(MAJOR, "Gt", (str(int(major) - 1),)),),)
@@ -115,7 +116,7 @@ def chooses(chosen_by: Terms, labels: Mapping[str, str]) -> bool:
 
 
 def members(pool: Pool, nodes: Iterable[Node]) -> list[Node]:
-    """Those of the nodes that are the pool's, whatever state they are in."""
+    """Return the pool's nodes among these, whatever state they are in."""
     return list(each_member(pool, nodes))
 
 
@@ -125,11 +126,11 @@ def each_member(pool: Pool, nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def ecc_of(nodes: Iterable[Node]) -> bool | None:
-    """What all of them say; None where one says nothing, or they differ."""
+    """Return the ECC that all nodes report; None if one reports none, or they differ."""
     said = {node.labels.get(ECC) for node in nodes}
     return {"true": True, "false": False}.get(said.pop() or "") if len(said) == 1 else None
 
 
 def manifest(chosen_by: Terms) -> list[dict[str, Any]]:
-    """As the terms stand in a node affinity."""
+    """Return the terms as a node affinity has them."""
     return [{"matchExpressions": [one.manifest() for one in term]} for term in chosen_by]

@@ -1,4 +1,4 @@
-"""Decides the queue of a pool: pure functions over a snapshot (`state.py`)."""
+"""Decisions on the queue of a pool: pure functions over a snapshot (`state.py`)."""
 
 from .decide import decide, kept_now, may_last_until, plan
 from .reclaim import BOOKING_BEGINS, OWNER_WAITS

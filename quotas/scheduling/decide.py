@@ -1,7 +1,7 @@
-"""Who of those who wait in a pool starts now, on which node, and why the others wait. Pure: no database, no clock.
+"""Decisions on a pool's waiting claims: which start now, on which node, and why others wait. No database, no clock.
 
-The walk along the queue gives everybody a place in it (`walk.py`); here it is told: as decisions, as the starts that
-the same rules foresee, and as how long a run may go on.
+The walk along the queue gives each claim a place in it (`walk.py`). These functions return the result: decisions, the
+starts that the same rules foresee, and how long a run may go on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .why import shortage, with_out
 
 
 def decide(state: PoolState) -> Decisions:
-    """Walk the queue once from its front."""
+    """Decide on the queue in one walk from its front."""
     walk = Walk(state)
     why = _Why(walk)
     waits: list[Waits] = []
@@ -36,7 +36,7 @@ def plan(
     ends_of: Callable[[Run], datetime | None] = known_end,
     lasts_of: Callable[[Waiting], timedelta | None] = lambda claim: claim.lasts,
 ) -> dict[UUID, datetime | None]:
-    """When each would start by the same rules, should runs end and those who wait last as is said; None: not known."""
+    """Return the start of each claim by the same rules, if `ends_of` and `lasts_of` are right; None: unknown."""
     waiting = tuple(replace(claim, lasts=lasts_of(claim)) for claim in state.waiting)
     walk = Walk(replace(state, waiting=waiting), ends_of)
     starts: dict[UUID, datetime | None] = {}
@@ -46,7 +46,7 @@ def plan(
         elif claim.claim in walk.reserved:
             start = walk.reserved[claim.claim].start
             starts[claim.claim] = None if start == FOREVER else start
-    # Who waits for a limit keeps nothing from the others, and so comes after them.
+    # A claim at a limit reserves nothing, so it is placed after the others.
     for claim in walk.order:
         if claim.claim not in starts:
             starts[claim.claim] = walk.later(claim)
@@ -54,7 +54,7 @@ def plan(
 
 
 def kept_now(state: PoolState) -> dict[str, int]:
-    """Units that are kept free for bookings that have begun, by node."""
+    """Return the units kept free for bookings that have begun, by node."""
     kept: Counter[str] = Counter()
     for line in Walk(replace(state, waiting=())).nodes.lines:
         for held in line.held:
@@ -64,7 +64,7 @@ def kept_now(state: PoolState) -> dict[str, int]:
 
 
 def may_last_until(state: PoolState, run: UUID) -> datetime | None:
-    """Until when this run may be extended without taking what is booked or kept for others; None: without end."""
+    """Return until when a run may be extended without taking room kept for others; None: without end."""
     walk = Walk(state)
     for line in walk.nodes.lines:
         for one, end in zip(line.runs, line.ends, strict=True):
@@ -75,7 +75,7 @@ def may_last_until(state: PoolState, run: UUID) -> datetime | None:
 
 
 class _Why:
-    """What to tell those who wait, once it is known who starts."""
+    """Reasons for the claims that wait, once the starts are decided."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
@@ -98,7 +98,7 @@ class _Why:
         return free if isinstance(free, Reason) else self._kept(claim, free.held)
 
     def _free_for(self, need: Room) -> NodeLine | Reason:
-        """The fullest node that has room for it as it stands, or what is lacking."""
+        """Return the fullest node that has room for the need now, or the reason that none has."""
         if need not in self._free:
             lines = self.walk.nodes.lines
             fitting = [line for line in lines if line.free.holds(need)]
@@ -110,7 +110,7 @@ class _Why:
         return self._free[need]
 
     def _kept(self, claim: Waiting, held: list[Held]) -> Reason:
-        """The room is there, and kept for whom."""
+        """Return for whom the free room is kept: a booking, a larger claim or others ahead."""
         booked = [one for one in held if one.is_booking]
         if booked:
             return Reason("booked", {"from": min(one.start for one in booked).isoformat()})

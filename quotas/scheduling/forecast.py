@@ -1,9 +1,9 @@
-"""When those who wait in a pool will start, as a range in which eight of ten starts fall. Pure: no database, no clock.
+"""Forecast of when waiting claims start, as a range that holds eight of ten starts. Pure: no database, no clock.
 
-Nobody knows when the runs of others end, only how long such runs lasted before (`lengths.py`). So some futures are
-played (`plays.py`), each with ends drawn from that, and of each claim's starts the middle eight of ten are the range.
-What no future knows (who comes later, and goes before) is learned: whenever a start fell outside the range that was
-told, the ranges of that pool are stretched a little to that side, else they shrink a little less.
+Nobody knows when other runs end, only how long such runs lasted before (`lengths.py`). So some futures are simulated
+(`plays.py`), each with ends drawn from those durations. The middle eight of ten starts of a claim are its range.
+Claims that come later and go first are not simulated but learned: if a start falls outside its range, the ranges of
+that pool are stretched a little to that side; otherwise they shrink, by less.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ FEWEST_PLAYS = 8
 SHORT_QUEUE = 100
 ORDERS = 97
 OUTSIDE = 0.1  # of the starts on either side of the range
-# What is learned comes after the facts: with a little less than that as its aim, the promise is kept while they change.
-# In small steps: that one start was late says little of the next.
+# Learning lags behind the facts: it aims a little below OUTSIDE, so that the promise holds while they change.
+# The steps are small: one late start says little about the next.
 LEARNED_OUTSIDE = 0.08
 LEARNS = 0.1
 MOST_STRETCH = 32.0
-# No range is narrower than this, and a part of the wait: nobody's end is proven to the minute. It makes the others
-# narrower: a start that was told for three minutes from then and came in five says nothing of one that is a day away.
+# Least width of a range, or this part of the wait if that is more: ends are not proven to the minute. So other ranges
+# stay narrower: a start forecast in three minutes that came in five says nothing about one that is a day away.
 NARROWEST = timedelta(minutes=20)
 NARROWEST_PART = 0.1
-# One that starts so soon is told as likely: such ranges are narrow, and hold as often as the others.
+# A start this soon is reported as likely: such ranges are narrow, and hold as often as the others.
 SOON = timedelta(hours=2)
 
 
@@ -49,7 +49,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True)
 class Range:
-    """Between these it starts, eight times of ten. Without a latest: not before, and nobody knows when."""
+    """Range of eight of ten starts. `latest` None: it starts not before `earliest`, and nobody knows when."""
 
     earliest: datetime
     latest: datetime | None
@@ -61,13 +61,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Stretch:
-    """How much earlier and later than the plays say the ranges of a pool reach, as factors of the wait."""
+    """Factors of the wait by which a pool's ranges reach earlier and later than the simulated ones."""
 
     early: float = 1.0
     late: float = 1.0
 
     def learn(self, told: Range, started_at: datetime) -> Stretch:
-        """From one start. In the long run at most one of ten falls outside on either side, whatever the plays say."""
+        """Return the stretch after one start. In the long run, one of ten at most is outside on either side."""
         if told.latest is None:
             return self
         return Stretch(
@@ -86,7 +86,7 @@ AS_PLAYED = Stretch()
 def forecast(
     state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
 ) -> dict[UUID, Range]:
-    """The range of each waiting claim. One that is not in it: no end that anybody knows of lets it start."""
+    """Return the range of each waiting claim. A claim is left out if no known end lets it start."""
     found, queue = _who_is_played(state)
     if not queue:
         return found
@@ -101,7 +101,7 @@ def forecast(
 def forecast_of(
     claim: UUID, state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
 ) -> Range | None:
-    """The range of one of them alone: no future is played further than to its start."""
+    """Return the range of one claim alone. Each future is simulated only up to its start."""
     found, queue = _who_is_played(state)
     asked = next((at for at, waiting in enumerate(queue) if waiting.claim == claim), None)
     if asked is None:
@@ -111,7 +111,7 @@ def forecast_of(
 
 
 def _who_is_played(state: PoolState) -> tuple[dict[UUID, Range], list[Waiting]]:
-    """What is known of those who stand by, and in order who else waits."""
+    """Return the known ranges of claims on standby, and the claims to simulate in order."""
     stand_by = standing_by(state)
     known = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
     queue = [
@@ -125,7 +125,7 @@ def _who_is_played(state: PoolState) -> tuple[dict[UUID, Range], list[Waiting]]:
 def _futures(
     state: PoolState, queue: Sequence[Waiting], lengths: Lengths, plays: int
 ) -> Iterator[tuple[Ground, list[float], list[float]]]:
-    """For each what it begins with, how long each run goes on, and how long each of the queue lasts."""
+    """Yield for each future its initial state, the remaining time of each run and each claim's duration."""
     ground = Ground(state, queue)
     ends = [_remaining(state.now, run, lengths, plays) for node in state.nodes for run in node.runs]
     lasts = [_lasting(claim, lengths, plays) for claim in queue]
@@ -134,24 +134,24 @@ def _futures(
 
 
 def _comes_back(state: PoolState, claim: Waiting) -> bool:
-    """It is in back-off, after which some node may hold it."""
+    """Return True if it is in back-off and some node may hold it afterwards."""
     return backs_off(state, claim) and any(node.without_ours.holds(claim.need) for node in state.nodes)
 
 
 def enough_plays(state: PoolState) -> int:
-    """Fewer of a long queue, which is foretold again and again: no pass of it takes long."""
+    """Return how many futures to simulate: fewer for a long queue, so that its repeated forecasts stay quick."""
     return max(FEWEST_PLAYS, min(PLAYS, PLAYS * SHORT_QUEUE // max(1, len(state.waiting))))
 
 
 def confidence(told: Range | None, now: datetime) -> Confidence:
-    """How sure a range is, by how soon all of it is over: later, others come in between."""
+    """Return how sure a range is, by its latest end: the farther, the more other claims come in between."""
     if told is None or told.latest is None:
         return Confidence.UNKNOWN
     return Confidence.LIKELY if told.latest - now <= SOON else Confidence.ROUGH
 
 
 def moved(told: Range | None, now_told: Range | None, now: datetime) -> bool:
-    """Whether it is another range to a person: by more than a minute and a tenth of the wait, on either side."""
+    """Return True if a side moved by more than a minute and a tenth of the wait, or the range is over."""
     if told is None or now_told is None:
         return told is not now_told
     if told.latest is None or now_told.latest is None:
@@ -165,13 +165,13 @@ def moved(told: Range | None, now_told: Range | None, now: datetime) -> bool:
 
 
 def _not_before(why: Reason) -> Range | None:
-    """Where the reason knows from which day on it is over."""
+    """Return a range if the reason names the day from which it no longer holds."""
     day = why.data.get("from")
     return Range(datetime.fromisoformat(day).replace(tzinfo=UTC), None) if day else None
 
 
 def _remaining(now: datetime, run: Run, lengths: Lengths, plays: int) -> list[float]:
-    """How long a run goes on in each future, in seconds."""
+    """Return how long a run goes on in each future, in seconds."""
     most = most_seconds(run, now)
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
@@ -180,7 +180,7 @@ def _remaining(now: datetime, run: Run, lengths: Lengths, plays: int) -> list[fl
 
 
 def _lasting(claim: Waiting, lengths: Lengths, plays: int) -> list[float]:
-    """How long one that waits will last in each future, in seconds."""
+    """Return how long a waiting claim will last in each future, in seconds."""
     asked = claim.lasts.total_seconds() if claim.lasts else None
     curve = lengths.curve(claim.tenant, claim.user, asked)
     return curve.each_left(0, _shares(claim.claim, plays))
@@ -188,19 +188,19 @@ def _lasting(claim: Waiting, lengths: Lengths, plays: int) -> list[float]:
 
 @cache
 def _orders(plays: int) -> tuple[tuple[float, ...], ...]:
-    """The same evenly spread shares in many orders. Always the same ones: a forecast moves when the facts do."""
+    """Return the same evenly spread shares in many orders, always alike: a forecast moves when the facts do."""
     random = Random(plays)
     shares = [(number + 0.5) / plays for number in range(plays)]
     return tuple(tuple(random.sample(shares, plays)) for _ in range(ORDERS))
 
 
 def _shares(claim: UUID, plays: int) -> tuple[float, ...]:
-    """For each future one, so that over all futures a run ends early as often as late."""
+    """Return a share for each future, such that over all of them a run ends early as often as late."""
     return _orders(plays)[claim.int % ORDERS]
 
 
 def _range(starts: Sequence[float], now: datetime, stretch: Stretch) -> Range | None:
-    """Of the starts in all futures, in order, the middle eight of ten, stretched."""
+    """Return the middle eight of ten of the ordered starts, stretched; None if too many never come."""
     middle, early, late = (_quantile(starts, share) for share in (0.5, OUTSIDE, 1 - OUTSIDE))
     if late == inf:
         return None

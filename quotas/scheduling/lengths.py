@@ -1,8 +1,8 @@
-"""How long runs of a pool last, learned from those that were there. Pure: no database, no clock.
+"""Durations of a pool's runs, learned from earlier ones. Pure: no database, no clock.
 
-People rarely use all of the lifetime that they ask for, and many ask for none: so a run's end is told by how long
-such runs lasted before, given how long it has been going already. A run that was cut off (by its lifetime, or because
-it still goes on) says only that it would have lasted at least so long; the product-limit estimate takes both kinds.
+People rarely use all of the lifetime that they ask for, and many ask for none. So a run's end is estimated from how
+long such runs lasted before, and from its age. A run that was cut off (by its lifetime, or because it still goes on)
+shows only that it would have lasted at least that long; the product-limit estimate takes both kinds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 HOUR = 3600.0
-# As many of one kind say more about it than all kinds together.
+# So many runs of one kind predict it better than all kinds together.
 ENOUGH = 12
 # A run that was stopped this close to its lifetime was cut off by it.
 CUT_OFF = 0.97
@@ -29,7 +29,7 @@ PRIOR_MEDIAN, PRIOR_SPREAD = 3 * HOUR, 1.3
 
 @dataclass(frozen=True)
 class Past:
-    """A run that has ended, or one that goes on: how long it was or is."""
+    """Duration of a run that has ended or goes on."""
 
     tenant: UUID | None
     user: Any
@@ -49,7 +49,7 @@ PRIOR = tuple(
 
 
 class Curve:
-    """The part of runs that go on for longer than so many seconds."""
+    """Share of runs that have ended after a number of seconds."""
 
     def __init__(self, past: Iterable[Past]) -> None:
         steps = sorted((one.seconds, one.was_cut_off) for one in past)
@@ -63,13 +63,13 @@ class Curve:
                 self.ended.append(1 - left)
 
     def left(self, age: float, share: float) -> float:
-        """By when `share` of those that are so old have ended, in seconds from now."""
+        """Return the seconds until `share` of the runs of this age have ended."""
         return self.each_left(age, (share,))[0]
 
     def each_left(self, age: float, shares: Iterable[float]) -> list[float]:
-        """The same of several shares.
+        """Return `left` for several shares.
 
-        Of those that outlive all that are known it is said that they go on for up to as long again.
+        Runs older than all known ones are assumed to go on for up to as long again.
         """
         at = bisect_right(self.seconds, age)
         gone = self.ended[at - 1] if at else 0.0
@@ -86,13 +86,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What is known of a pool's runs. The nearest kind that has been seen often enough tells."""
+    """Earlier runs of a pool. The nearest kind with enough runs gives the estimate."""
 
     past: Sequence[Past] = ()
 
     @cached_property
     def _kinds(self) -> dict[Hashable, list[Past]]:
-        """Runs that are alike in all are put together first: there are far fewer kinds than runs."""
+        """Runs by kind. Equal runs are put together first: there are far fewer kinds than runs."""
         alike: defaultdict[tuple[UUID | None, Any, float | None], list[Past]] = defaultdict(list)
         for one in self.past:
             alike[one.tenant, one.user, one.asked_seconds].append(one)
@@ -104,7 +104,7 @@ class Lengths:
 
     @cached_property
     def _numbers(self) -> defaultdict[Any, int]:
-        """A number for each tenant and person: ids are slow to look up by, again and again."""
+        """Number for each tenant and person: ids are slow as keys of repeated look-ups."""
         return defaultdict(count(1).__next__)
 
     def _kinds_of(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> list[Hashable]:
@@ -112,7 +112,7 @@ class Lengths:
 
     @cached_property
     def _curves(self) -> dict[Hashable, Curve | None]:
-        """Those that were looked at; None: such runs have not been seen often enough."""
+        """Curves computed so far; None: too few runs of that kind."""
         return {}
 
     def curve(self, tenant: UUID | None, user: Any, asked_seconds: float | None) -> Curve:
@@ -131,6 +131,6 @@ class Lengths:
 
 
 def kinds_of(tenant: Hashable, user: Hashable, asked_seconds: float | None) -> list[Hashable]:
-    """What a run is like, the nearest first. Lifetimes are alike when neither is twice the other."""
+    """Return the kinds of a run, the nearest first. Alike lifetimes differ by less than a factor of two."""
     asked = round(log2(max(asked_seconds, 60) / HOUR)) if asked_seconds else None
     return [(tenant, user, asked), (tenant, user), (tenant, None, asked), (tenant,), (asked,), ()]

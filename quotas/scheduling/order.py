@@ -1,9 +1,9 @@
-"""In which order those who wait have their turn.
+"""Order of the waiting claims of a pool.
 
-Those first for whom a booked place is kept by now. Then higher priority; then those within their tenant's own GPUs
-before those that would borrow; among each, those that gave borrowed GPUs back; then the tenant that has had least for
-its weight; then whoever came first. Own before given back: or GPUs that were asked back for their owner would go to
-the borrower again.
+Claims with a free place in a booking come first. Then higher priority; then claims within their tenant's own GPUs
+before claims that would borrow; in each group, claims that gave borrowed GPUs back; then the tenant with the least
+use for its weight; then by arrival. Own comes before given back, or GPUs that were preempted for their owner would go
+to the borrower again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from uuid import UUID
 from .shares import Share, asked_by, left_of_person
 from .state import PoolState, Waiting
 
-# A GPU that is held now counts as if it had been held for so long: who has much already is not given more.
+# A GPU held now counts as if held for this long, so that a tenant with many is not given more.
 HELD_COUNTS_AS = timedelta(days=1)
 
 
 def within_own(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
-    """Those that start without borrowing, if all of their tenant before them have started.
+    """Return the claims that need not borrow if all earlier claims of their tenant have started.
 
-    One that would borrow counts too, or its tenant's small runs would go before a large one for ever. Who waits for a
-    limit of the person, or behind one that does, holds back nobody else.
+    A claim that would borrow counts too, or its tenant's small claims would pass a large one for ever. A claim at a
+    limit of its person, or behind such a claim, holds back nobody else.
     """
     used = {tenant: quota.used_units for tenant, quota in state.tenants.items()}
     own, at_their_limit = set(), set()
@@ -50,7 +50,7 @@ def _is_at_limit_of_person(state: PoolState, claim: Waiting) -> bool:
 
 
 def promised(state: PoolState) -> set[UUID]:
-    """Those for whom borrowed units are on their way back: these are theirs, though others of theirs borrow by now."""
+    """Return the claims for which runs were preempted: the units are theirs, even if their tenant borrows by now."""
     asked_for = {run.reclaim_for for node in state.nodes for run in node.runs if run.in_pool}
     return {
         claim.claim
@@ -60,7 +60,7 @@ def promised(state: PoolState) -> set[UUID]:
 
 
 def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
-    """Those who find a place of a booking that has begun, which nobody uses yet."""
+    """Return the claims that can use a free place of a booking that has begun."""
     begun = [booking for booking in state.bookings if booking.starts_at <= state.now < booking.ends_at]
     if not begun:
         return set()
@@ -79,7 +79,7 @@ def with_a_place(state: PoolState, stand_by: Container[UUID]) -> set[UUID]:
 
 
 def in_order(state: PoolState, stand_by: Container[UUID]) -> list[Waiting]:
-    """All who wait. Those who stand by have their turn too, but it counts for nothing against their tenant."""
+    """Return all waiting claims in order. Those on standby have a turn, but do not count against their tenant."""
     own = within_own(state, stand_by) | promised(state)
     return ordered(state, own, with_a_place(state, stand_by), stand_by)
 
@@ -113,7 +113,7 @@ def _in_tenant(claim: Waiting) -> tuple[int, bool, int, UUID]:
 
 
 def _fairly(claims: Iterable[Waiting], use: dict[UUID, float]) -> Iterator[Waiting]:
-    """Each time the first of the tenant that has had least; `use` grows meanwhile."""
+    """Yield the next claim of the tenant with the least `use`, which the caller raises meanwhile."""
     queues: defaultdict[UUID, list[Waiting]] = defaultdict(list)
     for claim in claims:
         queues[claim.tenant].append(claim)

@@ -1,4 +1,4 @@
-"""Bookings keep their places free, each on a node of its own choice, and the runs of their tenant may use them."""
+"""Booked places, each kept free on a node that suits it. Runs of the booking's tenant may use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GPU_IN_PERCENT = 100
 
 @dataclass(frozen=True)
 class Place:
-    """One place of a booking that no run uses."""
+    """A place of a booking that no run uses."""
 
     booking: Booked
     line: NodeLine
@@ -23,7 +23,7 @@ class Place:
 
 
 class Places:
-    """All places that are kept free."""
+    """Booked places that are kept free."""
 
     def __init__(self, state: PoolState, nodes: Nodes, lent: Lent) -> None:
         self.state = state
@@ -32,11 +32,11 @@ class Places:
         self.now = state.now
         self.used = Counter(run.booking for node in state.nodes for run in node.runs)
         self._places: defaultdict[UUID, list[Place]] = defaultdict(list)
-        self._soon: Counter[UUID] = Counter()  # units of the places that begin within the grace, by tenant
+        self._soon: Counter[UUID] = Counter()  # units of places that begin within the grace time, by tenant
         self._keep_all(ask=False)
 
     def ask_back(self) -> None:
-        """Lay out anew what nobody took, now with what others are asked for."""
+        """Lay out the unused places again, now with preemption of borrowed runs."""
         for place in [place for places in self._places.values() for place in places]:
             self.nodes.let_go(place.line, place.held)
         self._places.clear()
@@ -54,7 +54,7 @@ class Places:
                 self.lent.has_turn(booking.booking)
 
     def take_one(self, claim: Waiting) -> Place | None:
-        """A place of its tenant's own that has begun and suits it, now no longer kept free."""
+        """Take a place of the tenant's bookings that has begun and suits the claim; None if there is none."""
         for place in reversed(
             self._places[claim.tenant]
         ):  # the last: the others would be kept without it too
@@ -95,13 +95,13 @@ class Places:
         self._places[booking.tenant].append(Place(booking, line, held))
 
     def _is_within_own(self, tenant: UUID) -> bool:
-        """Nobody is asked for a place of a tenant that holds its own without it, and so may not even use it."""
+        """Return False if the tenant holds its own already: it could not use the place, so nobody is preempted."""
         over = self.lent.over.get(tenant)
         return over is None or over + self._soon[tenant] <= 0
 
 
 def _need(booking: Booked, card_memory_mib: int) -> Room:
-    """What a booked place keeps free of a node: its GPUs, and that one more pod may run."""
+    """Return the room that a booked place keeps free of a node: its GPUs, and one more pod."""
     if not card_memory_mib:
         return Room(booking.units_each, pods=1)
     gpus, rest = divmod(booking.units_each, GPU_IN_PERCENT)

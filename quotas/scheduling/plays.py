@@ -1,8 +1,8 @@
-"""One possible future of a pool: who starts when, if each run ends when it is said to. Pure, and quick.
+"""Simulation of one future of a pool: which claim starts when, if each run ends as given. Pure, and quick.
 
-It follows the rules of the queue as a pass does, in the order of the queue as it is now, and nobody new comes. Room
-is counted in units, CPU and memory of whole nodes. Who starts at this moment was the pass's to decide, by finer rules:
-here nobody does before something happens. A forecast plays many such futures (`forecast.py`).
+A simulation follows the rules of the queue as a pass does, in the present order and without new claims. Room is
+counted in units, CPU and memory of whole nodes. The pass has decided by finer rules what starts at this moment, so
+nothing starts here before something happens. A forecast simulates many such futures (`forecast.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .state import Limits, PersonUse, PoolState, Room, Run, TenantQuota, Waiting
 
 Account = tuple[int, Fraction | int]  # a limit by its number, and how much of it is taken
 Takes = tuple[int, int, int]  # units, CPU, memory
-# When, a number that tells equal moments apart, on which node (-1: any), what comes free, and its known end.
+# Time, a number to order equal times, node (-1: any), what comes free, limits that it frees, and its known end.
 Event = tuple[float, int, int, Takes, tuple[Account, ...], float]
 NOTHING: Takes = (0, 0, 0)
 LATER = 1_000_000
@@ -31,7 +31,7 @@ LET_GO_SECONDS = 60.0  # from the end of a run to the proof of it
 
 @dataclass(frozen=True)
 class Asks:
-    """A claim as it is played: what it takes, how long at most, and not before when; seconds from now."""
+    """A simulated claim: what it takes, its longest duration and its earliest start; seconds from now."""
 
     tenant: UUID
     units: int
@@ -44,7 +44,7 @@ class Asks:
 
 @dataclass(frozen=True)
 class Holds:
-    """A run as it is played."""
+    """A simulated run."""
 
     node: int
     takes: Takes
@@ -63,7 +63,7 @@ class Kept:
 
 
 class Ground:
-    """What all futures of a pool begin with."""
+    """Initial state of all simulated futures of a pool."""
 
     def __init__(self, state: PoolState, queue: Sequence[Waiting]) -> None:
         self.now = state.now
@@ -82,7 +82,7 @@ class Ground:
             self.wakes += [(moment, at) for one in kept for moment in (one.starts, one.ends)]
 
     def _places(self) -> list[int]:
-        """Where each of the queue keeps room at first. What no node could hold is not in it."""
+        """Return the node on which each claim reserves room at first. The queue has none that no node could hold."""
         left = [figures[0] for figures in self.free]
         places = []
         for asks in self.asks:
@@ -108,7 +108,7 @@ class Ground:
         return 0.0 if moment is None else _seconds(self.now, moment)
 
     def _kept(self, state: PoolState) -> list[list[Kept]]:
-        """Places of bookings, on the nodes with most room for them."""
+        """Return booked places by node, each on the node with the most room left."""
         kept: list[list[Kept]] = [[] for _ in state.nodes]
         left = [node.without_ours.units for node in state.nodes]
         for booked in state.bookings:
@@ -121,7 +121,7 @@ class Ground:
 
 
 def most_seconds(run: Run, now: datetime) -> float:
-    """For how long a run holds its units at most."""
+    """Return the longest time, in seconds, for which a run can hold its units."""
     ends = [moment for moment in (run.ends_at, run.reclaim_at) if moment is not None]
     return _seconds(now, min(ends)) + LET_GO_SECONDS if ends else inf
 
@@ -135,12 +135,12 @@ def _figures(room: Room) -> Takes:
 
 
 class _Limits:
-    """All limits of tenants and people as one list: how much is taken of each, and how much may be."""
+    """Limits of tenants and people as one list: the amount used and the most of each."""
 
     def __init__(self, state: PoolState) -> None:
         self.most: list[Any] = []
         self.used: list[Any] = []
-        # By whose they are, a tenant's or a person's in it, and by name.
+        # By owner, which is a tenant or a person in it, and by name.
         self._numbers: defaultdict[Hashable, dict[str, int]] = defaultdict(dict)
         self._per_gpu = state.units_per_gpu
         for tenant, quota in state.tenants.items():
@@ -157,7 +157,7 @@ class _Limits:
             self.used.append(used or 0)
 
     def of(self, one: Waiting | Run) -> tuple[Account, ...]:
-        """What it counts for; not that of which it asks nothing, which holds it back however full it is."""
+        """Return the limits that a claim or run uses, with amounts. A limit of which it takes nothing is left out."""
         takes = one.need if isinstance(one, Waiting) else one.takes
         is_workspace = int(one.is_workspace)
         of_tenant: dict[str, Fraction | int] = {
@@ -192,7 +192,7 @@ def _of_person(use: PersonUse) -> Iterator[tuple[str, Any, Any]]:
 
 
 def least_lacking(left: Sequence[int], whole: Sequence[int], units: int) -> int | None:
-    """The node on which least is lacking for so many units, of those that could hold them."""
+    """Return the node that lacks least for so many units, among those that could hold them; None: none could."""
     return max(
         (node for node in range(len(whole)) if whole[node] >= units), key=left.__getitem__, default=None
     )
@@ -201,9 +201,9 @@ def least_lacking(left: Sequence[int], whole: Sequence[int], units: int) -> int 
 def play(
     ground: Ground, ends: Sequence[float], lasts: Sequence[float], asked: int | None = None
 ) -> list[float]:
-    """When each of the queue starts, in seconds from now (inf: never), if runs end and last as said.
+    """Return when each claim of the queue starts, in seconds from now (inf: never).
 
-    `asked`: only this one of them is asked about, and no longer played than it takes to know.
+    `ends` and `lasts` are assumed for runs and claims. `asked`: simulate only until the claim of this number starts.
     """
     future = _Future(ground, lasts)
     future.begin(ends)
@@ -221,15 +221,15 @@ class _Future:
         self.free = [figures[:] for figures in ground.free]
         self.used = ground.used[:]
         self.starts = [inf] * len(ground.asks)
-        # Who waits for room, in order, by the units asked for; each keeps room of one node.
+        # Claims that wait for room, in order, by the units asked for; each reserves room on one node.
         self.line: defaultdict[int, list[int]] = defaultdict(list)
         self.place: dict[int, int] = {}
         self.keepers: list[list[int]] = [[] for _ in self.free]
-        # What would be left of a node's units, if all who keep room there had it.
+        # Units left of each node if all reservations there were filled.
         self.left = [figures[0] for figures in self.free]
-        # Who waits for a limit, by its number. They keep nothing, and hold back those after them of the same limit.
+        # Claims that wait for a limit, by its number. They reserve nothing, and hold back later claims on that limit.
         self.parked: dict[int, list[int]] = {}
-        # By node, what is known of ends: how long at most, and units.
+        # By node, the latest known ends and their units.
         self.known: list[list[tuple[float, int]]] = [[] for _ in self.free]
         self.events: list[Event] = []
 
@@ -279,7 +279,7 @@ class _Future:
         insort(self.line[units], one)
 
     def _leave(self, one: int) -> int:
-        """No more waiting for room. The node where it had kept some."""
+        """Take the claim out of the line for room. Return the node where it had reserved some."""
         units, node = self.ground.asks[one].units, self.place.pop(one)
         line, keepers = self.line[units], self.keepers[node]
         del line[bisect_left(line, one)]
@@ -288,7 +288,7 @@ class _Future:
         return node
 
     def _parks(self, one: int) -> bool:
-        """A limit is reached: it waits for that, and with it those after it that count for the same."""
+        """Return True if a limit is full; then it and later claims on that limit wait for the limit."""
         for number, amount in self.ground.asks[one].accounts:
             if self.used[number] + amount > self.ground.limits[number]:
                 same = [other for other in self.place if other >= one and self._amount(other, number)]
@@ -299,7 +299,7 @@ class _Future:
         return False
 
     def _unpark(self, number: int) -> bool:
-        """As many as the limit lets, in order. Whether there was one."""
+        """Let claims wait for room again, in order, as the limit allows. Return True if any did."""
         parked = self.parked.pop(number)
         left = self.ground.limits[number] - self.used[number]
         back = 0
@@ -325,19 +325,19 @@ class _Future:
                 self._offer(node, now)
 
     def _offer(self, node: int, now: float) -> None:
-        """Let start on this node whoever may, in order."""
+        """Start on this node every claim that may, in order."""
         while (one := self._next_on(node, now)) is not None:
             self._start(one, node, now)
 
     def _next_on(self, node: int, now: float) -> int | None:
-        """The first that fits beside what is kept there for those before it, or surely ends before they need it."""
+        """Return the first claim that fits beside the node's earlier reservations, or ends before they need it."""
         one = self._first_on(node, now)
         while one is not None and self._parks(one):
             one = self._first_on(node, now)
         return one
 
     def _first_on(self, node: int, now: float) -> int | None:
-        """The same, whether a limit lets it or not."""
+        """Return the same claim as `_next_on`, whether a limit allows it or not."""
         units, cpu, memory = self.free[node]
         keepers = iter(self.keepers[node])
         keeper, kept, due = next(keepers, None), 0, inf
@@ -358,7 +358,7 @@ class _Future:
         return None
 
     def _is_not_kept(self, asks: Asks, node: int, now: float) -> bool:
-        """Bookings of others leave it room, or it surely ends before they begin."""
+        """Return True if others' bookings leave it room, or it is certain to end before they begin."""
         until = now + asks.most_seconds
         kept = sum(
             one.units
@@ -368,7 +368,7 @@ class _Future:
         return asks.units <= self.free[node][0] - kept
 
     def _due(self, node: int, keeper: int) -> float:
-        """By when the node surely has room for who keeps it; 0: nobody knows."""
+        """Return the time at which the reserving claim is certain to fit; 0 if unknown."""
         lacking = self.ground.asks[keeper].units - self.free[node][0]
         for end, units in sorted(self.known[node]):
             lacking -= units

@@ -1,8 +1,8 @@
-"""Whom to ask for borrowed units, so that a waiting owner, or a booking that is about to begin, gets its own.
+"""Choice of borrowed runs to preempt, so that a waiting owner, or a booking about to begin, gets its own units.
 
-The fewest runs, of these the youngest, whose end makes it fit on one node; those that were asked before count for
-nothing. No tenant is brought below what is its own, but by its last run: one that is partly on its own GPUs is
-asked where nobody else's end would do, or an owner could wait for ever. Who was asked and is not needed is spared.
+The fewest runs are chosen, of these the youngest, whose end makes the need fit on one node; runs preempted before are
+not counted. No tenant falls below its own share, except by its last run: a run partly on its own GPUs is preempted
+where no other end would do, or an owner could wait for ever. A preemption that is not needed is cancelled.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from .state import PoolState, Reclaim, Room, Run, Waiting
 from .timeline import NodeLine, Nodes, Rank, Spot
 
 OWNER_WAITS, BOOKING_BEGINS = "owner_waits", "booking_begins"
-# Up to so many runs of a node, every choice of them is tried.
+# Up to so many runs of a node, every combination is tried.
 TRY_ALL_OF = 8
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to fit, from when on at the latest, and what it may not be had from."""
+    """Need to make room for, the latest time for it, and the runs that are left alone."""
 
     need: Room
     lasts: timedelta | None
     by: datetime
-    # Runs of a higher priority, and of this tenant, are left alone.
+    # Runs of a higher priority, and of the tenant `spares`, are left alone.
     priority: int | None = None
     spares: UUID | None = None
-    # Runs may be asked that are partly on their tenant's own units.
+    # Runs partly on their tenant's own units may be preempted.
     with_partly_own: bool = False
 
 
 @dataclass(frozen=True)
 class Loan:
-    """A run on units that its tenant borrows, or some of them."""
+    """A run on units that its tenant borrows, all or some of them."""
 
     run: Run
     number: int  # of the run on its node
     units: int
     is_asked: bool
-    returns_at: datetime  # if it is asked, or was
-    # Less for younger ones.
+    returns_at: datetime  # if it is preempted, or was
+    # Lower for younger runs.
     age: tuple[float, UUID]
 
 
 class Lent:
-    """What tenants hold beyond their own, and which of their runs may be asked for it."""
+    """Units that tenants hold beyond their own, and the runs that may be preempted for them."""
 
     def __init__(self, state: PoolState, nodes: Nodes, stand_by: Container[UUID]) -> None:
         self.nodes = nodes
@@ -76,7 +76,7 @@ class Lent:
             for tenant in {run.tenant for run in line.runs if run.in_pool}:
                 self._lines_of[tenant].append(line)
         self._without_loans: dict[str, tuple[int, NodeLine]] = {}
-        # On which node those wait for whom somebody was asked; until their turn nobody else counts on it.
+        # Node on which each beneficiary of an earlier preemption waits; until its turn no other claim counts on it.
         waiting = {claim.claim for claim in state.waiting if claim.claim not in stand_by}
         waiting |= {booking.booking for booking in state.bookings}
         self._waits_on = {
@@ -90,11 +90,11 @@ class Lent:
 
     @property
     def spared(self) -> tuple[UUID, ...]:
-        """Who was asked, and may stay after all."""
+        """Runs whose earlier preemption is no longer needed."""
         return tuple(sorted(self._asked - self._kept))
 
     def get_back(self, wanted: Wanted, beneficiary: UUID, code: str, *, may_ask: bool = True) -> Spot | None:
-        """Ask whom it takes: on which node it then fits, and from when on; None: nobody's end would do."""
+        """Preempt the runs it takes. Return where and when the need then fits; None: no end would do."""
         found = self._asked_before(wanted, beneficiary)
         if found is None and may_ask:
             found = self._fewest(wanted) or self._fewest(replace(wanted, with_partly_own=True))
@@ -114,7 +114,7 @@ class Lent:
         return Spot(line, line.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)))
 
     def starts(self, claim: Waiting, until: datetime) -> None:
-        """Its tenant has that much more from now on, and may begin to borrow."""
+        """Count a started claim in its tenant's use; the tenant may begin to borrow."""
         before = self.over.get(claim.tenant)
         if before is None or until <= self.grace_ends:
             return
@@ -123,18 +123,18 @@ class Lent:
             self._look_at_all_of(claim.tenant)
 
     def has_turn(self, beneficiary: UUID) -> None:
-        """From now on, what was asked back for it is there for all."""
+        """Open the units preempted for this beneficiary to all: its turn has come."""
         line = self._waits_on.pop(beneficiary, None)
         if line is not None:
             self.nodes.changed(line)
 
     def _asked_before(self, wanted: Wanted, beneficiary: UUID) -> tuple[NodeLine, list[Loan]] | None:
-        """What was asked back for it once is waited for, whoever else might be asked by now."""
+        """Return an earlier preemption for it if that still suffices, even if another would be better now."""
         line = self._waits_on.get(beneficiary)
         self.has_turn(beneficiary)
         if line is None:
             return None
-        wanted = replace(wanted, with_partly_own=True)  # as it was asked then
+        wanted = replace(wanted, with_partly_own=True)  # the earlier choice may have had such runs
         loans = [
             loan
             for loan in self._loans[line.name]
@@ -145,7 +145,7 @@ class Lent:
         return line, self._without_needless(line, loans, wanted)
 
     def _look_at_all_of(self, tenant: UUID) -> None:
-        """It began or ceased to borrow."""
+        """Rank a tenant's nodes again: it began or ceased to borrow."""
         for line in self._lines_of[tenant]:
             self._look_at(line)
             self.nodes.changed(line)
@@ -155,7 +155,7 @@ class Lent:
         self._at_best[line.name] = _units_by_rank(self._loans[line.name])
 
     def _loans_of(self, line: NodeLine) -> list[Loan]:
-        """The youngest first."""
+        """Return the loans, youngest first."""
         loans = (
             Loan(
                 run,
@@ -194,11 +194,11 @@ class Lent:
             chosen = [loan for loan in self._loans[line.name] if loan.run.claim in claims]
             if self._are_lent(chosen, wanted):
                 return line, chosen
-            self.nodes.changed(line)  # ranked before others of these tenants were asked
+            self.nodes.changed(line)  # ranked before other runs of these tenants were preempted
         return None
 
     def _fewest_at_best(self, line: NodeLine, wanted: Wanted) -> Rank | None:
-        """If units were all that matters, and all of its loans were free to choose from."""
+        """Return a lower bound of the rank: only units matter, and every loan may be preempted."""
         loans = self._loans[line.name]
         if not loans:
             return None
@@ -223,7 +223,7 @@ class Lent:
         return None
 
     def _choices(self, loans: list[Loan], asked: list[Loan], wanted: Wanted) -> Iterator[list[Loan]]:
-        """Of these the fewest first, and of as many the youngest."""
+        """Yield choices of loans: the fewest first, then the youngest."""
         if len(loans) <= TRY_ALL_OF:
             for number in range(len(loans) + 1):
                 yield from (list(some) for some in combinations(loans, number))
@@ -240,7 +240,7 @@ class Lent:
         return chosen
 
     def _without_needless(self, line: NodeLine, chosen: list[Loan], wanted: Wanted) -> list[Loan]:
-        """The oldest first are let go again where the others do."""
+        """Leave out loans that are not needed, the oldest first."""
         for loan in sorted(chosen, key=lambda loan: loan.age, reverse=True):
             others = [other for other in chosen if other is not loan]
             if others and self._would_fit(line, others, wanted):
@@ -256,7 +256,7 @@ class Lent:
         )
 
     def _are_lent(self, chosen: Iterable[Loan], wanted: Wanted) -> bool:
-        """Each is asked of a tenant that borrows even then, and unless partly own ones may be, by all its units."""
+        """Return True if each tenant borrows all chosen units; with partly own runs, more than all but the largest."""
         taken: defaultdict[UUID, list[int]] = defaultdict(list)
         for loan in chosen:
             taken[loan.run.tenant].append(loan.units)
@@ -265,7 +265,7 @@ class Lent:
         return all(sum(units) <= self.over[tenant] for tenant, units in taken.items())
 
     def _would_fit_at_best(self, line: NodeLine, wanted: Wanted) -> bool:
-        """If all of its loans ended."""
+        """Return True if the need would fit once all loans ended."""
         version = self.nodes.version(line)
         if self._without_loans.get(line.name, (None, line))[0] != version:
             ends = {
@@ -285,12 +285,12 @@ class Lent:
 
 
 def _all_back(chosen: Iterable[Loan], wanted: Wanted) -> datetime:
-    """It starts when all that was asked for it has come back, and not before."""
+    """Return the start: the time at which all preempted units have come back."""
     return max([wanted.by, *(loan.returns_at for loan in chosen)])
 
 
 def _units_by_rank(loans: list[Loan]) -> list[tuple[int, Rank]]:
-    """How much comes back at most if none, this one, two … are asked that were not before, none younger than these."""
+    """Return the most units that come back for each rank: none, this one, two … new preemptions."""
     units = sum(loan.units for loan in loans if loan.is_asked)
     new = [loan for loan in loans if not loan.is_asked]
     largest = sorted((loan.units for loan in new), reverse=True)

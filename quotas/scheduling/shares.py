@@ -1,4 +1,4 @@
-"""What is left of a tenant's limits, and of each person's in it, now and later: runs give back, reservations take."""
+"""Remaining limits of a tenant and of its people over time: runs give back, reservations take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 from .state import PersonUse, PoolState, Run, TenantQuota, Waiting
 from .timeline import FOREVER, EndsOf, after, still_to_come
 
-# Units of this pool, CPU, memory, workspaces; of what is left, None is no limit.
+# Units of this pool, CPU, memory, workspaces. In Left, None is no limit.
 Amounts = tuple[int, int, int, int]
 Left = tuple[int | None, int | None, int | None, int | None]
 NAMES = ("gpus", "cpu", "memory", "workspaces")
@@ -45,7 +45,7 @@ def _less(limit: int | None, used: int | None) -> int | None:
 
 
 class Share:
-    """One tenant's or person's part over time."""
+    """Remaining limits of a tenant or a person over time."""
 
     def __init__(self, left: Left, now: datetime, user: Any = None) -> None:
         self.now = now
@@ -54,7 +54,7 @@ class Share:
         self.closed: set[int] = set()
         self.limited = [at for at, amount in enumerate(left) if amount is not None]
         self._left = [0 if amount is None else amount for amount in left]
-        # With all that is kept for later taken off at once: enough for most questions.
+        # Remainder with all later reservations taken off at once: a bound that settles most requests.
         self._least = list(self._left)
         self._events: list[tuple[datetime, Amounts]] = []
 
@@ -62,11 +62,11 @@ class Share:
         return self._left[number]
 
     def broken(self, asked: Amounts) -> set[int]:
-        """The numbers of the limits that it would break now."""
+        """Return the numbers of the limits that the request would exceed now."""
         return self._broken(self._left, asked)
 
     def promised(self, asked: Amounts, until: datetime) -> set[int]:
-        """Those of which it would take what an earlier claim waits for, or will use until then."""
+        """Return the limits on which the request would take what an earlier claim waits for, or needs by `until`."""
         found = {at for at in self.closed if asked[at]}
         if not self._broken(self._least, asked):
             return found
@@ -81,7 +81,7 @@ class Share:
         return found
 
     def earliest(self, asked: Amounts, lasts: timedelta | None, not_before: datetime) -> datetime:
-        """From when on it holds what is asked for so long; FOREVER if that is not known."""
+        """Return the first time from which the limits allow the request for `lasts`; FOREVER if unknown."""
         left = list(self._left)
         start: datetime | None = not_before if not self._broken(left, asked) else None
         for time, amounts in self._events:
@@ -114,7 +114,7 @@ class Share:
 
 
 class Shares:
-    """Those of all tenants of a pool, and of the people in them who wait."""
+    """Remaining limits of all tenants of a pool, and of their people who wait."""
 
     def __init__(self, state: PoolState, ends_of: EndsOf) -> None:
         now, per_gpu = state.now, state.units_per_gpu
@@ -140,7 +140,7 @@ class Shares:
             share.keep(asked_by(claim), start, until)
 
     def earliest(self, claim: Waiting, not_before: datetime) -> datetime:
-        """When all of them allow it at once."""
+        """Return the first time at which all limits allow the claim; FOREVER if unknown."""
         start = not_before
         while True:
             found = max(share.earliest(asked_by(claim), claim.lasts, start) for share in self.of(claim))

@@ -1,4 +1,4 @@
-"""Who stands by: has a place in the queue, but can not start whatever is free, so that nobody waits for them."""
+"""Claims on standby: they have a place in the queue but cannot start whatever is free, so nobody waits for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .why import never, too_large, with_out
 
 
 def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
-    """Each with the reason."""
+    """Return the claims on standby, each with its reason."""
     rooms = [node.without_ours for node in state.nodes]
     too_large_for_all: dict[Room, Reason | None] = {}
     found = {}
@@ -25,7 +25,7 @@ def standing_by(state: PoolState) -> Mapping[UUID, Reason]:
 
 
 def backs_off(state: PoolState, claim: Waiting) -> bool:
-    """One that would last longer than any was written before the clock was set back, and is over."""
+    """Return True while in back-off. A longer one than BACK_OFF_MOST predates a clock set back: it is over."""
     return claim.not_before is not None and state.now < claim.not_before <= state.now + BACK_OFF_MOST
 
 

@@ -1,4 +1,4 @@
-"""The snapshot that the queue is decided on, and what is decided. Plain values: no database, no clock."""
+"""Snapshot of a pool that the queue is decided on, and the decisions. Plain values: no database, no clock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from uuid import UUID
 
 BACK_OFF_MOST = timedelta(minutes=10)
-# From the warning of a borrowed run to its stop.
+# Time from the preemption notice of a borrowed run to its stop.
 RECLAIM_GRACE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class Card:
-    """What one GPU has, or what is asked of one, where GPUs are cut by memory and cores (HAMi)."""
+    """Memory, cores and slots that a GPU has or that a run asks of one, for GPUs cut by memory and cores (HAMi)."""
 
     memory_mib: int
     cores_percent: int
@@ -39,7 +39,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Room:
-    """Amounts of what a node has and a run takes. With cards, these say what fits, and units only what is counted."""
+    """Amounts that a node has or a run takes. With cards, the cards decide what fits; units are only counted."""
 
     units: int = 0
     cpu_millicores: int = 0
@@ -56,7 +56,7 @@ class Room:
         )
 
     def _holds_cards(self, asked: tuple[Card, ...]) -> bool:
-        """A run asks the same of each of its cards, and two of them are never the same GPU."""
+        """Return True if enough GPUs fit. A run asks the same of each card, and no two are the same GPU."""
         return sum(card.holds(asked[0]) for card in self.cards) >= len(asked)
 
     def __sub__(self, other: Room) -> Room:
@@ -69,7 +69,7 @@ class Room:
         )
 
     def with_back(self, back: Room, whole: Room) -> Room:
-        """As it is once a run on it has given back what it took. No GPU comes to have more than in `whole`."""
+        """Return the room after a run has given back `back`. No GPU gets more than it has in `whole`."""
         return Room(
             self.units + back.units,
             self.cpu_millicores + back.cpu_millicores,
@@ -80,7 +80,7 @@ class Room:
 
 
 def _cards_less(cards: tuple[Card, ...], asked: tuple[Card, ...]) -> tuple[Card, ...]:
-    """Taken of the fullest that hold it, so that whole GPUs stay free; where none does, of the emptiest."""
+    """Take from the fullest cards that fit, so that whole GPUs stay free; if too few fit, from the emptiest."""
     if not asked:
         return cards
     left = list(cards)
@@ -93,7 +93,7 @@ def _cards_less(cards: tuple[Card, ...], asked: tuple[Card, ...]) -> tuple[Card,
 
 
 def _cards_plus(cards: tuple[Card, ...], back: tuple[Card, ...], whole: tuple[Card, ...]) -> tuple[Card, ...]:
-    """Which GPUs they were taken of is not known: of the fullest that could have given them."""
+    """Give back to the fullest GPUs that could have given the cards: no record says which did."""
     if not back:
         return cards
     left = list(cards)
@@ -109,28 +109,28 @@ def _cards_plus(cards: tuple[Card, ...], back: tuple[Card, ...], whole: tuple[Ca
 
 @dataclass(frozen=True)
 class Run:
-    """An admitted claim on a node of the pool, of this pool or of another that shares the node."""
+    """An admitted claim on a node of the pool; it belongs to this pool or to another that shares the node."""
 
     claim: UUID
     tenant: UUID
     user: UUID | int | None
     takes: Room
     admitted_at: datetime
-    # The latest end that is kept to; None: none is known.
+    # Latest end, which is enforced; None: unknown.
     ends_at: datetime | None = None
     in_pool: bool = True
     booking: UUID | None = None
-    # It was told to give its units back by then.
+    # Time by which a preempted run must give its units back.
     reclaim_at: datetime | None = None
     reclaim_for: UUID | None = None
     is_workspace: bool = True
-    # Nobody of a lower priority asks it for its units.
+    # No claim of a lower priority preempts it.
     priority: int = 0
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A healthy node of the pool: free now, what would be free had all our own runs there ended, and those runs."""
+    """A healthy node of the pool: free room, room without Berth's own runs, and those runs."""
 
     name: str
     free: Room
@@ -153,17 +153,17 @@ class Waiting:
     place: int
     is_workspace: bool = True
     not_before: datetime | None = None
-    # Why it waits, as last decided: kept while it is in back-off.
+    # Reason of the last decision; kept while the claim is in back-off.
     reason: Reason = Reason("")
     user: UUID | int | None = None
-    # How long it runs at most once it has started; None: it runs until stopped.
+    # Longest time that it runs; None: until stopped.
     lasts: timedelta | None = None
     returns_first: bool = False
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a tenant may hold over all pools, or does hold; None is no limit."""
+    """Amounts that a tenant may hold, or holds, over all pools. None: no limit."""
 
     cpu_millicores: int | None = None
     memory_mib: int | None = None
@@ -172,7 +172,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class PersonUse:
-    """What one person holds in a tenant over all pools, and may hold; None is no limit. GPUs are exact."""
+    """Use and limits of one person in a tenant, over all pools. None: no limit. GPUs are exact."""
 
     gpus: Fraction = Fraction(0)
     workspaces: int = 0
@@ -182,28 +182,29 @@ class PersonUse:
 
 @dataclass(frozen=True)
 class TenantQuota:
-    """What a tenant holds of the pool and may hold (None: no limit here), and its limits over all pools.
+    """Use and limit of a tenant in the pool (None: no limit here), and its limits over all pools.
 
-    `limit_units` is its own and what it may borrow; beyond `nominal_units` it borrows, and may be asked for it back.
+    `limit_units` is its own share plus what it may borrow. Units above `nominal_units` are borrowed: these may be
+    preempted.
     """
 
     used_units: int
     limit_units: int | None
     used: Limits = Limits(0, 0, 0)
     limits: Limits = Limits()
-    nominal_units: int | None = None  # None: no line between own and borrowed here
+    nominal_units: int | None = None  # None: own and borrowed are not separated here
     weight: int = 1
-    # GPU-seconds of this pool in the last days, each day counting half of what it did `HALF_LIFE` later.
+    # GPU-seconds used in this pool; a day's weight halves every `HALF_LIFE_DAYS` (`quotas/usage.py`).
     past_use: float = 0.0
     people: Mapping[Any, PersonUse] = field(default_factory=dict)
-    # Why nothing new of the tenant starts, whatever is free (its budget is spent); None: nothing is in the way.
+    # Reason that stops every new start of the tenant (its budget is spent); None: not blocked.
     blocked: Reason | None = None
     blocked_people: Mapping[Any, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Booked:
-    """Places of a pool that a tenant has for itself in a time; only those that are not over."""
+    """Places of a pool that a tenant has booked for a time. Bookings that are over are left out."""
 
     booking: UUID
     tenant: UUID
@@ -223,7 +224,7 @@ class PoolState:
     is_open: bool = True
     bookings: tuple[Booked, ...] = ()
     grace: timedelta = RECLAIM_GRACE
-    # Nodes and GPUs of the pool that are out of order, counted by why: told beside a lack of room.
+    # Number of the pool's nodes and GPUs out of order, by cause; reported beside a lack of room.
     out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -232,7 +233,7 @@ class Admitted:
     claim: UUID
     node: str
     booking: UUID | None = None
-    # It was let in because it ends before something that begins then, and so must.
+    # Latest end: from then on its room is kept for a booking or a waiting claim.
     must_end_at: datetime | None = None
 
 
@@ -241,13 +242,13 @@ class Waits:
     claim: UUID
     position: int
     reason: Reason
-    # GPUs (as units) that those before it ask for together.
+    # Units that the claims ahead of it request together.
     units_ahead: int = 0
 
 
 @dataclass(frozen=True)
 class Reclaim:
-    """A borrowed run that is asked for its units, for the sake of whom; or was, for the sake of another."""
+    """Preemption of a borrowed run for a beneficiary; also of a run preempted before for another one."""
 
     run: UUID
     beneficiary: UUID
@@ -258,12 +259,12 @@ class Reclaim:
 class Decisions:
     admitted: tuple[Admitted, ...]
     waits: tuple[Waits, ...]
-    # Runs to be asked back now, and those that were asked before and may stay after all.
+    # Preemptions to make now, and runs whose earlier preemption is cancelled.
     reclaims: tuple[Reclaim, ...] = ()
     spared: tuple[UUID, ...] = ()
 
 
 def as_gpus(units: int, units_per_gpu: int) -> int | float:
-    """Units as a number of GPUs for people: 1, 0.25."""
+    """Return units as a number of GPUs for people: 1, 0.25."""
     gpus = Fraction(units, units_per_gpu)
     return gpus.numerator if gpus.denominator == 1 else round(float(gpus), 4)

@@ -1,8 +1,7 @@
-"""What room a node has when: runs end and give theirs back, reservations and bookings take it for a time.
+"""Free room of nodes over time: runs end and give theirs back, reservations and bookings take it for a time.
 
-A run without a known end never ends, and what others than Berth run there never ends either. For a need, `Nodes`
-knows the node and time at which it fits first. It looks again only at nodes that changed, so that a queue of
-thousands is decided in a blink.
+A run without a known end never ends, and neither do pods outside Berth. For a need, `Nodes` knows the node and time
+at which it fits first. Only nodes that changed are evaluated again, so that a queue of thousands is decided quickly.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from uuid import UUID
 from .state import NodeState, Room, Run
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
-# How long a run that is past its end is thought to need at least.
+# Least time that a run past its end is assumed to need still.
 GOING_DOWN = timedelta(minutes=1)
 
 EndsOf = Callable[[Run], datetime | None]
@@ -34,13 +33,13 @@ def after(start: datetime, lasts: timedelta | None) -> datetime:
 
 
 def still_to_come(end: datetime, now: datetime) -> datetime:
-    """One that should have ended and has not: the longer that is ago, the less its end is expected at once."""
+    """Return a future end. The longer a run is overdue, the later its end is expected."""
     return end if end > now else now + max(GOING_DOWN, now - end)
 
 
 @dataclass(frozen=True)
 class Held:
-    """A part of a node's room that is kept from a time to another, for whom: a waiting claim, or a booking."""
+    """Part of a node's room that is kept for a claim or a booking from one time to another."""
 
     owner: UUID
     need: Room
@@ -58,18 +57,18 @@ class NodeLine:
         self.runs = node.runs
         self.now = now
         self._free_before = node.free
-        # What is free as it stands, whatever is kept for later.
+        # Free now, whatever is kept for later.
         self.free = node.free
         self.started: list[Held] = []
         self.held: list[Held] = []
-        # Of each run in their order.
+        # End of each run, in the order of `runs`.
         self.ends = [FOREVER if end is None else still_to_come(end, now) for end in map(ends_of, node.runs)]
         self.build()
-        # What is taken without a known end: those runs, and pods that are still going away.
+        # Taken without a known end: by runs, and by pods that are still terminating.
         self.endless = self.whole - self.rooms[-1]
 
     def build(self) -> None:
-        """The steps as the runs' ends and what is held make them."""
+        """Rebuild the steps from the ends of runs and from what is held."""
         self.times, self.rooms = [self.now], [self._free_before]
         self._first_with: dict[int, datetime] = {}
         for at in sorted(range(len(self.runs)), key=self.ends.__getitem__):
@@ -80,7 +79,7 @@ class NodeLine:
             self._take(held)
 
     def earliest(self, need: Room, lasts: timedelta | None, not_before: datetime | None = None) -> datetime:
-        """From when on it holds the need for so long; FOREVER if that is not known."""
+        """Return the first time from which the need fits for `lasts`; FOREVER if unknown."""
         if lasts is None and not self.rooms[-1].holds(need):
             return FOREVER
         start = None
@@ -95,21 +94,21 @@ class NodeLine:
         return FOREVER if start is None else start
 
     def first_with(self, units: int) -> datetime:
-        """When it first has so many units, if only for a moment."""
+        """Return the first time with so many free units, if only for a moment."""
         if units not in self._first_with:
             steps = zip(self.times, self.rooms, strict=True)
             self._first_with[units] = next((at for at, room in steps if room.units >= units), FOREVER)
         return self._first_with[units]
 
     def earliest_if_lucky(self, need: Room) -> datetime:
-        """The first moment at which it might hold the need, should all that has no known end be gone at once."""
+        """Return the first time at which the need might fit, if all that has no known end were gone now."""
         for at, room in zip(self.times, self.rooms, strict=True):
             if room.with_back(self.endless, self.whole).holds(need):
                 return at
         return self.times[0]
 
     def holds_until(self, need: Room, start: datetime) -> datetime:
-        """From `start` on it holds the need until then; `start` itself if it does not even then."""
+        """Return the time until which the need fits from `start` on; `start` itself if it does not fit."""
         first = self._index(start)
         for at in range(first, len(self.times)):
             if not self.rooms[at].holds(need):
@@ -120,7 +119,7 @@ class NodeLine:
         return self.rooms[self._index(time)]
 
     def lacks(self, need: Room, time: datetime = FOREVER) -> tuple[int, int, int, int]:
-        """How much less than the need it has then; only what ends there makes this less."""
+        """Return what is missing of the need at a time. Only an end on this node reduces it."""
         room = self.room_at(time)
         units = need.units - room.units
         if need.cards:
@@ -148,7 +147,7 @@ class NodeLine:
             self.rooms[at] = self.rooms[at] - held.need
 
     def with_ends(self, sooner: Mapping[int, datetime]) -> NodeLine:
-        """As it would be if the runs of these numbers ended then."""
+        """Return a copy in which the runs of these numbers end at these times."""
         line = copy(self)
         line.ends = [sooner.get(number, end) for number, end in enumerate(self.ends)]
         line.build()
@@ -159,7 +158,7 @@ class NodeLine:
         return at if at < len(self.times) and self.times[at] == time else max(at - 1, 0)
 
     def _step_at(self, time: datetime) -> int:
-        """The number of the step that begins then, made where there is none."""
+        """Return the number of the step that begins then; insert it if there is none."""
         if time == FOREVER:
             return len(self.times)
         at = bisect_left(self.times, time)
@@ -171,7 +170,7 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where and from when on a need fits; from FOREVER on where no end is known that would make it fit."""
+    """Node and time from which a need fits; FOREVER if no known end makes it fit."""
 
     node: NodeLine
     start: datetime
@@ -182,7 +181,7 @@ Ranking = Callable[["NodeLine"], Rank | None]
 
 
 class Nodes:
-    """All nodes of a pool over time, with the best of them for each need at hand."""
+    """Nodes of a pool over time, with the best node for each need at hand."""
 
     def __init__(self, nodes: Iterable[NodeState], ends_of: EndsOf, now: datetime) -> None:
         ordered = sorted(nodes, key=lambda node: node.name)
@@ -195,7 +194,7 @@ class Nodes:
         self._best: dict[Any, _Best] = {}
 
     def first_fit(self, need: Room, lasts: timedelta | None) -> Spot | None:
-        """The node on which it fits first, the fullest if that is now; if none is known, on which it lacks least.
+        """Return where the need fits first, on the fullest node if that is now; else the node that lacks least.
 
         None: no node could ever hold it.
         """
@@ -212,14 +211,14 @@ class Nodes:
             start = line.earliest(need, lasts)
             if start == self.now:
                 return start, line.rooms[0].units, line.rooms[0].cpu_millicores
-            # By name alone: who starts meanwhile must not move what is kept for another.
+            # Ties by name alone: a claim that starts meanwhile must not move a reservation of another.
             return (FOREVER, *line.lacks(need)) if start == FOREVER else (start,)
 
         found = self.best(((need, lasts is None), lasts), at_best, rank)
         return Spot(found[1], found[0][0]) if found else None
 
     def first_fit_from(self, need: Room, lasts: timedelta | None, not_before: datetime) -> Spot | None:
-        """The same, not before a time."""
+        """Return the same as `first_fit`, not before a time."""
         spot = self.first_fit(need, lasts)
         if spot is None or spot.start >= not_before:
             return spot
@@ -227,10 +226,10 @@ class Nodes:
         return Spot(line, line.earliest(need, lasts, not_before))
 
     def best(self, key: tuple[Any, Any], at_best: Ranking, rank: Ranking) -> tuple[Rank, NodeLine] | None:
-        """The node of the lowest rank, by name among equals; without a rank it is none at all.
+        """Return the node of the lowest rank, by name among equals; a node without a rank is left out.
 
-        `at_best` is quick, and never more than the rank. The same key must mean the same ranks, until `changed`, and
-        the same first half of a key the same `at_best`.
+        `at_best` is a quick lower bound of the rank. Until `changed`, equal keys must mean equal ranks, and an equal
+        first half of a key an equal `at_best`.
         """
         if key not in self._best:
             if key[0] not in self._bounds:
@@ -257,7 +256,7 @@ class Nodes:
         self.changed(line)
 
     def start(self, line: NodeLine, held: Held) -> None:
-        """A run begins there now."""
+        """Start a run on this node now."""
         line.start(held)
         self.changed(line)
 
@@ -272,7 +271,7 @@ Entry = tuple[Rank, int, int, bool]  # a node's number and version, and whether 
 
 
 class _Bounds:
-    """How well each node could do at best: many rankings begin with the same."""
+    """Lower bound of each node's rank; many rankings share the same bounds."""
 
     def __init__(
         self, at_best: Ranking, lines: list[NodeLine], versions: list[int], changes: list[int]
@@ -294,7 +293,7 @@ class _Bounds:
 
 
 class _Best:
-    """The nodes by rank. Those that changed are ranked anew, and exactly only those that may be the first."""
+    """Nodes by rank. Only changed nodes are ranked again, and exactly only those that may be first."""
 
     def __init__(self, rank: Ranking, bounds: _Bounds) -> None:
         self._rank, self._bounds = rank, bounds

@@ -1,11 +1,11 @@
-"""One walk along the queue of a pool: each in its turn starts, or is given the earliest time and node that it can have.
+"""Walk along the queue of a pool: each claim starts, or reserves the earliest time and node that it can have.
 
-What is given to one is taken from those after it, so that nobody is delayed by a later one (conservative backfill).
-A later one starts now where it fits beside all that is kept, or surely ends before. Where nobody knows when a run
-ends, the node on which least is lacking is kept from the first moment at which it might do.
+Later claims cannot use a reservation, so no claim is delayed by a later one (conservative backfill). A later claim
+starts now if it fits beside all reservations, or is certain to end before them. If nobody knows when a run ends, the
+node that lacks least is reserved from the first moment at which it might have room.
 
-Who waits for a limit of the tenant or of the person keeps nothing of the pool, and holds back those after it that
-need more of the same limit. What no node could ever hold, what is in back-off or out of budget, holds back nobody.
+A claim at a limit of its tenant or person reserves nothing, and holds back later claims that need more of that limit.
+A claim that no node could ever hold, that is in back-off or out of budget, holds back nobody.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .why import limit_full
 
 @dataclass(frozen=True)
 class Reserved:
-    """It waits for room, which it has then and there; FOREVER where no end is known that would give it."""
+    """Node and time reserved for a claim that waits for room; FOREVER if no known end gives that room."""
 
     line: NodeLine
     start: datetime
-    # Borrowed units are asked back for it.
+    # Borrowed runs are preempted for it.
     is_reclaimed: bool = False
 
 
 class Walk:
     def __init__(self, state: PoolState, ends_of: EndsOf = known_end) -> None:
         def end_of(run: Run) -> datetime | None:
-            """One that was told to give its units back by now is on its way out."""
+            """Return the earliest known end. A run past its preemption deadline is stopping already."""
             end = ends_of(run)
             stopped = run.reclaim_at if run.reclaim_at and run.reclaim_at <= state.now else None
             return min((time for time in (end, stopped) if time), default=None)
@@ -66,7 +66,7 @@ class Walk:
             self.lent.has_turn(claim.claim)
 
     def _takes_its_place(self, claim: Waiting) -> bool:
-        """Or it waits for a limit, and is settled too."""
+        """Start the claim in a booked place. Return True if it started or waits for a limit."""
         limit = self._limit(claim)
         if limit is not None:
             self.limited[claim.claim] = limit
@@ -81,7 +81,7 @@ class Walk:
         if self._takes_its_place(claim):
             return
         spot = self.nodes.first_fit(claim.need, claim.lasts)
-        assert spot is not None  # or it would stand by
+        assert spot is not None  # otherwise it would be on standby
         if spot.start == self.now:
             self._start(claim, spot.node)
             return
@@ -92,14 +92,14 @@ class Walk:
         self.keep(claim, spot.node, spot.start)
 
     def _ask_back(self, claim: Waiting, *, may_ask: bool) -> Spot | None:
-        """Where it fits within the grace, once those who borrow have given back what it takes."""
+        """Preempt borrowed runs so that the claim fits within the grace time. Return where and when, or None."""
         if not claim.need.units or not (may_ask or claim.claim in self.promised):
             return None
         wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
         return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_ask=may_ask)
 
     def _waits_for_what_was_asked(self, claim: Waiting) -> None:
-        """It was asked back for it, and a short one of its tenant is over before it comes back."""
+        """Keep the preemption made for a claim if a short run of its tenant frees the limit within the grace time."""
         if claim.claim in self.promised and self.shares.earliest(claim, self.now) <= self.lent.grace_ends:
             got = self._ask_back(claim, may_ask=False)
             if got is not None:
@@ -122,7 +122,7 @@ class Walk:
         self.shares.keep(claim, start, until)
 
     def later(self, claim: Waiting) -> datetime | None:
-        """When one that is in back-off or waits for a limit starts after all the others have their place."""
+        """Reserve and return the start of a claim in back-off or at a limit, after all others; None: unknown."""
         not_before = self.now
         if claim.claim in self.standing_by:
             if claim.not_before is None or not backs_off(self.state, claim):
@@ -140,7 +140,7 @@ class Walk:
         return None
 
     def _limit(self, claim: Waiting) -> Reason | None:
-        """Which limit of its tenant or person it waits for, or an earlier one of theirs that does."""
+        """Return the reason if a limit of its tenant or person is full or promised to an earlier claim; close it."""
         asked, until = asked_by(claim), after(self.now, claim.lasts)
         shares = list(self.shares.of(claim))
         full = [(share, number) for share in shares for number in sorted(share.broken(asked))]

@@ -1,4 +1,4 @@
-"""What is in the way of a claim, as a code with figures; the words are in `quotas/reasons.py`."""
+"""Reasons why a claim waits, as a code with figures; the words are in `quotas/reasons.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING_HELD = PersonUse()
 
 
 def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | None:
-    """Why the tenant's own limits can never let this start, however long it waits."""
+    """Return why limits of the tenant or person can never let the claim start; None if they can."""
     limit = quota.limit_units
     if limit == 0 and claim.need.units:
         return Reason("no_quota")
@@ -40,7 +40,7 @@ def never(claim: Waiting, quota: TenantQuota, units_per_gpu: int) -> Reason | No
 
 
 def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> Reason:
-    """Its tenant, or its person in it, holds too much of the limit of this number for it to start now."""
+    """Return the reason for a full limit: its tenant, or the person in it, holds too much of it."""
     quota, per_gpu, name = state.tenants[claim.tenant], state.units_per_gpu, NAMES[number]
     gpus = {"gpus": as_gpus(claim.need.units, per_gpu)}
     if share.user is not None:
@@ -65,7 +65,7 @@ def limit_full(claim: Waiting, state: PoolState, number: int, share: Share) -> R
 
 
 def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
-    """What is lacking now, where some node would do once others have ended."""
+    """Return what is lacking now, for a need that fits once other runs have ended."""
     lacking = _first_lacking(rooms, need)
     gpus = as_gpus(need.units, units_per_gpu)
     if lacking.name == "cards":
@@ -83,12 +83,12 @@ def shortage(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason:
 
 
 def with_out(lacking: Reason, state: PoolState) -> Reason:
-    """Room is lacking, and some of the pool's is out of order."""
+    """Return the reason with the pool's nodes and GPUs that are out of order, if any."""
     return Reason(lacking.code, {**lacking.data, "out": dict(state.out)}) if state.out else lacking
 
 
 def too_large(rooms: Sequence[Room], need: Room, units_per_gpu: int) -> Reason | None:
-    """Why none of these nodes could hold it even then; None when one could."""
+    """Return why none of these rooms could ever hold the need; None if one could."""
     if any(room.holds(need) for room in rooms):
         return None
     lacking = _first_lacking(rooms, need)
@@ -116,7 +116,7 @@ class _Lacking:
 
 
 def _first_lacking(rooms: Iterable[Room], need: Room) -> _Lacking:
-    """Of GPUs, CPU, memory and pods the first that no node has together with those before it."""
+    """Return the first of GPUs, CPU, memory and pods that no node has together with those before it."""
     gpus: Callable[[Room], int] = attrgetter("units")
     name, asked = "gpus", need.units
     if need.cards:

@@ -1,7 +1,7 @@
-"""How a pool cuts a GPU: one small strategy for each way, all pure.
+"""Ways in which a pool cuts a GPU: one small strategy for each, all pure.
 
-A strategy turns what is asked for (GPUs, GPU memory) into a portion in whole units, says what a pool can express, what
-a pod must ask for to get its portion, and what neighbours on the same GPU can do.
+A strategy turns a request (GPUs, GPU memory) into a portion in whole units. It describes what a pool can give, what a
+pod must request to get its portion, and what neighbours on the same GPU can do.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def of(pool: Pool) -> Strategy:
 
 
 def pod(pool: Pool, portion: Portion) -> PodParts:
-    """How a pod asks for its portion; one of none must not see any GPU, whatever else is on its node."""
+    """Return how a pod requests its portion. A pod without GPUs must not see any GPU of its node."""
     return (of(pool) if portion.units else WITHOUT).pod(pool, portion)

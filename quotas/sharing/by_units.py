@@ -17,14 +17,14 @@ MOST_PARTS = 8
 
 class ByUnits(Strategy):
     def most_units(self, pool: Pool) -> int | None:
-        """Of one run; None: as many as a node has."""
+        """Return the most units of one run; None: as many as a node has."""
         return 1 if pool.one_unit_each else None
 
     def why_no_more(self) -> str:
         return _("Each gets one part at most.")
 
     def parts(self, pool: Pool) -> list[int]:
-        """All, where they are few; else those by which a GPU comes out even."""
+        """Return all sizes if they are few; else those that divide a GPU evenly."""
         if pool.units_per_gpu == 1:
             return []
         most = self.most_units(pool) or pool.units_per_gpu

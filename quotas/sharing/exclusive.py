@@ -1,4 +1,4 @@
-"""Whole GPUs, or whole devices of any vendor: the pool's resource name is all that there is to know."""
+"""Whole GPUs, or whole devices of any vendor: the pool's resource name is the only setting."""
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _

@@ -1,7 +1,7 @@
-"""Which way of sharing a node announces: by the labels of GPU Feature Discovery, its resources, and HAMi's cards. Pure.
+"""Detection of how a node shares GPUs: by labels of GPU Feature Discovery, resources, and HAMi's cards. Pure.
 
-A MIG instance is the part of a GPU that its profile is by the hardware, however the cards of a node are cut: `1g.10gb`
-on 80 GB is a seventh. Under the strategy `single` nothing says how many cards the instances come from.
+The profile of a MIG instance gives its part of a GPU, however the cards of a node are cut: `1g.10gb` on 80 GB is a
+seventh. Under the strategy `single` nothing says how many cards the instances come from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SLICED = {"time-slicing": Sharing.TIME_SLICING, "mps": Sharing.MPS}
 
 @dataclass(frozen=True)
 class Found:
-    """One resource of a node, as a pool of it would be."""
+    """A resource of a node, as a pool of it would be."""
 
     sharing: Sharing
     resource: str
@@ -44,7 +44,7 @@ class Found:
 def found_on(
     labels: Mapping[str, str], resources: Mapping[str, int], devices: Sequence[Mapping[str, Any]] = ()
 ) -> list[Found]:
-    """Everything with GPUs that a node offers; resources of other vendors are not guessed at."""
+    """Return all GPU resources that a node offers; resources of other vendors are not guessed at."""
     memory_mib = int(labels.get(MEMORY_MIB, 0)) or None
     if devices:
         return [Found(Sharing.HAMI, GPU, 100 * len(devices), 100, int(devices[0]["memory_mib"]))]
@@ -92,7 +92,7 @@ def _mig(
 
 
 def instances_per_gpu(profile: str, gpu_gb: int | None) -> int:
-    """How many such instances fill a GPU, by its seven slices of compute and by its memory."""
+    """Return how many such instances fill a GPU, by its seven slices of compute and by its memory."""
     said = PROFILE.match(profile)
     if said is None:
         return 1

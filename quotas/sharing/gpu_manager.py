@@ -1,7 +1,7 @@
 """Tencent's gpu-manager, for clusters that still have it: below a GPU any hundredth, above it whole GPUs.
 
 Its resources: `tencent.com/vcuda-core`, 100 to a GPU, and `tencent.com/vcuda-memory` in blocks of 256 MiB. It has not
-been kept up since CUDA 11.5: Berth makes its manifests, and does not read which GPU it chose.
+been maintained since CUDA 11.5: Berth makes its manifests, and does not read which GPU it chose.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .strategy import (
 CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
 BLOCK_MIB = 256
-# Requests are whole for the device plugin; this holds the compute to them.
+# Requests are whole for the device plugin; this limit holds the compute to them.
 CORE_LIMIT = "tencent.com/vcuda-core-limit"
 
 
@@ -47,7 +47,7 @@ class GpuManager(Strategy):
         return _("This pool gives any share of one GPU from 1/100, or whole GPUs.")
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
-        """One share for both memory and compute: the larger of the two."""
+        """Return one share for both memory and compute: the larger of the two."""
         units = ceil(100 * gpus) if gpus is not None else 0 if memory_mib else 100
         if gpus is not None and (units < 1 or (units > 100 and units % 100)):
             raise refused("gpus", self.gives(pool))
@@ -78,5 +78,5 @@ class GpuManager(Strategy):
 
     @staticmethod
     def _blocks(pool: Pool, units: int) -> int:
-        """So that hundred hundredths are never more than a GPU has."""
+        """Return the memory blocks, rounded down: a hundred hundredths never exceed a GPU."""
         return units * (pool.gpu_memory_mib or 0) // (100 * BLOCK_MIB)

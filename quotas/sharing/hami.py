@@ -1,7 +1,7 @@
-"""HAMi: a share of the memory and of the cores of one or more GPUs, kept by a library within the container.
+"""HAMi: a share of the memory and cores of one or more GPUs, enforced by a library within the container.
 
-Its scheduler reads what is asked for from the container's limits alone; the same names as annotations do nothing.
-Kubernetes counts no more than how many GPUs a pod touches, so admission counts card by card (`quotas/pools/cards.py`).
+Its scheduler reads the request from the container's limits alone; the same names as annotations do nothing.
+Kubernetes counts only how many GPUs a pod uses, so admission counts card by card (`quotas/pools/cards.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .strategy import (
 SCHEDULER = "hami-scheduler"
 GPU = "nvidia.com/gpu"
 MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
-# It fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
-# Its scheduler gives none of these, whose UUIDs stand with commas between.
+# HAMi's scheduler gives out none of these GPUs: UUIDs with commas between.
 AVOIDED = "nvidia.com/nouse-gpuuuid"
+# HAMi fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
 POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-policy": "binpack"}
 
 
@@ -49,7 +49,7 @@ class Hami(Strategy):
         return _("This pool gives any share of a GPU from 1/100, and as much of its memory as you say.")
 
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
-        """Of so many GPUs as are needed for both, the same of each."""
+        """Return a portion of as many GPUs as both need, with the same share of each."""
         whole_mib = _memory_of_a_gpu(pool)
         by_memory = Fraction(memory_mib or 0, whole_mib)
         share = gpus if gpus is not None else by_memory or Fraction(1)
@@ -89,7 +89,7 @@ class Hami(Strategy):
         return hundredths_faults(pool) | ({} if pool.resource_name == GPU else {"resource_name": text})
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
-        """Kubernetes counts how many GPUs pods touch, at most one for each percent; HAMi counts the `limits`."""
+        """Return limits: Kubernetes counts GPUs that pods use, at most one per percent; HAMi counts `limits`."""
         most = {f"requests.{pool.resource_name}": 100 * gpus, f"limits.{CORES}": 100 * gpus}
         return most | ({f"limits.{MEMORY}": gpus * pool.gpu_memory_mib} if pool.gpu_memory_mib else {})
 

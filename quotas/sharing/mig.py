@@ -26,7 +26,7 @@ class Mig(ByUnits):
         return 1
 
     def faults(self, pool: Pool) -> dict[str, str]:
-        """Under the strategy `mixed` the resource says the profile; under `single` nothing does but the pool."""
+        """Return faults. With strategy `mixed` the resource names the profile; with `single` only the pool does."""
         if pool.resource_name == WHOLE:
             text = _("Say how the GPUs are cut, as 1g.10gb: instances are announced as plain GPUs here.")
             return {} if pool.mig_profile else {"mig_profile": text}

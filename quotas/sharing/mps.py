@@ -1,6 +1,6 @@
-"""MPS: one service of NVIDIA's per GPU runs everybody's kernels at once, and holds each to a share.
+"""MPS: one NVIDIA service per GPU runs the kernels of all its users at once, and holds each to a share.
 
-Programs speak with the service through files in /dev/shm, which must be the service's own: the device plugin mounts it.
+Programs talk to the service through files in /dev/shm, which must be the service's own: the device plugin mounts it.
 """
 
 from dataclasses import replace

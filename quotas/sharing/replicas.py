@@ -11,7 +11,7 @@ from .by_units import ByUnits
 
 class Replicas(ByUnits):
     def parts(self, pool: Pool) -> list[int]:
-        """Not all of a GPU's replicas: nobody says that those are of one GPU, or that nobody else is on it."""
+        """Return sizes below a full GPU: so many replicas may lie on several GPUs, and others may be on them."""
         return [units for units in super().parts(pool) if units < pool.units_per_gpu]
 
     def faults(self, pool: Pool) -> dict[str, str]:

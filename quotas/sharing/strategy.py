@@ -1,4 +1,4 @@
-"""What every way of sharing a GPU has to say. Plain values; pools in, words and pieces of a pod out."""
+"""Interface of the ways of sharing a GPU. Plain values: pools in, words and pieces of a pod out."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ HARD_CAP = gettext_lazy("hard cap")
 SOFT_CAP = gettext_lazy("soft cap")
 NO_ISOLATION = gettext_lazy("none")
 
-# A runtime that shows all GPUs to whoever asks for none is told so.
+# For runtimes that show all GPUs to a container that requests none.
 NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "void"}
-# Where any hundredth of a GPU can be had, these are offered.
+# Sizes offered where any hundredth of a GPU is possible.
 HUNDREDTHS = (10, 25, 50, 75, 100)
-# 0.14 for a seventh is meant as a seventh.
+# 0.14 is accepted as a seventh.
 ROUNDING = Fraction(1, 50)
 
 
 @dataclass(frozen=True)
 class Portion:
-    """What one run gets: whole units; and where GPUs are cut by memory and cores, how many, and so much of each."""
+    """Share of one run: whole units; for GPUs cut by memory and cores, also the cards and the amount of each."""
 
     units: int = 0
     cards: int = 0
@@ -43,56 +43,56 @@ class Portion:
 
 @dataclass(frozen=True)
 class PodParts:
-    """What a pod must say to get its portion. Resources are both requested and the limit."""
+    """Parts of a pod that request its portion. Resources are both request and limit."""
 
     resources: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     scheduler: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
-    # The device plugin mounts its own /dev/shm, which one of the pod's would hide.
+    # The device plugin mounts its own /dev/shm; a volume of the pod would hide it.
     brings_shm: bool = False
 
 
 class Strategy(ABC):
-    """One way of sharing."""
+    """A way of sharing a GPU."""
 
     isolation: StrOrPromise
-    # What those beside you on the GPU can do to you: to your memory, your compute, and by a crash.
+    # Effects of others on the same GPU: on your memory and compute, and by a crash.
     neighbours: StrOrPromise
     # GPU memory may be chosen by itself.
     by_memory = False
 
     @abstractmethod
     def gives(self, pool: Pool) -> str:
-        """What can be asked for, as a sentence; also what a refusal says."""
+        """Return a sentence on what can be requested; refusals show it too."""
 
     def parts(self, pool: Pool) -> list[int]:
-        """Shares of one GPU to choose from, in units; none where GPUs are whole."""
+        """Return shares of one GPU to choose from, in units; none where GPUs are whole."""
         return []
 
     @abstractmethod
     def portion(self, pool: Pool, gpus: Fraction | None, memory_mib: int | None) -> Portion:
-        """What comes nearest to so many GPUs and so much GPU memory in all; Invalid where nothing does."""
+        """Return the nearest portion for so many GPUs and MiB in total; raise Invalid if there is none."""
 
     @abstractmethod
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
-        """How its pod asks for it."""
+        """Return how a pod requests the portion."""
 
     def of_units(self, pool: Pool, units: int) -> Portion:
-        """As a flavor says it."""
+        """Return the portion of a flavor, whose size is in units."""
         return Portion(units)
 
     def memory_mib(self, pool: Pool, portion: Portion) -> int | None:
-        """GPU memory in all; None where nobody has said."""
+        """Return the GPU memory in total, in MiB; None if unknown."""
         each = pool.unit_memory_mib or pool.gpu_memory_mib
         return each * portion.units if each and portion.units else None
 
     def faults(self, pool: Pool) -> dict[str, str]:
-        """What an admin has to correct before this way of sharing can work: field to sentence."""
+        """Return what an admin must correct before this way of sharing can work: field to sentence."""
         return {}
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
-        """Keys of a ResourceQuota, and the most that so many GPUs can come to."""
+        """Return keys of a ResourceQuota, each with the most that so many GPUs can come to."""
         return {f"requests.{pool.resource_name}": gpus * pool.units_per_gpu}
 
 
@@ -107,12 +107,12 @@ def memory_unknown() -> Invalid:
 
 
 def of_a_gpu(part: Fraction) -> str:
-    """1/7, 3/4 …"""
+    """Return the part as 1/7, 3/4 …"""
     return f"{part.numerator}/{part.denominator}"
 
 
 def hundredths_faults(pool: Pool) -> dict[str, str]:
-    """Where a GPU is cut by memory and compute."""
+    """Return the faults of a pool that cuts GPUs by memory and compute."""
     found = {}
     if pool.units_per_gpu != 100:
         found["units_per_gpu"] = _("Here a unit is a hundredth of a GPU: 100.")

@@ -1,4 +1,4 @@
-"""Figures as agents would have told them: of a workspace's GPUs and pod, and the GPUs of a node as last seen."""
+"""Figures as agents would have reported them: of a workspace's GPUs and pod, and of a node's GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(
     gpus: int = 1,
     use: Callable[[int, int], float] = wave,
 ) -> None:
-    """Up to now; `use` of an age in seconds and a GPU's number."""
+    """Write figures up to now. `use` gets an age in seconds and a GPU's number."""
     assert workspace.run is not None
     cluster, runs, now = workspace.pool.cluster_id, frozenset({workspace.run}), time.time()
     pod = Of(cluster, "gpu-1", runs=runs)
@@ -45,7 +45,7 @@ def measure(
 
 
 def make_gpus(cast: Cast, node: str = "gpu-1", count: int = 4, *, broken: int | None = None) -> None:
-    """As the node's agent told them a moment ago; of the broken one, what led to it."""
+    """Create the node's agent and GPUs as reported just now; for the broken one also its Xid and trouble."""
     now = timezone.now()
     there: dict[str, Any] = {"cluster": cast.cluster, "node": node}
     AgentState.objects.create(
@@ -69,7 +69,7 @@ def make_gpus(cast: Cast, node: str = "gpu-1", count: int = 4, *, broken: int | 
 
 
 def put_on(workspace: Workspace, *indices: int, node: str = "gpu-1") -> None:
-    """Its pod runs on the node, and the kubelet gave it these GPUs."""
+    """Place the workspace's pod on the node with these GPUs."""
     name = f"ws-{workspace.pk}-0"
     PodUsage.objects.create(
         cluster=workspace.pool.cluster, uid=str(workspace.pk), namespace=workspace.tenant.namespace, name=name,

@@ -1,4 +1,4 @@
-"""What a workspace uses, on its Metrics tab, by the API and on the first page: told to whoever may see it."""
+"""Figures of a workspace on its Metrics tab, in the API and on the first page, for people who may see it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cast() -> Cast:
 
 
 def measured(workspace: Workspace, *uses: float) -> None:
-    """One GPU's figures, a minute apart and up to now; and the pod's newest."""
+    """Write figures of one GPU, a minute apart and up to now, and the pod's newest."""
     assert workspace.run is not None
     now, cluster, runs = time.time(), workspace.pool.cluster_id, frozenset({workspace.run})
     gpu = Of(cluster, "gpu-1", device="GPU-a", label="GPU 0", runs=runs)

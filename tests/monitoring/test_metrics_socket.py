@@ -1,4 +1,4 @@
-"""The websocket of the Metrics tab: all of the window first, then what came since; one read for all who look."""
+"""Websocket of the Metrics tab: the whole window first, then news; one read for all viewers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tell_one_more(workspace: Workspace) -> None:
     assert workspace.run is not None
     of = Of(workspace.pool.cluster_id, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
     put([Sample(of, time.time() + 1, 99.0)])
-    with changing(workspace.pk) as row:  # wakes, as the beat would
+    with changing(workspace.pk) as row:  # wakes the socket, as its interval would
         row.name = "renamed"
 
 

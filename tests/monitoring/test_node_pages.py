@@ -1,4 +1,4 @@
-"""What admins read of nodes: how each is, its GPUs and their errors, who is on it, and what went wrong."""
+"""Nodes for admins: state, GPUs and their errors, workspaces on them, and problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cast() -> Cast:
 
 
 def furnish(cast: Cast, node: str = "gpu-1") -> None:
-    """An agent, two GPUs of which one is broken, somebody on the other, and what led to it."""
+    """Add an agent, a workspace on one GPU, and a broken GPU with its Xid and trouble."""
     now = timezone.now()
     there: dict[str, Any] = {"cluster": cast.cluster, "node": node}
     AgentState.objects.create(

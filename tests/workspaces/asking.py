@@ -15,7 +15,7 @@ BOTH = (Scope.READ, Scope.WORKSPACES)
 
 
 def script(actor: Actor, *scopes: Scope, tenant: Tenant | None = None) -> Client:
-    """With a token of the actor; it may read and write workspaces unless scopes say otherwise."""
+    """Return a client with a token of the actor, which reads and writes workspaces unless scopes say otherwise."""
     _token, secret = tokens.issue(actor.user, "test", list(scopes or BOTH), tenant, 1)
     return Client(headers={"Authorization": f"Bearer {secret}"})
 

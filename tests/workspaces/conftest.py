@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.devcluster.cluster import running
+from devcluster.testing.cluster import running
 from tests.own_rights import OwnRights
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ played: {start_seconds: 0.02, ready_seconds: 0.02, stop_seconds: 0.02}
 
 @pytest.fixture(scope="session")
 def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The kubeconfig of a trial cluster whose pods are only played: two nodes with four GPUs each."""
+    """Kubeconfig of a trial cluster whose pods are only simulated: two nodes with four GPUs each."""
     if given := os.environ.get("BERTH_TEST_KUBECONFIG"):
         yield Path(given)
         return
@@ -64,7 +64,7 @@ def played_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def own_rights(played_cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same cluster for Berth's own account, with the rights of deploy/kubernetes/rbac.yaml."""
+    """Kubeconfig of the same cluster for Berth's own account, with the rights of deploy/kubernetes/rbac.yaml."""
     own = OwnRights(played_cluster, tmp_path_factory.mktemp("own"))
     yield own.kubeconfig
     own.clear_away()

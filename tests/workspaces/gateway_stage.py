@@ -1,4 +1,4 @@
-"""A stage for Jupyter through the portal: a Jupyter that tells what it gets, Berth before it, and a browser."""
+"""Stage for Jupyter through the portal: a Jupyter that reports its requests, Berth before it, and a browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MIB = 2**20
 
 @dataclass
 class Upstream:
-    """An HTTP server that tells what it got."""
+    """An HTTP server that reports what it got."""
 
     port: int = 0
     served_bytes: int = 0
@@ -112,7 +112,7 @@ class Upstream:
 
 
 class Everywhere(AbstractResolver):
-    """All names lead here, as `*.localhost` does in a browser."""
+    """Resolver of all names to this machine, as browsers resolve `*.localhost`."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -139,7 +139,7 @@ class Stage:
         return f"http://{workspace_id or self.workspace.pk}.localhost:{self.port}{path}"
 
     async def link(self, actor: Actor, workspace: Workspace | None = None) -> str:
-        """Where the portal's page sends this person; empty where it does not let them in."""
+        """Address to which the portal's page sends this person; empty if it does not let them in."""
         wanted = workspace or self.workspace
 
         def ask() -> str:
@@ -151,7 +151,7 @@ class Stage:
         return str(await in_thread(ask)())
 
     async def open(self, actor: Actor | None = None) -> None:
-        """Go in as a browser does; its jar has the pass then."""
+        """Enter as a browser does; the pass is then in its cookie jar."""
         async with self.browser.get(await self.link(actor or self.cast.bob), allow_redirects=False) as answer:
             assert answer.status == 303
             assert answer.headers["Location"] == "/lab/tree/a.ipynb"
@@ -175,7 +175,7 @@ async def serving(app: web.Application) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def berth() -> AsyncIterator[int]:
-    """Berth in a uvicorn without its clock: it would look ten times a second only whether to end."""
+    """Run Berth in a uvicorn without its clock, which only checks ten times a second whether to end."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(application, log_level="warning", lifespan="off")
@@ -194,7 +194,7 @@ async def berth() -> AsyncIterator[int]:
 
 
 async def ended(state: ServerState) -> None:
-    """The browser is gone, and soon what served it is; what stays for a second is cut off."""
+    """Wait until nobody is served any more, since the browser is gone; cut off what is left after a second."""
     for connection in list(state.connections):
         connection.shutdown()
     with suppress(TimeoutError):
@@ -218,7 +218,7 @@ async def staged(cast: Cast) -> AsyncIterator[Stage]:
     await in_thread(connections.close_all)()
 
 
-# --- what browsers do not say, and Jupyter does not
+# --- requests that browsers do not send, and answers that Jupyter does not give
 
 
 def cookie(stage: Stage) -> str:
@@ -226,7 +226,7 @@ def cookie(stage: Stage) -> str:
 
 
 async def raw(stage: Stage, request: str, *headers: str, body: str = "") -> str:
-    """What Berth answers to these very bytes; the pass goes along."""
+    """Send these very bytes with the pass, and return Berth's answer."""
     host = f"Host: {stage.workspace.pk}.localhost:{stage.port}"
     lines = [request, host, f"Cookie: {cookie(stage)}", "Connection: close", *headers, "", body]
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.port)
@@ -241,7 +241,7 @@ Spoken = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def jupyter_that(stage: Stage, speaks: Spoken) -> AsyncIterator[None]:
-    """Instead of the stage's Jupyter one that answers whatever it likes."""
+    """Replace the stage's Jupyter by one that answers as `speaks` does."""
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

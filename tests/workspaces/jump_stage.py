@@ -1,4 +1,4 @@
-"""A stage for SSH through Berth: a jump, a workspace that answers on TCP, and people with keys."""
+"""Stage for SSH through Berth: a jump, a workspace that answers on TCP, and people with keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Channel = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 
 @dataclass
 class Upstream:
-    """A workspace's SSH port: it echoes, counts, and says or does as told."""
+    """A workspace's SSH port: it echoes and counts, or does what `does` says."""
 
     port: int = 0
     connections: int = 0
@@ -72,7 +72,7 @@ class Stage:
     async def connect(
         self, person: str = "bob", *, key: str = "", **options: Any
     ) -> asyncssh.SSHClientConnection:
-        """As this person, with their key or another's."""
+        """Connect as this person, with their key or another person's."""
         return await asyncssh.connect(
             "127.0.0.1",
             self.port,

@@ -1,4 +1,4 @@
-"""Workspaces in every phase, as rows: what edges show needs no cluster."""
+"""Workspaces in every phase, as rows: views and API need no cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DATA: dict[str, Any] = {"name": "exp", "size": "a100-1", "pool": "A100", "node":
 def make_workspace(
     cast: Cast, actor: Actor, phase: Phase = Phase.READY, *, name: str = "exp-1", **changes: Any
 ) -> Workspace:
-    """A workspace of the actor in demo (carol's in second), with a story that fits its phase."""
+    """Make a workspace of the actor in demo (carol's in second), with events that fit its phase."""
     tenant = cast.second if actor == cast.carol else cast.demo
     now = timezone.now()
     reached = {Phase.WAITING: 1, Phase.STARTING: 5, Phase.FAILED: 5}.get(phase, 9)
@@ -63,7 +63,7 @@ def make_workspace(
 
 
 def make_many(cast: Cast, actor: Actor, count: int, *phases: Phase, begin: int = 0, **changes: Any) -> None:
-    """Make so many workspaces, in these phases by turns, named by number. Only the first of each phase has a story."""
+    """Make `count` workspaces, in these phases by turns, named by number. Only the first of each phase has events."""
     phases = phases or tuple(Phase)
     firsts: list[tuple[Workspace, WorkspaceSecret, Claim]] = []
     for phase, number in zip(phases, range(begin, begin + count), strict=False):
@@ -125,7 +125,7 @@ def make_claim(workspace: Workspace, phase: Phase) -> Claim:
 
 
 def settle(workspace: Workspace, phase: Phase) -> None:
-    """What the phase brings besides."""
+    """Set the other fields that go with the phase."""
     now = timezone.now()
     if phase in (Phase.STARTING, Phase.READY):
         workspace.started_at = now - timedelta(seconds=4)

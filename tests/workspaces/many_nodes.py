@@ -1,6 +1,6 @@
 """Berth on a cluster whose nodes differ in their GPUs and in how they share them.
 
-On devcluster, or where $BERTH_TEST_KUBECONFIG names an API whose Services get addresses and whose volumes are made.
+On devcluster, or on the API that $BERTH_TEST_KUBECONFIG names, if its Services get addresses and its volumes are made.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from clusters.models import Installation, Node
 from quotas import sharing
 from quotas.models import Pool, Quota
 from tests.cast import Cast
-from tests.devcluster.cluster import running
-from tests.kube import Kube
+from devcluster.testing.cluster import running
+from devcluster.testing.kube import Kube
 from tests.own_rights import OwnRights
 from tests.played_nodes import announced
 from tests.workspaces.test_path import api_of_admin, drive, in_phase
@@ -73,7 +73,7 @@ def own_rights(many_nodes: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 class House:
-    """Berth on that cluster, with the rights of its manifest and pools that each test makes."""
+    """Berth on that cluster, with the rights of its manifest, and pools made by each test."""
 
     def __init__(self, cast: Cast, kubeconfig: Path, own_rights: Path) -> None:
         self.cast, self.api, self.kube = cast, api_of_admin(kubeconfig), Kube(kubeconfig)
@@ -87,14 +87,14 @@ class House:
         self.look()
 
     def look(self) -> None:
-        """What the watcher would have seen by now."""
+        """Update the rows as the watcher would have by now."""
         cluster, installation = self.cast.cluster, str(Installation.current_id())
         NodeTable(cluster).replace(node_values(body) for body in self.api.list("Node"))
         usage = UsageTable(cluster, installation)
         usage.replace(usage.values(body) for body in self.api.list("Pod"))
 
     def pool_of(self, name: str, **changes: Any) -> Pool:
-        """As the node announces itself."""
+        """Make a pool as the node announces itself."""
         node = Node.objects.get(name=name)
         (found,) = sharing.found_on(node.labels, node.allocatable, node.devices)
         return self.pool(
@@ -138,7 +138,7 @@ class House:
         return found
 
     def foreign_pod(self, node: str, units: dict[str, str]) -> str:
-        """Somebody else's, which runs there and takes so much; its path."""
+        """Run somebody else's pod on the node, with so many units. Return its path."""
         name, pods = f"foreign-{uuid4().hex[:8]}", "/api/v1/namespaces/default/pods"
         container = {"name": "main", "image": "berth.local/jupyter:1", "resources": {"limits": units}}
         spec = {"nodeName": node, "containers": [container], "automountServiceAccountToken": False}

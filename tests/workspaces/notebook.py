@@ -60,7 +60,7 @@ class Kernel(Connected):
     kind, channel, identifier = "kernels", "/api/kernels/{}/channels", "id"
 
     def start(self, code: str) -> str:
-        """Send a cell to run; gives the id of the request."""
+        """Send a cell to run. Return the id of the request."""
         message_id = uuid.uuid4().hex
         header = {"msg_id": message_id, "msg_type": "execute_request", "username": "", "session": message_id,
                   "version": "5.3", "date": ""}  # fmt: skip
@@ -84,7 +84,7 @@ class Kernel(Connected):
         self._ask("POST", f"{self.path}/interrupt")
 
     def run(self, code: str) -> str:
-        """What a cell printed, and its last value."""
+        """Run a cell. Return what it printed, and its last value."""
         message_id, said = self.start(code), []
         while True:
             message = self._receive()
@@ -106,7 +106,7 @@ class Terminal(Connected):
     kind, channel, identifier = "terminals", "/terminals/websocket/{}", "name"
 
     def run(self, command: str) -> str:
-        """What a command typed into it prints."""
+        """Type a command. Return what it prints."""
         self.socket.send(json.dumps(["stdin", f"echo be''gun; {command}; echo en''ded\r"]))
         said = ""
         while not (found := re.search(r"begun\r\n(.*?)(?:\r\n)?ended\r\n", said, re.DOTALL)):

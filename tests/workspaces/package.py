@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_package(folder: Path, *, name: str = "greeting", version: str = "1.0", owner: int = -1) -> None:
-    """A package that pip builds without the network: its build backend lies in it."""
+    """Make a package that pip builds without the network: its build backend is in it."""
     folder.mkdir()
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'

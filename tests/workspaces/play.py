@@ -1,4 +1,4 @@
-"""One workspace's whole path on a cluster in memory, one look after the other."""
+"""Whole path of a workspace on a cluster in memory, one look after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workspaces.sizing import SizeAsked
 
 
 class Play:
-    """One workspace of alice's on a played cluster."""
+    """A workspace of alice's on a simulated cluster."""
 
     def __init__(self, cast: Cast, api: PlayedApi) -> None:
         self.cast, self.api = cast, api
@@ -38,7 +38,7 @@ class Play:
     def until(
         self, done: Callable[[Workspace], bool], *, between: Callable[[], object] | None = None
     ) -> Workspace:
-        """Look again and again; `between` two looks the cluster goes one step on, or as far as is said."""
+        """Look until `done`. Between two looks the cluster makes one step, or `between` is called."""
         for _ in range(30):
             self.pass_over_the_queue()
             if done(row := self.look()):
@@ -51,11 +51,11 @@ class Play:
         return self.until(lambda row: row.phase == phase and not row.ending)
 
     def begin_ready(self) -> Workspace:
-        """Ready by the fewest looks, for who begins there: what is seen on the way is not the test's matter."""
+        """Bring the workspace up with the fewest looks, for tests that begin with a ready one."""
         return self.until(lambda row: row.phase == "ready" and not row.ending, between=self.api.settle)
 
     def pass_over_the_queue(self) -> None:
-        """Run a pass of the queue if somebody waits."""
+        """Run an admission pass if a claim waits."""
         if Claim.objects.filter(pool=self.cast.pool, state=Claim.State.WAITING).exists():
             admission.admit(self.cast.pool.pk)
 
@@ -66,7 +66,7 @@ class Play:
         return self.api.of("Pod")[0]
 
     def claim(self) -> Claim:
-        """Of the current run."""
+        """Claim of the current run."""
         assert self.row.run is not None
         return Claim.objects.get(pk=self.row.run)
 

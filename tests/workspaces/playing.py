@@ -1,6 +1,6 @@
-"""A cluster in memory that plays along step by step: finalizers, foreground deletion, one pod per StatefulSet.
+"""Simulated cluster in memory, step by step: finalizers, foreground deletion, one pod per StatefulSet.
 
-What the path's tests see of a real API in seconds, this shows in microseconds, and it can fail at any call.
+A real API takes seconds for what this does in microseconds. Any call can be made to fail.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OWNED = ("Pod", "Service", "Secret", "ConfigMap")
 
 
 class PlayedApi:
-    """As clusters.api.Api answers. `before_call` may raise what a network or a kill would."""
+    """Stand-in for clusters.api.Api. `before_call` may raise what a network or a kill would."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, Object] = {}
@@ -27,7 +27,7 @@ class PlayedApi:
         self.changed: Callable[[Object], None] = lambda body: None
         self._numbers = count(1)
 
-    # --- what Berth calls
+    # --- calls by Berth
 
     def get(self, kind: str, namespace: str | None, name: str) -> Object | None:
         self.before_call()
@@ -115,7 +115,7 @@ class PlayedApi:
             raise ClusterRefused(422, "Invalid", "the server rejected our request due to an error") from None
 
     def merge_patch(self, kind: str, namespace: str | None, name: str, body: Object) -> Object | None:
-        """Only labels, annotations and the reclaim policy are ever patched so."""
+        """Patch labels, annotations and the reclaim policy: nothing else is ever patched so."""
         self.before_call()
         there = self.objects.get((kind, namespace or "", name))
         if there is None:
@@ -126,7 +126,7 @@ class PlayedApi:
             there["metadata"].setdefault(part, {}).update(body.get("metadata", {}).get(part, {}))
         return deepcopy(there)
 
-    # --- what the cluster does
+    # --- actions of the cluster
 
     def put(self, body: Object) -> None:
         metadata = body["metadata"]
@@ -145,12 +145,12 @@ class PlayedApi:
         return [body for (kind, _, _), body in list(self.objects.items()) if kind in kinds]
 
     def step(self) -> bool:
-        """Every controller and node goes one step on. Whether anything did."""
+        """Let every controller and node make one step. Return True if anything changed."""
         steps = [self._bind, self._collect, self._create_pods, self._run_pods, self._give_address]
         return sum(step() for step in steps) > 0
 
     def settle(self) -> None:
-        """Let the controllers do all that they do by themselves."""
+        """Let the cluster make all its steps."""
         while self.step():
             pass
 
@@ -161,7 +161,7 @@ class PlayedApi:
             volume = claim["spec"].setdefault("volumeName", f"pv-{metadata['uid']}")
             there = self.objects.get(("PersistentVolume", "", volume))
             if there is not None and there["spec"]["claimRef"]["uid"]:
-                continue  # it is still another's
+                continue  # it is still bound to another claim
             reference = {name: metadata[name] for name in ("namespace", "name", "uid")}
             spec = there["spec"] if there else {}
             spec["claimRef"] = reference
@@ -171,7 +171,7 @@ class PlayedApi:
         return bool(unbound)
 
     def _collect(self) -> bool:
-        """Foreground deletion, and what has lost its owner."""
+        """Delete in the foreground, and delete objects that have lost their owner."""
         done = False
         owners = {body["metadata"]["uid"]: body for body in self.of("StatefulSet")}
         for body in self.of(*OWNED):
@@ -220,7 +220,7 @@ class PlayedApi:
         return done
 
     def _outdated(self, pod: Object, template: Object) -> bool:
-        """Another revision, or ended: the controller makes the pod anew."""
+        """Return True if the pod has another revision or has ended: the controller makes it again."""
         ended = pod["status"]["phase"] in ("Failed", "Succeeded")
         return ended or pod["metadata"]["labels"] != template["metadata"]["labels"]
 

@@ -1,4 +1,4 @@
-"""Runs the start script as a pod would: another user, no capabilities, a root of its own with /berth, a fresh /tmp."""
+"""Run the start script as a pod would: another user, no capabilities, a root of its own with /berth, a fresh /tmp."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USER = "jovyan"
 HOME = "/home/jovyan"
 T = TypeVar("T")
 
-# A new root of the host's folders, with what a container has of its own in their place. Only links and folders: quick.
+# A new root of the host's folders, except those that a container has of its own. Only links and folders, so it is fast.
 ENTER = """
 set -eu
 mount -t tmpfs -o mode=755 root "$ROOT"
@@ -67,7 +67,7 @@ def until(what: str, look: Callable[[], T], seconds: float = 60) -> T:
 
 
 class Pod:
-    """One workspace: a home that stays, and a container that can be started and stopped over it."""
+    """A workspace: a home that stays, and a container that can be started and stopped over it."""
 
     def __init__(self, *, shell: str = "/bin/sh", path: str = "/usr/local/bin:/usr/bin:/bin") -> None:
         if os.geteuid():
@@ -112,7 +112,7 @@ class Pod:
         (self.folder / "known_hosts").write_text(f"pod {host}")
 
     def see(self, program: Path) -> None:
-        """Have a program's folder on PATH, also where it was only unpacked somewhere and not installed."""
+        """Put a program's folder on PATH, also if it was only unpacked somewhere and not installed."""
         self.path += f":{program.parent}"
         if not program.resolve().is_relative_to("/usr"):
             self.visible.append(program.parent)
@@ -133,13 +133,13 @@ class Pod:
 
     @property
     def pid(self) -> int:
-        """The start script's process, as the host sees it: the only child of unshare."""
+        """Process id of the start script, as the host sees it: the only child of unshare."""
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0])
 
     def stop(self) -> float:
-        """SIGTERM as the kubelet sends it; the seconds until nothing of the pod is left."""
+        """Send SIGTERM as the kubelet does. Return the seconds until nothing of the pod is left."""
         assert self.process is not None
         began = time.monotonic()
         os.kill(self.pid, signal.SIGTERM)
@@ -152,7 +152,7 @@ class Pod:
         until("removed", self._remove)
 
     def _kill(self) -> bool:
-        """Its first process, and with that all of its namespace; it may not be there yet, or no more."""
+        """Kill the first process, and with that all of its namespace. It may not be there yet, or no more."""
         if self.process is not None and self.process.poll() is None:
             with contextlib.suppress(IndexError, OSError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -166,7 +166,7 @@ class Pod:
     def logged(self) -> str:
         return self.log.read_text(errors="replace")
 
-    # --- What a person does
+    # --- Actions of a person
 
     def answers(self, port: int) -> bool:
         with socket.socket() as probe:
@@ -211,7 +211,7 @@ class Pod:
         return subprocess.run(line, **{"capture_output": True, "timeout": 30, "check": False, **how})  # type: ignore[call-overload]
 
     def says(self, command: str) -> str:
-        """What a command over SSH prints; it must succeed."""
+        """Run a command over SSH, which must succeed. Return what it prints."""
         done = self.ssh(command)
         assert done.returncode == 0, done
         return str(done.stdout.decode())
@@ -226,13 +226,13 @@ class Pod:
 
 
 def folders_of_environment(prefix: Path) -> list[Path]:
-    """What a pod must see of a virtual environment: its own folder and its interpreter's."""
+    """Folders of a virtual environment that a pod must see: its own and its interpreter's."""
     interpreter = (prefix / "bin" / "python").resolve().parent.parent
     return [prefix] if interpreter.is_relative_to("/usr") else [prefix, interpreter]
 
 
 def find_sshd() -> Path | None:
-    """Of the machine, or as `make test` unpacked it: an installed one would start and take port 22."""
+    """Find the machine's sshd, or the one that `make test` unpacked: if installed, it would start and take port 22."""
     found = shutil.which(
         "sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin:{UNPACKED / 'usr/sbin'}"
     )

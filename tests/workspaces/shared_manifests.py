@@ -1,6 +1,6 @@
-"""What Berth asks of Kubernetes for each way of sharing a GPU, as files to be read and compared to the letter.
+"""Objects that Berth asks Kubernetes for, per way of sharing a GPU, as files to be read and compared to the letter.
 
-After a change that is meant, `python -m tests.workspaces.write_golden` writes them anew.
+After an intended change, `python -m tests.workspaces.write_golden` writes them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workspaces import manifests
 FOLDER = Path(__file__).parent / "golden"
 PRODUCT = "NVIDIA-A100-SXM4-80GB"
 
-# Each: the pool, and of it how many GPUs and how much of their memory.
+# Values: the pool, the number of GPUs, and GPU memory in MiB.
 CASES: dict[str, tuple[dict[str, Any], Fraction | None, int | None]] = {
     "exclusive": ({}, Fraction(2), None),
     "mig-mixed": (

@@ -22,7 +22,7 @@ in_thread: Callable[..., Any] = database_sync_to_async
 
 
 class Socket:
-    """One websocket, from the side of a browser."""
+    """A websocket, from the side of a browser."""
 
     def __init__(self, address: str, headers: list[tuple[bytes, bytes]]) -> None:
         parts = urlsplit(address)
@@ -62,7 +62,7 @@ class Socket:
 
 
 def headers_of(actor: Actor | None, origin: str = "http://testserver") -> list[tuple[bytes, bytes]]:
-    """As a browser sends them, with the session of who is signed in."""
+    """Headers as a browser sends them, with the session of the actor."""
     headers = [(b"host", b"testserver"), (b"origin", origin.encode())]
     if actor is not None:
         client = Client()
@@ -82,7 +82,7 @@ async def socket(address: str, actor: Actor | None = None) -> AsyncIterator[Sock
         await socket.leave()
 
 
-# --- Waiting beside what runs in the same event loop
+# --- Waiting, while the rest runs in the same event loop
 
 
 async def until(what: str, look: Callable[[], Any], seconds: float = 10) -> None:
@@ -93,7 +93,7 @@ async def until(what: str, look: Callable[[], Any], seconds: float = 10) -> None
 
 
 async def until_still(figure: Callable[[], int]) -> int:
-    """The figure when it no longer moves: buffers are full, and who sends and who passes on have had many turns."""
+    """Return the figure once it no longer changes: buffers are full, and sender and carrier have had many turns."""
     seen, same = figure(), 0
     while same < 20:
         await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Readers of the live sockets that leave, come back, and read slowly; each keeps what its client would show."""
+"""Readers of the live sockets that leave, come back, and read slowly. A reader keeps what its client would show."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from workspaces.representation import with_related, workspace_json, workspaces_j
 
 Frame = dict[str, Any]
 SECONDS = 60
-# Which web process answers: each has a channel layer of its own.
+# Channel layer of the web process that answers: each process has its own.
 LAYER: ContextVar[NotifyLayer] = ContextVar("layer")
 
 
 def web_processes(count: int, monkeypatch: pytest.MonkeyPatch) -> list[NotifyLayer]:
-    """So many channel layers on the one database, as that many web processes have."""
+    """Return `count` channel layers on the one database, as that many web processes have."""
     monkeypatch.setattr("channels.consumer.get_channel_layer", lambda alias: LAYER.get())
     configured: Any = settings.CHANNEL_LAYERS["default"].get("CONFIG", {})
     return [NotifyLayer(**configured) for _ in range(count)]
 
 
 class Reader:
-    """One browser's page: its socket, opened again and again, and what it shows."""
+    """A browser's page: its socket, opened again and again, and what it shows."""
 
     path: ClassVar[str]
 
@@ -53,7 +53,7 @@ class Reader:
         raise NotImplementedError
 
     def as_it_is(self) -> bool:
-        """Whether it shows what the rows say. Synchronous: it reads the database."""
+        """Return True if the page shows what the rows say. Synchronous: it reads the database."""
         raise NotImplementedError
 
     # --- its socket
@@ -66,7 +66,7 @@ class Reader:
 
         async def send(frame: Frame) -> None:
             opened.set()
-            await self.reads.wait()  # a slow one holds up its sender
+            await self.reads.wait()  # a slow reader holds up its sender
             if self.open and frame["type"] == "websocket.send":
                 self.hear(json.loads(frame["text"]))
                 self.heard.set()

@@ -1,4 +1,4 @@
-"""Admin: the catalogue can be kept; workspaces can be found and not written."""
+"""Admin: the catalogue can be edited; workspaces can be found but not written."""
 
 from __future__ import annotations
 

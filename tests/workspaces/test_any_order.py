@@ -1,7 +1,7 @@
 """Start, stop, restart, delete in any order at any moment, with workers killed, clusters away, pods ended from outside.
 
-After every step: at most one pod may run, and only under an admitted claim; the story has no gap, and no step of a
-run is told twice or out of order. And when all is quiet again, what is there is what was wanted.
+After every step: at most one pod may run, and only under an admitted claim; events have no gap, and no step of a
+run is reported twice or out of order. When all is quiet again, the cluster has what was wanted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Killed(BaseException):
 
 
 def after(calls: int, error: BaseException) -> Callable[..., None]:
-    """Nothing for so many calls; then the error, once."""
+    """Return a function that does nothing for so many calls, then raises the error, once."""
     left = iter([None] * calls + [error])
 
     def call(*_: Any) -> None:
@@ -61,7 +61,7 @@ def after(calls: int, error: BaseException) -> Callable[..., None]:
 
 @contextmanager
 def killed_after(statements: int) -> Iterator[None]:
-    """The worker dies before a statement to the database. What was not committed is gone."""
+    """Kill the worker before a statement to the database. Uncommitted changes are lost."""
     fuse = after(statements, Killed())
 
     def execute(run: Any, sql: str, *rest: Any) -> Any:
@@ -107,12 +107,12 @@ class AnyOrder(RuleBasedStateMachine):
         return Workspace.objects.get(pk=self.id)
 
     def watched(self, body: Any) -> None:
-        """What the watcher does with every change, while it is there."""
+        """Handle a change as the watcher does, while it is there."""
         if self.watching:
             receivers.on_objects_changed(changes=[Changed("MODIFIED", body)])
 
     def work(self) -> None:
-        """What a worker does with the task that a mark enqueued."""
+        """Run the task that a mark enqueued, as a worker does."""
         if self.row.dirty_since:
             reconciling.reconcile(self.id)
 
@@ -149,7 +149,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(over=st.booleans())
     def time_goes_by(self, over: bool) -> None:
-        """Until the next warning, or until the lifetime is over."""
+        """Move to the next warning, or to the end of the lifetime."""
         now = timezone.now()
         late = {"lifetime_due_at": now} | ({"stops_at": now} if over else {})
         Workspace.objects.filter(stops_at__isnull=False).update(**late)
@@ -181,7 +181,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(statements=st.integers(2, 12), verb=st.sampled_from([lifecycle.stop, lifecycle.restart, "delete"]))
     def look_while_somebody_asks(self, statements: int, verb: Any) -> None:
-        """A wish that comes between two calls of a look."""
+        """Look while a request comes between two calls."""
 
         def ask() -> None:
             calls.append(None)
@@ -213,7 +213,7 @@ class AnyOrder(RuleBasedStateMachine):
     def cluster_goes_on(self) -> None:
         self.api.step()
 
-    # What cannot happen now is skipped in the rule's body: a precondition would let what is drawn depend on the state.
+    # Impossible steps are skipped in the rule's body: with a precondition, the drawn values would depend on the state.
 
     @rule()
     def watcher_goes_away(self) -> None:
@@ -290,7 +290,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert row.stops_at is None or row.desired == Desired.RUNNING
 
     def becomes_quiet(self) -> None:
-        """Nobody asks for anything more, and nothing fails."""
+        """Run until quiet: there are no more requests, and nothing fails."""
         self.watcher_comes_back()
         quiet = 0
         for tick in range(ROUNDS_UNTIL_QUIET):

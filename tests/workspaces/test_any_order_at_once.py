@@ -1,6 +1,6 @@
 """Several people, workers, the watcher and the queue at the same workspaces at once, each with its own connection.
 
-What `test_any_order.py` tries one after the other, here happens in the same moment. At every moment a row is one of
+The steps that `test_any_order.py` tries one after the other happen here at once. At every moment a row is one of
 the combinations below; steps never go back within a run; events are numbered without a gap; at most one pod runs.
 """
 
@@ -44,7 +44,7 @@ from workspaces.sizing import SizeAsked
 THREADS = 6
 MOST_WORKSPACES = 3
 
-# What a row may be: (phase, ending): what is wanted, steps, states of its run's claim.
+# Legal rows. (phase, ending): desired states, steps, states of the run's claim.
 ANY = frozenset(STEPS)
 LEGAL: dict[tuple[str, str], tuple[set[str], frozenset[str], set[str]]] = {
     ("waiting", ""): ({"running"}, frozenset(["admission"]), {"waiting"}),
@@ -63,7 +63,7 @@ LEGAL: dict[tuple[str, str], tuple[set[str], frozenset[str], set[str]]] = {
 
 
 class SharedApi(PlayedApi):
-    """One call at a time; what changes is told to the watcher, which takes it up when it comes to it."""
+    """Simulated API with one call at a time. Changes are queued for the watcher, which handles them later."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
         admission.admit(self.cast.pool.pk)
 
     def work(self) -> None:
-        """Twice the same task may run at once, as after a worker that was thought dead."""
+        """Run a task. The same task may run twice at once, as after a worker that was thought dead."""
         if (workspace_id := take_task()) is not None:
             reconciling.reconcile(workspace_id)
 
@@ -263,7 +263,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
     # --- always
 
     def rows_are_legal(self) -> None:
-        """Each row with the state of its claim, as one statement sees them."""
+        """Check rows and the states of their claims, as one statement sees them."""
         claims = Claim.objects.filter(pk=OuterRef("run")).values("state")
         rows = Workspace.objects.annotate(claim=Subquery(claims))
         names = ("pk", "run", "phase", "ending", "desired", "step", "claim", "deleted_at")
@@ -292,7 +292,7 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
         assert not live.exclude(pk__in=Workspace.objects.values("run")).exists(), "a claim that no row knows"
 
     def becomes_quiet(self) -> None:
-        """Nobody asks for anything more, and nothing fails."""
+        """Run until quiet: there are no more requests, and nothing fails."""
         for _ in range(ROUNDS_UNTIL_QUIET):
             self.periodic_pass()
             self.pass_over_the_queue()
@@ -319,7 +319,7 @@ def alive(api: SharedApi) -> list[Object]:
 
 
 def take_task() -> UUID | None:
-    """The workspace of the oldest task that reconciles one, as a worker takes it; passes are run by the machine."""
+    """Take the oldest task as a worker does. Return its workspace, or None if it is no reconcile."""
     with transaction.atomic():
         row = OrmQ.objects.select_for_update(skip_locked=True).order_by("pk").first()
         if row is None:
@@ -337,7 +337,7 @@ def clear() -> None:
 
 @pytest.fixture
 def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Counter[str]]]:
-    """Plays so many examples of so many batches; what was run."""
+    """Function that runs so many examples of so many batches and returns counts of what ran."""
     cast.pool.flavors.create(slug="a100-2", name="Two A100", units=2, cpu_millicores=8000, memory_mib=32_768)
     with crew(THREADS) as threads:
 

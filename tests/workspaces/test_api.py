@@ -1,4 +1,4 @@
-"""REST for workspaces: shapes, status codes, filters, and what a malformed request is told."""
+"""REST for workspaces: shapes, status codes, filters, and answers to malformed requests."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_the_list_takes_as_many_queries_for_thirty_as_for_three(
 ) -> None:
     bob = script(cast.bob)
     make_workspace(cast, cast.bob, Phase.WAITING, name="first")
-    ask(bob, "GET", "workspaces/")  # notes the token's use
+    ask(bob, "GET", "workspaces/")  # records the token's use
     with CaptureQueriesContext(connection) as of_one:
         ask(bob, "GET", "workspaces/")
     make_many(cast, cast.bob, 30)
@@ -248,7 +248,7 @@ def test_an_estimate_asks_as_often_for_many_sizes_pools_and_waiting_as_for_one(c
     asked = {**BODY, "flavor": "a100-4"}
     read_only = script(cast.bob, Scope.READ)
     make_workspace(cast, cast.alice)
-    ask(read_only, "POST", "estimate/", asked)  # the token's first use is noted
+    ask(read_only, "POST", "estimate/", asked)  # records the token's first use
     with CaptureQueriesContext(connection) as few:
         assert not ask(read_only, "POST", "estimate/", asked).json()["starts_now"]
     for number in range(3):

@@ -1,4 +1,4 @@
-"""What becomes of a workspace after its launch: changed, copied, kept alive, measured."""
+"""Changes to a workspace after its launch: settings, copies, keep-alive."""
 
 from __future__ import annotations
 

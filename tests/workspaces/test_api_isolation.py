@@ -1,4 +1,4 @@
-"""Every endpoint of workspaces, asked by everybody."""
+"""Access to the endpoints of workspaces: every endpoint, called by all kinds of people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 NOBODY = UUID("00000000-0000-4000-8000-000000000000")
 READS = ["", "events/"]
-# What a viewer or a member sees and may not do with another's; with the body that it needs.
+# Requests that a viewer or member may not make on another's workspace, with the body that they need.
 OTHERS_WRITES = [
     ("PATCH", "", {"name": "mine"}),
     ("DELETE", "", None),

@@ -1,4 +1,4 @@
-"""Whose SSH keys open a workspace: its own person's, for as long as they are let in."""
+"""SSH keys that open a workspace: its owner's, for as long as they have access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A budget that is spent, as its person hears of it: until when a run goes on, that it stops, or goes on after all."""
+"""A spent budget, as the owner is notified: when the run stops, that it stops, or that it goes on after all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spent(play: Play, workspace: Workspace) -> Budget:
-    """It runs since two hours, of which its tenant has one."""
+    """Let it have run for two hours, with a budget of one."""
     Claim.objects.filter(holder_id=workspace.pk).update(admitted_at=timezone.now() - timedelta(hours=2))
     budget = Budget.objects.create(tenant=play.cast.demo, gpu_hours=Decimal(1), grace_minutes=30)
     spending.keep_to_budgets()

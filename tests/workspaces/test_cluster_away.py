@@ -1,4 +1,4 @@
-"""While a cluster does not answer: nobody calls it, everybody is told, and all goes on when it is back."""
+"""Behaviour while a cluster does not answer: nobody calls it, pages say so, and all goes on when it is back."""
 
 from __future__ import annotations
 

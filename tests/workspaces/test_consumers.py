@@ -1,4 +1,4 @@
-"""Websockets: who gets in, what they hear, and when they are put out."""
+"""Websockets: access, messages, and the end of access."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> 
         assert (await listing.hear())["workspaces"] == []
         await in_thread(happen)(workspace)
         await in_thread(tell_access_changed)(cast.bob.user)
-        assert (await listing.hear())["type"] == "snapshot"  # and of the change nothing
+        assert (await listing.hear())["type"] == "snapshot"  # and nothing about the change
 
 
 def take_out(actor: Actor) -> None:

@@ -1,4 +1,4 @@
-"""The driver of old nodes: a folder of theirs, read-only, where Pod Security forbids a hostPath."""
+"""The driver of old nodes: a folder of the node, read-only, although Pod Security forbids a hostPath."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_volume_and_claim_are_made_for_each_other_and_for_one_tenant() -> None:
     assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadOnlyMany"]
     assert volume["spec"]["claimRef"] == {"namespace": "berth-demo", "name": claim["metadata"]["name"]}
     assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
-    assert claim["spec"]["storageClassName"] == ""  # else a class makes another one
+    assert claim["spec"]["storageClassName"] == ""  # else a class makes another volume
     for body in (volume, claim):
         assert body["metadata"]["labels"]["berth.dev/instance"] == str(INSTANCE)
 
@@ -83,7 +83,7 @@ def test_a_workspace_on_an_old_node_gets_it_under_pod_security_restricted(
     claim = api.get("PersistentVolumeClaim", namespace, name)
     assert claim is not None
     assert claim["status"]["phase"] == "Bound"
-    # Stopped, it stays for the next start; deleted by hand, it is made again on the same volume.
+    # The PVC stays after a stop. Deleted by hand, it is made again on the same volume.
     lifecycle.stop(house.alice, workspace)
     drive(workspace, in_phase("stopped"))
     assert api.get("PersistentVolumeClaim", namespace, name) is not None

@@ -1,4 +1,4 @@
-"""How little a start asks of the cluster's API and of the queue: a hundred at once stand behind each request."""
+"""Number of requests that a start makes to the cluster's API and the queue: a hundred starts may come at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db]
 
 
 class CountingApi(PlayedApi):
-    """Which kinds were listed, and how many calls there were."""
+    """Simulated API that records the listed kinds and counts calls."""
 
     def __init__(self) -> None:
         super().__init__()

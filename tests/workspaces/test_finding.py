@@ -1,4 +1,4 @@
-"""A GPU by what it must have: the cheapest that the tenant may use, and which of them start now."""
+"""Search for a GPU by its requirements: the cheapest that the tenant may use, and which of them start now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def pool(cast: Cast, slug: str, *, gpus: int = 4, quota: int = 4, **values: Any) -> Pool:
-    """On a node of its own."""
+    """Make a pool on a node of its own."""
     label = {"pool": slug}
     defaults = {"slug": slug, "name": slug, "cluster": cast.cluster, "node_labels": label}
     made = Pool.objects.create(**(defaults | {"gpu_memory_mib": 81_920} | values))
@@ -61,7 +61,7 @@ def test_a_part_of_a_gpu_that_is_enough_is_cheaper_than_a_whole_one(cast: Cast) 
     pool(cast, "mig", sharing="mig", units_per_gpu=7, unit_memory_mib=9728, gpus=14)
     assert slugs(cast, asked(min_memory_mib=9000)) == ["mig", "a100"]
     assert slugs(cast, asked(min_memory_mib=10_000)) == ["a100"]
-    # Who asks for whole GPUs gets no instances of one: a program sees one of them only.
+    # Whole GPUs are never MIG instances: a program sees only one instance.
     assert slugs(cast, asked(1, min_memory_mib=9000)) == ["a100"]
 
 

@@ -1,5 +1,5 @@
 """Berth reached through a forwarded port (`ssh -L 9000:127.0.0.1:8000`): links, redirects, cookies and checks of origin
-follow the address that the browser has, for Berth does not know of the other port."""
+follow the browser's address, because Berth does not know the other port."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
 
 @asynccontextmanager
 async def forwarded(port: int) -> AsyncIterator[int]:
-    """Another port of this machine that leads to this one, byte for byte."""
+    """Forward another port of this machine to this one, byte for byte."""
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -50,7 +50,7 @@ async def stage(cast: Cast) -> AsyncIterator[Stage]:
 
 
 async def sign_in(stage: Stage, portal: str) -> None:
-    """By the form, as a browser sends it."""
+    """Send the sign-in form as a browser does."""
     async with stage.browser.get(f"{portal}/sign-in/") as page:
         token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', await page.text())[0]
     body = {"csrfmiddlewaretoken": token, "username": "bob", "password": "bob-password"}
@@ -82,7 +82,7 @@ async def test_everything_stays_on_the_port_and_the_name_that_the_browser_has(
         guests._known.clear()
         await ends_at(stage, f"{own}/lab", f"{portal}/workspaces/{stage.workspace.pk}/")
         await in_thread(GatewayPass.objects.all().delete)()
-        guests._known.clear()  # the pass is over, and still tells where its browser came from
+        guests._known.clear()  # the pass has ended, and still names the portal
         await ends_at(stage, f"{own}/lab", f"{portal}/workspaces/{stage.workspace.pk}/jupyter/?next=/lab")
 
 

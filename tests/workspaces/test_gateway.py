@@ -1,4 +1,4 @@
-"""Jupyter through the portal: who is let in, what passes, and that a host of its own keeps workspaces apart."""
+"""Jupyter through the portal: access, what passes, and isolation of workspaces by their own hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hostile page, person or Jupyter may try at the door to Jupyter, and does not get."""
+"""Attacks on the gateway by a hostile page, person or Jupyter."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_an_address_cannot_end_a_header(stage: Stage) -> None:
 
 
 async def test_the_body_of_any_method_is_carried(stage: Stage) -> None:
-    """Else its length alone would pass, and the next request be taken for it."""
+    """Check that no length passes without its body: Jupyter would take the next request for the body."""
     await stage.open()
     for method in ("GET", "DELETE", "OPTIONS", "POST"):
         told = await raw(stage, f"{method} /api HTTP/1.1", "Content-Length: 5", body="12345")

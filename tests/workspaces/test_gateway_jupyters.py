@@ -1,4 +1,4 @@
-"""What a hostile Jupyter may answer to the portal, or not answer at all; and browsers that leave or do not read."""
+"""Hostile or silent Jupyters behind the portal; and browsers that leave or do not read."""
 
 from __future__ import annotations
 

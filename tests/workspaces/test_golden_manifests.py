@@ -1,4 +1,4 @@
-"""What each way of sharing asks of Kubernetes is what was read and approved, to the letter."""
+"""Manifests per way of sharing: equal, to the letter, to those that were read and approved."""
 
 from __future__ import annotations
 

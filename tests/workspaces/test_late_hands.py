@@ -1,4 +1,4 @@
-"""What was decided by an earlier look and arrives late changes nothing of what is there by now."""
+"""Late actions of an earlier look: they change nothing of what is there by now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch writes workspace, claim and first event at once, or says by field why it cannot be."""
+"""Launch: writes workspace, claim and first event at once, or names the faulty fields."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spec(**changes: Any) -> LaunchSpec:
 
 
 def faults(**changes: Any) -> dict[str, list[str]]:
-    """The fields that a refusal names, of a launch by alice."""
+    """Launch as `actor`, which must be refused. Return the faults by field."""
     with pytest.raises(Invalid) as caught:
         launch(changes.pop("actor"), spec(**changes))
     assert not Workspace.objects.exists()
@@ -104,7 +104,7 @@ def test_names_are_plain(cast: Cast, name: str) -> None:
     [
         "NVIDIA_VISIBLE_DEVICES",
         "CUDA_DISABLE_CONTROL",
-        "CUDA_TASK_PRIORITY",  # HAMi's: who has it slows the others on the GPU down
+        "CUDA_TASK_PRIORITY",  # of HAMi: it slows down the others on the GPU
         "LD_PRELOAD",
         "JUPYTER_TOKEN",
         "POD_IP",

@@ -1,4 +1,4 @@
-"""A lifetime: the clock that starts when a run is ready, its warnings, its end, and moving the end."""
+"""Lifetimes: the clock that starts when a run is ready, its warnings, its end, and moving the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def running(cast: Cast, left: timedelta | None = None, **changes: Any) -> Workspace:
-    """Bob's, ready; its lifetime ends in `left`."""
+    """Make a ready workspace of bob's whose lifetime ends in `left`."""
     changes = {"max_runtime_minutes": 60} | changes
     if left is not None:
         stops_at = timezone.now() + left

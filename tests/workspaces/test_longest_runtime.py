@@ -1,4 +1,4 @@
-"""The longest runtime of a tenant, and who else is asked before a run goes on for longer than it said."""
+"""Longest runtime of a tenant, and other limits on extending a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ready(play: Play, minutes: int | None) -> Workspace:
 
 
 def runs_for(cast: Cast, minutes: int) -> Workspace:
-    """Ready since now, to end in so many minutes."""
+    """Make a ready workspace that ends in so many minutes."""
     stops_at = timezone.now() + minutes * MINUTE
     row = make_workspace(cast, cast.alice, max_runtime_minutes=minutes, stops_at=stops_at)
     Claim.objects.filter(holder_id=row.pk).update(ends_at=stops_at, max_runtime_minutes=minutes)
@@ -54,7 +54,7 @@ def runs_for(cast: Cast, minutes: int) -> Workspace:
 
 
 def full_pool(cast: Cast, node: str) -> None:
-    """Nothing is left but what the workspace has there."""
+    """Leave only the GPU that the workspace has on this node."""
     Node.objects.exclude(name=node).delete()
     Node.objects.update(allocatable={"cpu": 64_000, "memory": 512 * GIB, "pods": 110, GPU: 1})
 
@@ -233,7 +233,7 @@ def test_a_restart_is_no_way_around_who_waits(play: Play) -> None:
     before = ready(play, 60)
     full_pool(play.cast, before.node)
     somebody_waits(play.cast)
-    ends_at = timezone.now() + 7 * MINUTE  # most of its time is over
+    ends_at = timezone.now() + 7 * MINUTE  # most of its time has passed
     Workspace.objects.update(stops_at=ends_at)
     Claim.objects.filter(holder_id=before.pk).update(ends_at=ends_at)
     lifecycle.restart(play.cast.alice, play.row)

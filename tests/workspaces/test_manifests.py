@@ -1,4 +1,4 @@
-"""The objects of a workspace are made as design says: unprivileged, owned, and never two pods."""
+"""Objects of a workspace: unprivileged, owned, and never two pods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from clusters.models import Cluster
-from devcluster.kubelet.config import expand
+from devcluster.kubelet.containers.config import expand
 from tests.workspaces.builders import ID, INSTANCE, RUN, wanted, workspace
 from workspaces import manifests, pod
 from workspaces.digest import HASH
@@ -95,7 +95,7 @@ def test_a_users_own_proxy_wins_however_it_is_spelled() -> None:
     row.pool.cluster.http_proxy = row.pool.cluster.https_proxy = "http://proxy.lab:3128"
     env = {entry["name"]: entry.get("value") for entry in pod.environment(wanted(row))}
     assert env["HTTPS_PROXY"] == "http://mine:1"
-    assert "https_proxy" not in env  # programs that read this one first would pass theirs over
+    assert "https_proxy" not in env  # programs that read this name first would ignore the user's
     assert env["http_proxy"] == "http://proxy.lab:3128"
 
 
@@ -110,7 +110,7 @@ def test_pull_secrets_are_those_of_the_cluster_and_of_the_pool() -> None:
 
 def test_values_of_the_environment_arrive_as_they_were_given() -> None:
     entries = {entry["name"]: entry for entry in pod.environment(wanted())}
-    # Kubernetes makes one dollar of two, wherever they stand.
+    # Kubernetes turns every $$ into one dollar.
     assert entries["MY_ENV"]["value"] == 'a b "q" $$x $$(HOME)'
 
 

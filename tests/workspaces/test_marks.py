@@ -1,4 +1,4 @@
-"""Marks: whoever may have changed is looked at again, whatever happens at the same time."""
+"""Marks: a workspace that may have changed is looked at again, whatever happens at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def elsewhere(work: Callable[[], Any]) -> threading.Thread:
-    """Another process: a thread with a connection of its own."""
+    """Start a thread with its own connection, as another process."""
     thread = threading.Thread(target=on_its_own, args=(work,))
     thread.start()
     return thread
@@ -79,14 +79,14 @@ def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: 
         Workspace.objects.select_for_update().get(pk=first)
         taken.append(elsewhere(lambda: tasks.mark([second, first])))
         taken[0].join(0.3)
-        # It waits for the first and so cannot hold the second yet.
+        # The thread waits for the first row, so it cannot hold the second yet.
         Workspace.objects.select_for_update(nowait=True).get(pk=second)
     taken[0].join()
     assert set(Workspace.objects.values_list("dirty_marks", flat=True)) == {1}
 
 
 def test_who_finds_it_busy_leaves_it_alone(cast: Cast) -> None:
-    """Or one that is slow, and so enqueued again and again, would never come to its end."""
+    """Otherwise a slow look, which is enqueued again and again, would never end."""
     workspace = make_workspace(cast, cast.alice)
     tasks.mark([workspace.pk])
     with reconciling.alone(workspace.pk):

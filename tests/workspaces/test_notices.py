@@ -1,4 +1,4 @@
-"""What a workspace's person hears of, by which ways and in which words; and that others and strangers do not."""
+"""Notices to a workspace's owner: events, channels and words; and none to other people."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def happen(workspace: Workspace, code: str, **data: Any) -> None:
 
 
 def told(actor: Actor) -> list[str]:
-    """The titles of what somebody was told, oldest first."""
+    """Titles of a person's notices, oldest first."""
     lines, _last = inbox.page(actor.user)
     return [words.title for _notice, words in reversed(lines)]
 
 
 def began(workspace: Workspace, ago: timedelta) -> None:
-    """As if it had been asked for so long ago."""
+    """Move the workspace's events back, as if it had been asked for so long ago."""
     Event.objects.filter(workspace=workspace).update(at=timezone.now() - ago)
 
 
-# --- Which lines of the story
+# --- Which events
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ def test_who_was_given_more_time_meanwhile_is_not_warned_any_more(cast: Cast, wo
 def test_what_is_not_ready_any_more_is_not_mailed_as_ready(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.STARTING)
     began(workspace, timedelta(hours=1))
-    happen(workspace, "ready")  # the row says that it is starting again
+    happen(workspace, "ready")  # the row is still starting
     outbox.send_due()
     assert mail.outbox == []
 
 
-# --- Whom it is for
+# --- Recipients
 
 
 def test_who_left_the_tenant_reads_and_gets_nothing_of_it_any_more(cast: Cast, workspace: Workspace) -> None:

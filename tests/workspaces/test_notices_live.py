@@ -1,4 +1,4 @@
-"""The websocket of notices: each is told once, in the person's language, and to nobody else."""
+"""Websocket of notices: a notice is sent once, in the person's language, and to nobody else."""
 
 from __future__ import annotations
 

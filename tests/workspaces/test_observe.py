@@ -1,4 +1,4 @@
-"""From raw objects to how far a start got, what is in its way, and whether its end is proven."""
+"""Observation of raw objects: how far a start got, its trouble, and whether its end is proven."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_mount_that_is_tried_again_is_told_but_never_final() -> None:
 
 
 def test_what_a_kubelet_says_of_a_pod_that_it_takes_up_again_is_no_fault_of_its_volumes() -> None:
-    """Seen at its restart, of pods that it had mounted everything for."""
+    """Message seen when a kubelet restarted, about pods whose mounts were all in place."""
     text = 'MountVolume.SetUp failed for volume "start" : object "berth-lab"/"ws-1" not registered'
     there = observed(
         pods=[pod(container=waiting("ContainerCreating"))], events=[event("FailedMount", "Pod", text)]
@@ -254,7 +254,7 @@ EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, avai
 
 
 def evicted(*, told: bool, taken_back: bool) -> dict[str, Any]:
-    """By its kubelet, which may lose its word in the status; the StatefulSet's controller takes the pod back then."""
+    """Evicted pod. The kubelet may lose the reason in the status; the StatefulSet's controller then deletes the pod."""
     why = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": EVICTED}
     status = {"conditions": [why]} | ({"reason": "Evicted", "message": EVICTED} if told else {})
     body = pod(phase="Failed", status=status)

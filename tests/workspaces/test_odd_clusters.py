@@ -1,4 +1,4 @@
-"""What a run does when people and faults interfere: seen on a cluster in memory, one step after the other."""
+"""Behaviour of a run when people and faults interfere, on a cluster in memory, one step after the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
 
 
 def test_stop_right_after_a_node_rejected_the_pod_needs_no_admin(play: Play) -> None:
-    """The rejected pod never ran: its end is proven when it is let go, and nobody has to vouch for it."""
+    """The rejected pod never ran: its end is proven when it is released, and no admin has to confirm it."""
     play.until(lambda _: any(body["spec"]["replicas"] for body in play.api.of("StatefulSet")))
     while not play.api.of("Pod"):
         play.api.step()
@@ -39,7 +39,7 @@ def test_a_pod_that_was_forced_away_unseen_ends_the_run_and_is_not_proven_by_the
     play.begin_ready()
     first = play.pod()["metadata"]
     first["finalizers"] = []
-    play.api.mark_deleted(play.pod())  # by force: the process may live on
+    play.api.mark_deleted(play.pod())  # by force: the process may still run
     play.api.step()
     assert play.pod()["metadata"]["uid"] != first["uid"]  # the controller made the next one at once
     play.until(lambda row: row.message_code == "end_unproven")
@@ -114,7 +114,7 @@ def test_what_a_late_hand_made_for_a_stopped_workspace_goes(play: Play) -> None:
     assert play.row.phase == "stopped"
 
 
-# --- other wishes meanwhile
+# --- other requests meanwhile
 
 
 def test_files_are_gone_when_it_says_so_also_when_the_wish_comes_at_the_end_of_a_stop(play: Play) -> None:
@@ -251,7 +251,7 @@ def stopped_and_home_deleted(play: Play) -> list[dict[str, Any]]:
     return play.api.of("PersistentVolume")
 
 
-# --- what no rule explains
+# --- unexplained messages
 
 
 def cannot_start(play: Play, message: str) -> None:

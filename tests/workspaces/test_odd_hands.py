@@ -1,4 +1,4 @@
-"""What a hand takes off Berth's objects is put back, and what runs goes on: on a cluster in memory."""
+"""Repair of Berth's objects after changes by hand, while the run goes on: on a cluster in memory."""
 
 from __future__ import annotations
 

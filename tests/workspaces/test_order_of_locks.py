@@ -1,4 +1,4 @@
-"""Two at once never wait for each other in a ring: who comes second waits, and then both have done their part."""
+"""Order of locks: of two actions at once, the second waits and both succeed. There is no deadlock."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Beside = Callable[[Callable[[], Any]], Future[Any]]
 
 @pytest.fixture
 def beside() -> Iterator[Beside]:
-    """Begins something on a connection of its own; returns when that is done, or waits for what this one holds."""
+    """Function that starts work on its own connection. It returns when the work is done or waits for a lock of ours."""
     with ThreadPoolExecutor(1) as threads:
 
         def begin(work: Callable[[], Any]) -> Future[Any]:
@@ -67,7 +67,7 @@ def waits_for_me() -> bool:
 
 
 def test_a_key_is_added_while_a_workspace_of_its_person_is_changed(cast: Cast, beside: Beside) -> None:
-    """The change ends with a line of the trail, which points to its person."""
+    """The change ends with an audit entry, which references its person."""
     workspace = make_workspace(cast, cast.alice)
     with transaction.atomic():
         with changing(workspace.pk) as row:
@@ -117,7 +117,7 @@ def test_who_was_taken_out_just_before_begins_nothing(cast: Cast, beside: Beside
 
 
 def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cast, beside: Beside) -> None:
-    """In the order in which one who marks all of it would take it, whoever is told of first."""
+    """Locks are taken in the order of a mark of all rows, whichever person is reported first."""
     made = {actor.user: make_workspace(cast, actor) for actor in (cast.alice, cast.bob)}
     (first, workspace), (last, _) = sorted(made.items(), key=lambda pair: pair[1].pk)
     with signals.told_together():
@@ -130,7 +130,7 @@ def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cas
 
 
 def test_notices_are_read_while_their_mail_is_sent(cast: Cast, beside: Beside) -> None:
-    """Both change many rows of one person, and none of them comes across these as the other does."""
+    """The two change many rows of one person, and would find them in different orders."""
     first, last = sorted(uuid4() for _ in range(2))
     for pk in (last, first):
         Notice.objects.create(
@@ -146,14 +146,14 @@ def test_notices_are_read_while_their_mail_is_sent(cast: Cast, beside: Beside) -
     with transaction.atomic():
         locked(Notice.objects.filter(pk=first)).get()
         reading = beside(lambda: inbox.read_all(cast.alice.user))
-        # It waits for the first, and so cannot hold the last yet.
+        # The reader waits for the first row, so it cannot hold the last yet.
         Notice.objects.select_for_update(nowait=True).get(pk=last)
     reading.result()
     assert inbox.unread(cast.alice.user) == 0
 
 
 def test_a_worker_begins_while_pools_are_marked(cast: Cast, beside: Beside) -> None:
-    """Each pool's mark is taken away by itself: who waits for one holds no other."""
+    """Marks of pools are removed one by one: a waiting worker holds no other pool."""
     pools = [cast.pool, Pool.objects.create(slug="also", name="Also", cluster=cast.cluster)]
     for waits_for, other in (pools, pools[::-1]):
         Pool.objects.update(pass_queued_at=timezone.now())
@@ -165,7 +165,7 @@ def test_a_worker_begins_while_pools_are_marked(cast: Cast, beside: Beside) -> N
 
 
 def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, beside: Beside) -> None:
-    """Whatever order their lists have."""
+    """The order of the admins' lists does not matter."""
     clusters = sorted([cast.cluster, Cluster.objects.create(slug="other", name="Other")], key=lambda c: c.pk)
     pools = [
         Pool.objects.create(slug=slug, name=slug, cluster=cluster)
@@ -190,7 +190,7 @@ def test_pools_of_several_clusters_are_closed_by_several_admins(cast: Cast, besi
 def test_who_changes_shares_waits_for_a_pass_that_decides_by_them_and_for_another_admin(
     cast: Cast, beside: Beside
 ) -> None:
-    """What is let in after the answer is let in by what they are then."""
+    """Claims admitted after the answer are admitted by the new shares."""
     client = browser(cast.admin)
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
@@ -200,7 +200,7 @@ def test_who_changes_shares_waits_for_a_pass_that_decides_by_them_and_for_anothe
 
 
 def test_an_admin_changes_a_tenant_while_somebody_is_taken_out_of_it(cast: Cast, beside: Beside) -> None:
-    """Both need the clusters and the tenant, and the clusters first."""
+    """The two lock the clusters first, then the tenant."""
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
         taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
@@ -251,7 +251,7 @@ def test_a_run_that_has_ended_is_finished_after_what_holds_its_cluster(cast: Cas
 
 
 def test_rows_are_locked_in_one_place() -> None:
-    """`accounts/locks.py` tells how. A plain FOR UPDATE keeps out whoever writes what points to the row."""
+    """See `accounts/locks.py`. A plain FOR UPDATE would block writers of rows that reference the locked row."""
     command = ["git", "grep", "--untracked", "-l", "select_for_update", "--", "*.py", ":!tests"]
     found = subprocess.run(command, cwd=BASE_DIR, capture_output=True, text=True, check=True).stdout.split()
     assert found == ["accounts/locks.py"]

@@ -1,4 +1,4 @@
-"""Pages: what each person sees in each phase, without scripts."""
+"""Pages for each kind of person in each phase, without scripts."""
 
 from __future__ import annotations
 

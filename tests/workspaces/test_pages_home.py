@@ -1,4 +1,4 @@
-"""The first page: whose workspaces, in which tenant, the one next action of each, and the shares in words."""
+"""The first page: its workspaces by person and tenant, their next action, and the shares in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launch form: its live answer, its limits, and that nothing is launched twice."""
+"""The launch form: its live forecast, its limits, and that nothing is launched twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 SENT = {"tenant": "demo", "image": "jupyter", "flavor": "a100-1", "name": "exp", "notify": "on"}
 
 
-# --- What is refused, and kept
+# --- Refused launches, which keep the form's values
 
 
 def test_a_launch_with_faults_names_each_field(cast: Cast) -> None:
@@ -193,7 +193,7 @@ def test_while_a_booking_of_the_tenant_is_on_the_form_and_the_workspace_say_so(c
     assert "“Lecture”" in words(browser(cast.bob).post("/launch/answer/", SENT))
     Claim.objects.filter(holder_id=workspace.pk).update(booking=booking)
     assert "its GPUs are booked until" in words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/"))
-    Booking.objects.update(places=1)  # and that one is taken
+    Booking.objects.update(places=1)  # and that place is taken
     assert "Lecture" not in words(browser(cast.bob).post("/launch/answer/", SENT))
 
 

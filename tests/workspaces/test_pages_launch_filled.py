@@ -1,4 +1,4 @@
-"""The launch form filled in: by the last launch, by a link, by a workspace that is launched again."""
+"""First values of the launch form: from the last launch, a link, or a workspace that is launched again."""
 
 from __future__ import annotations
 

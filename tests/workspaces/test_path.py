@@ -1,6 +1,6 @@
 """The whole path of a run against a real HTTP Kubernetes API: up, down, and what happens in between.
 
-Nothing runs in the background here: `drive` plays worker and watcher, one look after the other.
+Nothing runs in the background here: `drive` acts as worker and watcher, one look after the other.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def house(cast: Cast, played_cluster: Path, own_rights: Path) -> Iterator[Cast]:
 
 @pytest.fixture
 def api(house: Cast, played_cluster: Path) -> Api:
-    """What an admin does to the cluster, by hand or by accident."""
+    """API with an admin's rights, for changes to the cluster by hand or by accident."""
     return api_of_admin(played_cluster)
 
 
@@ -66,7 +66,7 @@ def api_of_admin(kubeconfig: Path) -> Api:
 
 
 def move_to_a_real_node(cast: Cast) -> None:
-    """$BERTH_TEST_NODE runs the container image $BERTH_WORKSPACE_IMAGE; it need not have a GPU."""
+    """Use $BERTH_TEST_NODE, which runs the container image $BERTH_WORKSPACE_IMAGE and needs no GPU."""
     node = {"kubernetes.io/hostname": os.environ["BERTH_TEST_NODE"]}
     cast.cluster.nodes.update(labels=node)
     Pool.objects.update(resource_name="", node_labels=node)
@@ -77,7 +77,7 @@ def move_to_a_real_node(cast: Cast) -> None:
 
 
 def clear_away(namespace: str, api: Api) -> None:
-    """What a test leaves would take GPUs from the next."""
+    """Delete a test's pods, which would take GPUs from the next test."""
     for pod in api.list("Pod", namespace=namespace):
         api.merge_patch("Pod", namespace, pod["metadata"]["name"], {"metadata": {"finalizers": None}})
     api.delete("Namespace", None, namespace)
@@ -94,7 +94,7 @@ def launched(house: Cast, name: str = "exp-1", **changes: Any) -> Workspace:
 def drive(
     workspace: Workspace, done: Callable[[Workspace], bool], seconds: float = ENOUGH_SECONDS
 ) -> Workspace:
-    """Look at it again and again until it is as expected."""
+    """Look at the workspace again and again until it is as expected."""
     deadline = time.monotonic() + seconds
     while True:
         if Claim.objects.filter(pool=workspace.pool_id, state=Claim.State.WAITING).exists():
@@ -112,7 +112,7 @@ def drive(
 
 
 def claim_of(workspace: Workspace, run: UUID | None = None) -> Claim:
-    """Of the current run, or of the given one."""
+    """Claim of the current run, or of the given one."""
     return Claim.objects.get(pk=run or workspace.run or uuid4())
 
 
@@ -147,7 +147,7 @@ def objects(house: Cast, api: Api, kinds: tuple[str, ...]) -> list[str]:
 
 
 def set_is_whole(api: Api, namespace: str) -> bool:
-    """Whether its controller has seen what its pod has become, and so writes no more to it."""
+    """Return True if the controller has seen its pod available, and so does not write to the set any more."""
     [body] = api.list("StatefulSet", namespace=namespace)
     return bool(body["status"].get("availableReplicas") == body["spec"]["replicas"])
 
@@ -197,7 +197,7 @@ def test_stop_keeps_the_volumes_and_leaves_nothing_else(house: Cast, api: Api) -
     asked_at = timezone.now()
     assert lifecycle.stop(house.alice, workspace)
     workspace = drive(workspace, in_phase("stopped"))
-    assert workspace.step_since > asked_at  # lists say since when it is stopped
+    assert workspace.step_since > asked_at  # lists show since when it is stopped
     assert objects(house, api, RUN_KINDS) == []
     assert len(objects(house, api, ("PersistentVolumeClaim",))) == 2
     assert claim_of(workspace).state == "released"
@@ -298,7 +298,7 @@ def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_
     assert pod is not None
     assert FINALIZER in pod["metadata"]["finalizers"]
     lifecycle.stop(house.alice, workspace)
-    # Somebody takes our finalizer off and forces the pod away while it runs.
+    # Somebody removes our finalizer and deletes the pod by force while it runs.
     api.merge_patch("Pod", house.demo.namespace, name, {"metadata": {"finalizers": None}})
     api.delete("StatefulSet", house.demo.namespace, workspace.object_name, propagation="Orphan")
     api.delete("Pod", house.demo.namespace, name, grace_seconds=0)
@@ -328,7 +328,7 @@ def test_an_image_that_is_not_there_is_explained_and_gives_up_in_time(
 
 
 def test_no_node_takes_it_sends_it_back_to_the_front(house: Cast, api: Api) -> None:
-    house.cluster.nodes.update(labels={})  # Berth believes in nodes that the cluster does not have
+    house.cluster.nodes.update(labels={})  # Berth's rows now have nodes that the cluster does not have
     house.pool.node_labels = {}
     house.pool.save()
     workspace = launched(house)
@@ -420,7 +420,7 @@ def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> Non
     assert told(workspace).count(workspace.message_code) <= 2
 
 
-# --- The ways in that a cluster's settings choose
+# --- Addresses by the cluster's exposure setting
 
 
 @pytest.mark.parametrize("node_address", ["", pytest.param("gpu.example.org", marks=pytest.mark.slow)])

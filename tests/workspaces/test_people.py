@@ -1,4 +1,4 @@
-"""The pages of tenants: who is in, what they run, and what owners change there."""
+"""Pages of tenants: members, what they run, and changes by owners."""
 
 import threading
 from typing import Any
@@ -95,7 +95,7 @@ def test_the_last_owner_stays_and_is_told_why(cast: Cast) -> None:
     }
     dora = User.objects.create_user("dora", is_active=False)
     Membership.objects.create(tenant=cast.demo, user=dora, role=Role.OWNER)
-    assert client.post("/tenants/demo/members/alice/remove/").status_code == 409  # dora cannot come in
+    assert client.post("/tenants/demo/members/alice/remove/").status_code == 409  # dora is deactivated
 
 
 def test_before_somebody_is_removed_it_is_said_what_they_run_and_it_may_stop(cast: Cast) -> None:
@@ -269,5 +269,5 @@ def test_a_person_who_is_deactivated_loses_all_at_once_and_gets_back_what_should
     refused = Client().post("/sign-in/", {"username": "bob", "password": "bob-password"})
     assert refused.status_code == 401
     members.set_active(cast.admin, cast.bob.user, active=True)
-    assert client.get("/profile/")["Location"].startswith("/sign-in/")  # what was open stays closed
+    assert client.get("/profile/")["Location"].startswith("/sign-in/")  # sessions that ended stay ended
     assert script.get("/api/v1/me/").json()["tenants"] == [{"slug": "demo", "name": "Demo", "role": "member"}]

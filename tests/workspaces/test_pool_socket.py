@@ -1,4 +1,4 @@
-"""The socket of the map of GPUs: it tells that something changed, and nothing of what."""
+"""Socket of the map of GPUs: it reports that something changed, but not what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools and quotas on an API of Kubernetes: which nodes are chosen, what pods get there, and the fence of a tenant."""
+"""Pools and quotas on a Kubernetes API: chosen nodes, resources of the pods, and a tenant's ResourceQuota."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GPU = "nvidia.com/gpu"
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
-# --- Which nodes are a pool's
+# --- Nodes of a pool
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_node_with_a_taint_is_entered_by_pools_that_tolerate_it_alone(house: H
     assert house.started(tolerant).node == "hopper"
 
 
-# --- What its pods get
+# --- Resources of its pods
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_runtime_class_that_is_not_there_is_told_by_name(house: House) -> None
     assert workspace.message_code == "class_missing"
 
 
-# --- The fence behind the queue
+# --- The ResourceQuota behind the queue
 
 
 class TestBackstop:
@@ -147,7 +147,7 @@ class TestBackstop:
             house.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
-# --- GPUs that are asked back, and pods that went elsewhere
+# --- Preempted GPUs, and pods that went elsewhere
 
 
 def test_borrowed_gpus_go_back_to_their_owner_and_the_run_goes_on_after(house: House) -> None:

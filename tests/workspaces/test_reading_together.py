@@ -1,4 +1,4 @@
-"""A change is read once for all who watch, and each hears what they may see of it."""
+"""Common reads: a change is read once for all who watch, and people get only what they may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on borrowed GPUs is asked for them: it is warned, taken down when it is time, and waits in front to go on."""
+"""Preemption of a run on borrowed GPUs: a warning, the end when it is time, and a place in front of the queue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Asked:
-    """A ready workspace on a GPU that its tenant borrows: the only one there is, and whose owner may come back."""
+    """A ready workspace on a borrowed GPU, the only one there is; the GPU's owner may ask for it."""
 
     def __init__(self, play: Play) -> None:
         self.play = play
@@ -40,7 +40,7 @@ class Asked:
         Quota.objects.filter(tenant=play.cast.demo).update(nominal_gpus=0, borrowing_limit_gpus=4)
 
     def ask(self) -> Claim:
-        """The owner asks for its own. Our claim, as a pass leaves it."""
+        """Let the owner request its GPU. Return our claim after the admission pass."""
         cast = self.play.cast
         self.owners = admission.request(
             tenant=cast.second,
@@ -56,7 +56,7 @@ class Asked:
         return self.play.claim()
 
     def spare(self) -> None:
-        """The owner does not need it any more."""
+        """Let the owner withdraw its request."""
         admission.release(self.owners.pk, "withdrawn")
         admission.admit(self.play.cast.pool.pk)
 
@@ -76,7 +76,7 @@ def asked(play: Play) -> Asked:
 
 def test_its_person_is_told_until_when_for_whom_and_what_becomes_of_it(asked: Asked) -> None:
     claim = asked.ask()
-    admission.admit(asked.play.cast.pool.pk)  # a second pass says nothing new
+    admission.admit(asked.play.cast.pool.pk)  # a second pass reports nothing new
     assert claim.reclaim_at is not None
     assert abs(claim.reclaim_at - timezone.now() - timedelta(minutes=10)) < timedelta(seconds=30)
     assert asked.play.told("asked_back_owner_waits") == 1
@@ -94,7 +94,7 @@ def test_it_goes_down_with_its_files_when_it_is_time_and_waits_in_front(asked: A
     asked.time_has_come()
     row = asked.play.row
     assert (row.desired, row.ending, row.phase) == (Desired.RUNNING, Ending.RECLAIM, Phase.STOPPING)
-    assert asked.play.claim().state == "admitted"  # its units come back with the proven end alone
+    assert asked.play.claim().state == "admitted"  # its units come back only with the proven end
     asked.play.until(lambda row: row.run != before.pk)
     after = asked.play.claim()
     assert (after.state, after.returns_first, after.place) == ("waiting", True, before.place)
@@ -125,7 +125,7 @@ def test_when_the_need_is_gone_it_is_spared_and_told(asked: Asked) -> None:
     assert [words.is_past for _notice, words in lines[:2]] == [
         False,
         True,
-    ]  # spared; the warning is out of date
+    ]  # the preemption is cancelled; the warning is out of date
 
 
 def test_one_whose_time_has_come_is_not_spared_any_more(asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""A workspace's JSON: the contract's shape, and what opens it for its own person alone."""
+"""JSON of a workspace: the contract's shape, and its private parts for the owner alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workspace's settings page: its own person changes it there as the API does."""
+"""Settings page of a workspace: the owner changes it there as through the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def two(cast: Cast) -> Flavor:
 
 
 def send(actor: Actor, workspace: Workspace, **changes: Any) -> Any:
-    """The form as it stands on the page, with these changes."""
+    """Send the form with the page's values and these changes."""
     browser = Client()
     browser.force_login(actor.user)
     path = f"/workspaces/{workspace.pk}/settings/"

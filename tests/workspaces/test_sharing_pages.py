@@ -23,7 +23,7 @@ SENT = {"tenant": "demo", "image": "jupyter", "name": "exp", "notify": "on"}
 
 @pytest.fixture
 def cut(cast: Cast) -> Cast:
-    """The pool's two cards are cut by HAMi; its flavor is a quarter with 1 CPU and 4 GiB."""
+    """Cast whose pool's two cards are cut by HAMi; the flavor is a quarter with 1 CPU and 4 GiB."""
     pool, flavor = cast.pool, cast.flavor
     pool.sharing, pool.units_per_gpu = Sharing.HAMI, 100
     pool.save()

@@ -1,4 +1,4 @@
-"""Every way of sharing a GPU, from a launch to a pod that runs on a node which announces it."""
+"""Ways of sharing a GPU, from a launch to a pod that runs on a node which announces it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_shares_of_one_gpu_fill_it_and_who_no_longer_fits_waits_though_there_is_
     first = house.started(pool, "first", gpus=Fraction(3, 5))
     second = house.started(pool, "second", gpus=Fraction(3, 5))
     given = {usage.devices[0]["id"] for usage in PodUsage.objects.exclude(run=None)}
-    assert len(given) == 2  # one on each card: 40 percent are free twice
+    assert len(given) == 2  # one on each card: each has 40 percent free
     assert house.started(pool, "beside", gpus=Fraction(2, 5)).phase == "ready"
     waits = drive(house.launched(pool, "waits", gpus=Fraction(1, 2)), in_phase("waiting"))
     assert claim_of(waits).reason_code

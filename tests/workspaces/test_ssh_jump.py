@@ -1,4 +1,4 @@
-"""SSH through Berth: whom the jump lets in, where it leads, what it carries, and when it ends."""
+"""SSH through Berth: access to the jump, its destinations, what it carries, and when it ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def ended(channel: tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[byt
     await asyncio.wait_for(channel[0].read(), 10)
 
 
-# --- Who is let in, and to where
+# --- Access and destinations
 
 
 async def test_its_person_reaches_it_by_id_and_by_name(stage: Stage) -> None:
@@ -117,7 +117,7 @@ async def test_any_number_of_processes_are_one_host(stage: Stage) -> None:
     assert again.export_public_key() == stage.host_key.export_public_key()
 
 
-# --- What is carried
+# --- Carried bytes
 
 
 async def test_each_side_may_end_its_own_direction(stage: Stage) -> None:
@@ -175,7 +175,7 @@ async def test_a_workspace_that_takes_nothing_is_sent_no_more_than_a_windowful(s
         assert await echoes(await stage.open(connection))
 
 
-# --- When it ends
+# --- Ends
 
 
 async def test_who_is_taken_out_of_the_tenant_loses_what_is_open(stage: Stage) -> None:

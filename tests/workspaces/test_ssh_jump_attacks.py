@@ -32,11 +32,11 @@ async def stage(cast: Cast) -> AsyncIterator[Stage]:
         yield stage
 
 
-# --- Further than their own workspaces
+# --- Destinations beyond their own workspaces
 
 
 async def test_no_name_leads_to_an_address(stage: Stage) -> None:
-    """Whatever stands behind the jump: this machine's services, the cluster, the metadata address."""
+    """Nothing behind the jump can be reached: this machine's services, the cluster, the metadata address."""
     decoy = Upstream()
     server = await asyncio.start_server(decoy.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -69,7 +69,7 @@ async def test_owners_do_not_get_into_others_workspaces_nor_by_a_name_they_share
         await in_thread(make_workspace)(
             stage.cast, stage.cast.alice, host="127.0.0.1", ssh_port=stage.upstream.port
         )
-        await stage.open(connection, "exp-1")  # bob has one of that name: hers is meant
+        await stage.open(connection, "exp-1")  # bob has a workspace of that name, too: hers is opened
         assert await stage.refusal(connection, str(stage.workspace.pk)) == missing
 
 
@@ -161,7 +161,7 @@ async def test_only_keys_let_in(stage: Stage) -> None:
 
 
 async def test_a_public_key_without_its_private_half_is_worth_nothing(stage: Stage) -> None:
-    """Bob's key is no secret; who signs for it with another key is not bob."""
+    """Bob's public key is no secret; a signature by another key is not bob's."""
     pair = asyncssh.load_keypairs([stage.keys["alice"]])[0]
     pair.public_data = stage.keys["bob"].public_data
     with pytest.raises(REFUSED):
@@ -193,7 +193,7 @@ async def test_odd_names_are_nobodys_and_reach_no_log(stage: Stage, caplog: pyte
         for name in ("bob ", " bob", "Bob", "'; --", "x" * 2000, "root", "*"):
             with pytest.raises(REFUSED):
                 await stage.connect(name, key="bob")
-    # asyncio's own may be about what an earlier test left.
+    # Records of asyncio may be about an earlier test.
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
 
 
@@ -241,7 +241,7 @@ async def test_one_address_does_not_take_all_the_places_of_strangers(stage: Stag
         await asyncio.open_connection("127.0.0.1", stage.port) for _ in range(limits.STRANGERS_PER_ADDRESS)
     ]
     for reader, _writer in waiting:
-        await reader.readline()  # it has its place
+        await reader.readline()  # the connection is counted
     with pytest.raises(REFUSED):
         await stage.connect()
     elsewhere = await asyncio.open_connection("127.0.0.1", stage.port, local_addr=("127.0.0.9", 0))
@@ -256,7 +256,7 @@ async def test_one_address_does_not_take_all_the_places_of_strangers(stage: Stag
 
 
 async def test_a_stranger_is_not_listened_to_without_end(stage: Stage) -> None:
-    """What SSH allows before anything is agreed on: messages that mean nothing."""
+    """SSH allows messages without meaning before anything is negotiated."""
     body = b"\x02" + asyncssh.packet.String(b"x" * 32_000)
     padding = 8 - (5 + len(body)) % 8 + 8
     ignored = (1 + len(body) + padding).to_bytes(4, "big") + bytes([padding]) + body + b"\x00" * padding
@@ -264,7 +264,7 @@ async def test_a_stranger_is_not_listened_to_without_end(stage: Stage) -> None:
     writer.write(b"SSH-2.0-x\r\n" + ignored * 500)
     with suppress(ConnectionError):
         await asyncio.wait_for(writer.drain(), 10)
-        await asyncio.wait_for(reader.read(), 10)  # long before its time is over
+        await asyncio.wait_for(reader.read(), 10)  # long before its sign-in time is over
 
 
 async def test_what_is_not_ssh_is_hung_up_on(stage: Stage) -> None:
@@ -298,7 +298,7 @@ async def test_a_flood_of_opens_is_cut_short_and_leaves_nothing_behind(
         code, _ = await stage.refusal(connection, "exp-1")
         assert code == asyncssh.OPEN_RESOURCE_SHORTAGE
         async with await stage.connect("alice"):
-            pass  # nobody else is kept out
+            pass  # others can still connect
 
 
 async def test_one_person_holds_only_so_many_connections(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ async def test_who_promises_to_read_everything_and_reads_nothing_fills_no_memory
             asyncssh.SSHTCPSession, "exp-1", 22, window=2**31, max_pktsize=2**20
         )
     await until("the flood began", lambda: stage.upstream.given_bytes)
-    read = stage.upstream.given_bytes  # all that may have been read until now
+    read = stage.upstream.given_bytes  # the most that may have been read until now
     stop_reading(connection)
     assert await until_still(lambda: stage.upstream.given_bytes) - read < 128 * MIB
     stage.upstream.does = stage.upstream.echo

@@ -1,4 +1,4 @@
-"""The lines that a person copies, tried by OpenSSH's own client: commands and ~/.ssh/config through Berth."""
+"""Lines that a person copies, tried with OpenSSH's client: commands and ~/.ssh/config through Berth."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def stage(cast: Cast, settings: Any) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def sshd(stage: Stage) -> AsyncIterator[None]:
-    """In the workspace: with its own host key, and the person's key."""
+    """Run the workspace's SSH server, with its own host key and the person's key."""
 
     def hello(process: asyncssh.SSHServerProcess[str]) -> None:
         process.stdout.write(f"{process.get_extra_info('username')}: {process.command}\n")
@@ -71,7 +71,7 @@ async def shown(stage: Stage, exposure: str) -> dict[str, Any]:
 
 @pytest.fixture
 def home(stage: Stage, tmp_path: Path) -> Path:
-    """A person's key and what their ssh knows of hosts: nothing, but it takes down whom it meets."""
+    """A person's key and known hosts: none at first, but ssh adds the hosts that it meets."""
     key = tmp_path / "id"
     key.write_bytes(stage.keys["bob"].export_private_key())
     key.chmod(0o600)

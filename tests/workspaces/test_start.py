@@ -19,7 +19,7 @@ from .package import make_package
 from .podlike import UID, USER, Pod, pod_of_trial_image, until
 
 MIXED = 'it\'s a "b" $x \\n `y` %d #z\nsecond line\ttab é 한글'
-# Names that a shell script might use for itself
+# Names that a shell script might use as its own variables
 PLAIN = dict.fromkeys(
     ["name", "run", "secret", "start", "ssh", "jupyter", "python", "child", "code", "url"], "mine"
 )
@@ -33,7 +33,7 @@ ENV = PLAIN | {
 
 @pytest.fixture(scope="module", params=["asyncssh", pytest.param("sshd", marks=pytest.mark.slow)])
 def running(request: pytest.FixtureRequest) -> Iterator[Pod]:
-    """One pod for all who only look, with either SSH server."""
+    """A pod shared by the tests that only read, with either SSH server."""
     pod = pod_of_trial_image(sshd=request.param == "sshd")
     try:
         pod.start(ENV)
@@ -112,7 +112,7 @@ def test_a_session_sees_what_a_notebooks_terminal_sees(running: Pod) -> None:
     assert over_ssh["MY_ENV"] == MIXED and over_ssh["EMPTY"] == ""
     assert {name: over_ssh[name] for name in PLAIN} == PLAIN
     assert running.says("command -v python").strip() == python
-    # What Jupyter and the terminal's program add for themselves
+    # Variables that Jupyter and the terminal's program add
     own = {"TERM", "SHLVL", "_", "PWD", "OLDPWD", "COLUMNS", "LINES", "PYXTERM_DIMENSIONS"}
     assert {name for name in set(in_terminal) - set(over_ssh) - own if not name.startswith("J")} == set()
     assert {name for name in set(over_ssh) - set(in_terminal) - own if not name.startswith("SSH_")} == set()
@@ -232,7 +232,7 @@ def test_what_pip_installed_and_wrote_is_there_after_stop_and_start(pod: Pod) ->
     assert pod.says("cat kept; greet") == "kepthello\n"
     with Kernel(pod) as kernel:
         assert kernel.run("import greeting; greeting.word") == "'hello'"
-    # The image's own commands find it too, and what is in the image can be had in another version
+    # The image's own commands find it too, and a package of the image can be installed in another version
     assert pod.says("ipython -c 'import greeting; print(greeting.word)'") == "hello\n"
     make_package(pod.home / "six", name="six", version="999", owner=UID)
     assert "Not uninstalling six" in pod.says("pip install ./six")
@@ -269,7 +269,7 @@ def test_it_runs_in_any_shell(shell: str) -> None:
         pod.start(ENV | {"BERTH_REPOSITORY": "/nowhere/at/all", "BERTH_DRIVER": "/usr/local/nvidia"})
         pod.wait_for_ssh()
         assert pod.says('printf %s "$MY_ENV"') == MIXED
-        # The driver of an old node is found, and the image's own programs before it.
+        # The driver of an old node is found, but the image's own programs come before it.
         assert pod.says('printf %s "$LD_LIBRARY_PATH"') == "/usr/local/nvidia/lib64:/usr/local/nvidia/lib"
         assert pod.says('printf %s "$PATH"').endswith(":/usr/local/nvidia/bin")
         until("the clone's end", lambda: "not cloned" in pod.logged())

@@ -20,7 +20,7 @@ SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 @pytest.fixture
 def pod() -> Iterator[Pod]:
-    """The host's own programs, nothing of a virtual environment."""
+    """Pod with the host's own programs, without a virtual environment."""
     pod = Pod(path="/usr/bin:/bin")
     try:
         yield pod
@@ -42,7 +42,7 @@ def test_without_jupyter_there_is_ssh_and_pip_installs_for_the_user(pod: Pod) ->
     pod.start()
     pod.wait_for_ssh()
     assert pod.says("greet; python3 -c 'import greeting; print(greeting.__file__)'").split()[0] == "hello"
-    # An environment that the person makes is not meant
+    # The person's own environments are left alone
     assert "Successfully installed" in pod.says("python3 -m venv --system-site-packages --without-pip own &&"
                                                 " own/bin/python -m pip install --ignore-installed ./pkg")  # fmt: skip
     assert pod.says("ls own/lib/python3*/site-packages/greeting.py")

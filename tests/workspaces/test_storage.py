@@ -1,4 +1,4 @@
-"""Storage of a tenant: homes and disks are counted when they are promised, and refused beyond its limit."""
+"""Storage of a tenant: homes and disks count when they are promised, and are refused beyond its limit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whatever happens to sockets, processes and connections: every page ends with the same story, whole and in order.
+"""Streams of events: whatever happens to sockets, processes and connections, pages get all events in order.
 
-Several web processes; pages that leave without a word, come back, read slowly or not at all; the live connection to
-the database cut; several writers at once. What a page shows in the end is what the rows say.
+Several web processes; pages that leave without notice, come back, read slowly or not at all; the live connection to
+the database cut; several writers at once. In the end, a page shows what the rows say.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WEB_PROCESSES = 3
 READERS = 7
-TOLD_BEFORE = 10  # events of a workspace that is made
+TOLD_BEFORE = 10  # events of a new workspace
 WHICH = st.integers(0, READERS - 1)
 TIMES = st.integers(1, 8)
 
@@ -56,7 +56,7 @@ STEPS = st.one_of(
 
 
 class World:
-    """One workspace whose story is read by many, and others that come and go beside it."""
+    """A workspace whose events are read by many, and others that come and go beside it."""
 
     def __init__(self, cast: Cast, layers: list[Any], afters: tuple[int, int, int]) -> None:
         self.cast, self.layers = cast, layers
@@ -75,7 +75,7 @@ class World:
         self.writing: list[asyncio.Task[None]] = []
 
     def begin(self, work: Callable[..., None], *arguments: Any) -> None:
-        """In a process of its own, while the rest goes on."""
+        """Run the work on its own connection, as another process, while the rest goes on."""
 
         def in_a_process() -> None:
             try:
@@ -90,7 +90,7 @@ class World:
         if done is not None:
             await done
 
-    # --- what happens
+    # --- actions
 
     def write(self, times: int) -> None:
         self.begin(happen, self.workspace, "stopping", times)
@@ -129,14 +129,14 @@ class World:
     async def pause(self) -> None:
         await asyncio.sleep(0.02)
 
-    # --- and how it ends
+    # --- the end
 
     async def becomes_quiet(self) -> None:
         for written in self.writing:
             await written
         for reader in self.readers:
             reader.reads.set()
-        self.write(1)  # whatever came twice or late came before this one
+        self.write(1)  # late and repeated frames come before this event
         await self.writing[-1]
         for reader in self.readers:
             await reader.until_as_it_is()
@@ -163,7 +163,7 @@ def delete_one(staying: Workspace) -> None:
 
 
 def end_listening(which: int | None) -> None:
-    """As a restart of the database, or a firewall, ends the connection of a web process."""
+    """Cut the live connection of a web process (None: of all), as a restart of the database or a firewall does."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity"

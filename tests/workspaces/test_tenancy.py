@@ -1,4 +1,4 @@
-"""Who reaches a workspace's ports, by the network policy of its tenant's namespace."""
+"""Access to a workspace's ports by the network policy of its tenant's namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten steps as a reader sees them."""
+"""The ten steps as a page shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two clusters in one installation: each launch lands where its pool is, and neither cluster holds up the other."""
+"""Two clusters in one installation: a launch goes to its pool's cluster, and neither cluster delays the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class House:
         return launch(self.cast.alice, spec)
 
     def look(self, *rows: Workspace) -> None:
-        """Until none is on its way, or does not get on."""
+        """Look until all are ready or waiting, ten times at most."""
         for _ in range(10):
             for row in rows:
                 admission.admit(row.pool_id)
@@ -95,7 +95,7 @@ def test_one_that_is_away_does_not_hold_the_other(house: House) -> None:
     far, near = house.launch("far", "far-1"), house.launch("near", "a100-1")
     house.look(far, near)
     assert (near.phase, far.phase) == ("ready", "starting")
-    # What was accepted is not lost.
+    # Accepted launches are not lost.
     house.apis[house.second.pk].before_call = lambda: None
     Cluster.objects.update(unreachable_since=None)
     house.look(far)

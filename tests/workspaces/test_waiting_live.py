@@ -1,4 +1,4 @@
-"""Whoever waits hears on an open page when their place or time becomes another."""
+"""Open pages of waiting workspaces get new places and forecasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def two_wait(cast: Cast) -> list[Workspace]:
-    """For all of demo's GPUs, of which alice holds one."""
+    """Let two workspaces wait for all of demo's GPUs, of which alice holds one."""
     make_workspace(cast, cast.alice)
     rows = [make_workspace(cast, cast.bob, Phase.WAITING, name=name) for name in ("first", "second")]
     for place, row in enumerate(rows):

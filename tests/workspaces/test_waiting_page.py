@@ -1,4 +1,4 @@
-"""The page of one that waits: when, why, and with one click something else that starts now."""
+"""Page of a waiting workspace: when, why, and with one click something else that starts now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def waits(cast: Cast) -> Workspace:
-    """Bob's, for 4 GPUs of demo's 4, while alice holds one."""
+    """A workspace of bob's that waits for all 4 GPUs of demo, while alice holds one."""
     make_workspace(cast, cast.alice)
     cast.pool.flavors.create(slug="a100-4", name="Four", units=4, cpu_millicores=8000, memory_mib=65_536)
     row = make_workspace(

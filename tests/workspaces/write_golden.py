@@ -1,4 +1,4 @@
-"""Writes the golden manifests anew."""
+"""Write the golden manifests again."""
 
 import os
 

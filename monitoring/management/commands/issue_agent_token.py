@@ -1,4 +1,4 @@
-"""`manage.py issue_agent_token CLUSTER`: a token for the nodes' agents, from the server's command line."""
+"""`manage.py issue_agent_token CLUSTER`: create a token for the nodes' agents, from the server's command line."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def wanted(node: str | None, cluster: str | None, pool: str | None) -> list[Plan
 
 
 def ended(row: Validation) -> None:
-    """Looks itself, beside the workers: a test goes on whether any runs or not, and also when this is stopped."""
+    """Wait for the end of the test. Look at it here too, so that it goes on without a worker."""
     while row.ended_at is None:
         steps.look(row.pk)
         row.refresh_from_db()

@@ -1,4 +1,4 @@
-"""A node for the agent: device files, processes in their cgroups, and whatever NVML a test plays."""
+"""Simulated node for the agent: device files, processes in cgroups, and a stand-in for NVML."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kubelet that is played on a loaded machine may take its time."""
+    """Raise the timeout: a simulated kubelet on a loaded machine may be slow."""
     monkeypatch.setattr(kubelet, "TIMEOUT_SECONDS", 60)
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    """With the device files that a healthy driver makes, and without a kubelet."""
+    """Node with the device files of a healthy driver, and without a kubelet."""
     (tmp_path / "dev").mkdir()
     (tmp_path / "proc").mkdir()
     for name in ("nvidiactl", "nvidia-uvm"):
@@ -60,7 +60,7 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.fixture
 def looker(node: Node) -> Iterator[Callable[..., Looker]]:
-    """Makes the agent's eye for a library; ended in order, so that no thread asks a library that is gone."""
+    """Return a function that makes a Looker on a library. Close in order: no thread may call a removed library."""
     with ExitStack() as stack:
 
         def make(library: StandIn | None, pod: str = "") -> Looker:

@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 FieldType = descriptor_pb2.FieldDescriptorProto
 _WORD, _WHOLE, _MESSAGE = FieldType.TYPE_STRING, FieldType.TYPE_INT64, FieldType.TYPE_MESSAGE
 
-# name, number, type, repeated; the messages that a pod's resources consist of in Kubernetes 1.34.
+# Name, number, type, repeated: the messages of a pod's resources in Kubernetes 1.34.
 _MESSAGES: dict[str, list[tuple[str, int, Any, bool]]] = {
     "ListPodResourcesRequest": [],
     "ListPodResourcesResponse": [("pod_resources", 1, "PodResources", True)],
@@ -61,7 +61,7 @@ MESSAGES = _made()
 
 
 def container(name: str, *devices: tuple[str, list[str]]) -> dict[str, Any]:
-    """As the kubelet tells it, with CPUs, memory and NUMA nodes beside the devices."""
+    """Return a container as the kubelet reports it, with CPUs, memory and NUMA nodes beside the devices."""
     return {
         "name": name,
         "devices": [
@@ -74,7 +74,7 @@ def container(name: str, *devices: tuple[str, list[str]]) -> dict[str, Any]:
 
 
 def answer(*pods: tuple[str, str, list[dict[str, Any]]]) -> bytes:
-    """Of pods as namespace, name, containers."""
+    """Return the serialized response for pods given as (namespace, name, containers)."""
     response = MESSAGES["ListPodResourcesResponse"](
         pod_resources=[
             {"namespace": namespace, "name": name, "containers": containers}

@@ -1,7 +1,7 @@
-"""A libnvidia-ml.so.1 of ours under the real pynvml: C functions made by ctypes, so that pynvml's own marshalling runs.
+"""Stand-in for libnvidia-ml.so.1 under the real pynvml: C functions made by ctypes, so that pynvml's marshalling runs.
 
-It plays `gpus`; any function may be told to answer an error, and then leaves rubbish where its answer would be, as
-the real one may: whoever reads it all the same is found out.
+It simulates `gpus`. A function can be set to return an error. It then leaves rubbish in place of its answer, as the
+real one may, so that code that reads it all the same is found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = tuple(FUNCTIONS)
 
 
 class StandIn:
-    """Looked up by name like a CDLL; what it does not have raises AttributeError, as there."""
+    """Library with functions by name, like a CDLL; a missing name raises AttributeError, as there."""
 
     def __init__(self, *gpus: Gpu) -> None:
         self.gpus = list(gpus)
@@ -50,7 +50,7 @@ class StandIn:
         return self._made[name]
 
     def _answer(self, name: str, method: Answer, arguments: tuple[Any, ...]) -> int:
-        """An exception here would be printed by ctypes and read as success."""
+        """Answer a call. An exception must not leave it: ctypes would print the exception and return success."""
         try:
             self.called.append(name)
             if self.hanging:
@@ -58,7 +58,7 @@ class StandIn:
             if name.startswith("nvmlDevice") and self._lost(arguments[0]):
                 return pynvml.NVML_ERROR_GPU_IS_LOST
             if error := self.errors.get(name):
-                # "Insufficient size" is the one error with an answer: pynvml takes so much memory as it is told.
+                # Only "insufficient size" comes with an answer: pynvml allocates as much memory as the answer says.
                 if error != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
                     self._fill_with_rubbish(FUNCTIONS[name][0], arguments)
                 return error
@@ -93,14 +93,14 @@ class StandIn:
 
 
 class Library(Protocol):
-    """`broken`: what went wrong in the library itself, which ctypes would swallow."""
+    """Library for `installed`. `broken`: its own exceptions, which ctypes would swallow."""
 
     broken: list[BaseException]
 
 
 @contextmanager
 def installed(library: Library | None) -> Iterator[None]:
-    """As if the dynamic linker had found this one; None: as if it had found none."""
+    """Simulate that the dynamic linker found this library; None: that it found none."""
     before, linker = pynvml.nvmlLib, pynvml.CDLL
     pynvml._nvmlGetFunctionPointer_cache.clear()
     pynvml.nvmlLib, pynvml.CDLL = library, _nothing_found

@@ -1,4 +1,4 @@
-"""NVML's functions as the stand-in has them, named and typed as in nvml.h."""
+"""NVML's functions for the stand-in, named and typed as in nvml.h."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def nvmlDeviceGetHandleByIndex_v2(self: StandIn, index: int, handle: int) -> int
     return 0
 
 
-# --- What a GPU is
+# --- Facts of a GPU
 
 
 @c(c_void_p, TEXT, c_uint)
@@ -145,7 +145,7 @@ def nvmlDeviceGetComputeInstanceId(self: StandIn, handle: int, id: int) -> None:
     UINT.put(id, 0 * offered(self.instance(handle)).gpu_instance)
 
 
-# --- What it does
+# --- Activity
 
 
 @c(c_void_p, Out(pynvml.c_nvmlUtilization_t))

@@ -1,4 +1,4 @@
-"""What a GPU is to the stand-in for NVML, and how its C functions are written down."""
+"""Parts of the stand-in for NVML: simulated GPUs, and the registry of its C functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Instance:
 
 @dataclass
 class Gpu:
-    """What is None is not offered."""
+    """GPU of the stand-in. None: not offered."""
 
     uuid: str = "GPU-00000000-0000-4000-8000-000000000000"
     name: bytes = b"NVIDIA H100 80GB HBM3"
@@ -56,7 +56,7 @@ class Gpu:
     nvlink_kib: int | None = 1 << 40
     pcie_bytes: int | None = 1 << 41
     recovery_action: int | None = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
-    field_error: int = pynvml.NVML_ERROR_NOT_SUPPORTED  # of a field in a call that answers several
+    field_error: int = pynvml.NVML_ERROR_NOT_SUPPORTED  # for a field in a call with several
     processes: list[Running] = field(default_factory=list)
     mig: list[Instance] | None = None
 
@@ -74,7 +74,7 @@ def c(*types: Any) -> Callable[[Answer], Answer]:
 
 
 class Out:
-    """A pointer to where an answer goes; for ctypes it is a void pointer."""
+    """Pointer to the place of an answer; for ctypes it is a void pointer."""
 
     def __init__(self, type: Any) -> None:
         self.type = type

@@ -1,4 +1,4 @@
-"""The agent as its own process: what it imports, and how it begins and ends."""
+"""The agent as its own process: its imports, its start and its end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_it_ends_when_it_is_told_to(tmp_path: Path) -> None:
         text=True,
     ) as agent:
         assert agent.stderr
-        assert "Troubles now" in agent.stderr.readline()  # it has begun, and has no kubelet
+        assert "Troubles now" in agent.stderr.readline()  # it has started, and has no kubelet
         agent.terminate()
         assert agent.wait(20) == 0
 

@@ -1,4 +1,4 @@
-"""Why there is nothing to see: each known cause is told by its code, and the agent stays up."""
+"""Causes of missing GPU data: each known cause is reported by its code, and the agent stays up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def failing(code: int) -> StandIn:
 
 
 def denies(monkeypatch: pytest.MonkeyPatch, path: Path, error: int) -> None:
-    """As a device cgroup does, which no test may set up."""
+    """Refuse to open the path, as a device cgroup does: a test may not set up a cgroup."""
     opening = os.open
 
     def refuse(wanted: Any, *arguments: Any, **named: Any) -> int:

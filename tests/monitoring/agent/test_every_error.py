@@ -1,4 +1,4 @@
-"""Whatever NVML answers to whatever call, a report comes, and no number in it that was not answered."""
+"""Errors of every NVML call: a report always comes, and contains no number that NVML did not return."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def library() -> StandIn:
 
 
 def looks(errors: dict[str, int], folder: Path, count: int = 2) -> list[tuple[Look, Any]]:
-    """The first look begins with the errors; before the last they come upon a session that was sound."""
+    """Take looks with errors; the second look has none, so that the errors of the third meet a sound session."""
     played = library()
     with installed(played), pytest.MonkeyPatch.context() as patch:
         patch.setattr(look, "INVENTORY_SECONDS", 0)
@@ -51,7 +51,7 @@ def looks(errors: dict[str, int], folder: Path, count: int = 2) -> list[tuple[Lo
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value by its place; lists by the uuid or pid of what stands in them, since some may be missing."""
+    """Yield values by path. Lists use the UUID or PID of their items, since some items may be missing."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}")
@@ -69,14 +69,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(leaves({"gpus": report["gpus"], "inventory": inventory}))
 
 
-# Said differently where another call had to answer for one that failed: neither is a number that nobody answered.
+# Values that differ because another call replaced a failed one; they are no invented numbers.
 def allowed(path: str, value: Any) -> bool:
     return (
         ".failed." in path
         or path.endswith((".state", ".code", ".detail"))
         or (
             path.endswith("memory_used_mib") and value in {1834, 40}
-        )  # the older call's, with what is reserved
+        )  # the older call's, with the driver's reserved part
         or (path.endswith(".kind") and value in {"compute", "graphics"})
     )
 
@@ -94,7 +94,7 @@ def check(errors: dict[str, int], folder: Path, sound: dict[str, Any]) -> None:
 @settings(
     max_examples=15,
     deadline=None,
-    # A loaded machine may take its time to make up an example.
+    # A loaded machine may be slow to generate an example.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(errors=st.dictionaries(st.sampled_from(NAMES), st.sampled_from([*ERRORS, UNKNOWN_TO_US]), max_size=8))

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a node."""
+"""Metrics of a node for Prometheus."""
 
 from __future__ import annotations
 

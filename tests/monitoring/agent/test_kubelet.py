@@ -1,4 +1,4 @@
-"""Who holds which GPU: asked of a real gRPC server, and of others that break off, lie or never end."""
+"""Devices by container, from a real gRPC server, and from servers that break off, lie or never end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_the_kubelet_gave_out_is_told_also_where_no_process_runs(
 def test_a_kubelet_that_has_just_begun_has_not_said_that_nobody_holds_anything(
     looker: Callable[..., Looker], node: Node, known: list[Any]
 ) -> None:
-    """For a second or more after its restart it answers without the pods that it learns from the API."""
+    """Check the time after a restart of the kubelet: for a second or more it answers without pods of the API."""
     ours = ("berth-agent", "berth-agent-x7k2p", [container("agent")])
     with serving(node.kubelet, lambda _: answer(*known)):
         report = looker(StandIn(Gpu(UUID)), pod="berth-agent-x7k2p").look()
@@ -79,7 +79,7 @@ def test_holdings_come_in_one_order_though_the_kubelet_has_none(tmp_path: Path) 
 
 
 def test_an_answer_of_many_frames_comes_whole(tmp_path: Path) -> None:
-    """More than gRPC sends without being told that there is room: 300 KiB."""
+    """Check an answer of 300 KiB: gRPC sends less than that without a window update."""
     devices = [f"GPU-{number}" for number in range(40)]
     pods = [
         (f"namespace-{number}", f"pod-{number}" * 30, [container("main", ("nvidia.com/gpu", devices))])
@@ -135,7 +135,7 @@ def test_what_protobuf_does_not_have_any_more_or_never_had_is_refused(kind: int)
         list(read_answer(bytes([8 | kind, 0x0A, 0])))
 
 
-# --- Another side that does not keep to HTTP/2
+# --- Servers that violate HTTP/2
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def speaking(path: Path, talk: Callable[[socket.socket], None]) -> Iterator[None
 
         def serve() -> None:
             connection, _ = listening.accept()
-            with connection, suppress(OSError):  # the other side may have heard enough
+            with connection, suppress(OSError):  # the client may have left
                 talk(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -187,7 +187,7 @@ def test_pings_padding_and_unknown_frames_are_borne(tmp_path: Path) -> None:
         b"",
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         frame(0, 0, 1, whole[:-3]) + frame(1, 0x5, 1, b""),
-        frame(0, 1, 1, b"\x01" + whole[1:]),  # packed, which we did not offer
+        frame(0, 1, 1, b"\x01" + whole[1:]),  # compressed, which we did not offer
         frame(0, 0x9, 1, b"\xff" + whole),
         frame(0, 0x9, 1, b""),
         frame(3, 0, 1, b"\0\0\0\x07"),
@@ -210,7 +210,7 @@ def test_what_is_no_whole_answer_is_a_failed_call(tmp_path: Path, said: bytes) -
 def test_a_kubelet_that_never_ends_costs_its_time_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, pause_seconds: float
 ) -> None:
-    """Neither by silence, nor by frames now and then, each of them in time, nor by a flood of them."""
+    """Check silence, frames that each come in time, and a flood of frames."""
     monkeypatch.setattr(kubelet, "TIMEOUT_SECONDS", 0.2)
     over = threading.Event()
     heard_out = time.monotonic() + 20

@@ -1,4 +1,4 @@
-"""What the agent says of its GPUs, through the real pynvml, with a library of ours below it."""
+"""The agent's report about GPUs, through the real pynvml on a stand-in library."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_older_driver_is_asked_in_its_own_words(looker: Make) -> None:
         "nvmlDeviceGetFieldValues",
     }
     [sample] = looker(old).look()["gpus"]
-    assert sample["memory_used_mib"] == 1234 + 600  # it cannot tell apart what it keeps for itself
+    assert sample["memory_used_mib"] == 1234 + 600  # it cannot separate the driver's reserved part
     assert sample["temperature_celsius"] == 61
     assert sample["slowed_by"] == ["power_cap"]
     assert [process["pid"] for process in sample["processes"]] == [7]
@@ -153,7 +153,7 @@ def test_a_process_is_attributed_to_its_pod(looker: Make, node: Node) -> None:
             "pod_uid": POD,
             "container_id": CONTAINER,
         },
-        {"pid": 8, "kind": "compute"},  # of no pod; its memory is not known, and 250 % is no answer
+        {"pid": 8, "kind": "compute"},  # in no pod; its memory is unknown, and 250 % is no answer
         {"pid": 9, "kind": "graphics", "memory_mib": 64, "sm_percent": 5},
     ]
 
@@ -212,7 +212,7 @@ def test_a_lost_gpu_keeps_its_name_and_the_others_their_figures(
     report = seen.look()
     assert [(gpu["uuid"], gpu["state"]) for gpu in report["gpus"]] == [(FIRST, "lost"), (SECOND, "ok")]
     assert not {"utilization_percent", "memory_used_mib"} & set(report["gpus"][0])
-    # Which one it is, its sample tells: a trouble of the node would be all others' as well.
+    # Its sample names it: a problem of the node would affect all others as well.
     assert "gpu_unreadable" not in {trouble["code"] for trouble in report["troubles"]}
 
 
@@ -254,7 +254,7 @@ def test_an_xid_is_told_once_with_its_gpu_and_at_once(looker: Make, node: Node) 
     library = StandIn(Gpu(FIRST), Gpu(SECOND))
     seen = looker(library)
     seen.look()
-    library.lost.add(SECOND)  # it can be asked for its name no more
+    library.lost.add(SECOND)  # it does not return its UUID any more
     before = time.time()
     library.xids += [(SECOND, 79), ("GPU-unknown", 119)]
     until(lambda: len(node.woken) == 2)

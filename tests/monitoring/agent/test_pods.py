@@ -1,4 +1,4 @@
-"""Which GPU a kubelet's device is, and which pod a process belongs to."""
+"""The GPU behind a kubelet's device, and the pod of a process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_INDEX = {0: "GPU-zero", 3: GPU}
         ("nvidia.com/gpu.shared", f"{GPU}::7", GPU),
         ("nvidia.com/mig-1g.10gb", MIG, MIG),
         ("nvidia.com/mig-1g.10gb.shared", f"{MIG}::1", MIG),
-        ("nvidia.com/mig-1g.5gb", f"MIG-{GPU}/7/0", f"MIG-{GPU}/7/0"),  # as drivers before 470 name them
+        ("nvidia.com/mig-1g.5gb", f"MIG-{GPU}/7/0", f"MIG-{GPU}/7/0"),  # the names of drivers before 470
         ("nvidia.com/gpu", "3", GPU),
         ("nvidia.com/gpu", "3::2", GPU),
         ("nvidia.com/gpu", "nvidia3", GPU),

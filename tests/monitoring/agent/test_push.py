@@ -1,4 +1,4 @@
-"""Reports reach a real HTTP server, whatever it does: none is lost before it must be, none keeps back the others."""
+"""Reports to a real HTTP server, whatever it does: none is lost too early, none blocks the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def report(sequence: int, padding: str = "") -> Report:
 
 
 class Receiver:
-    """The portal's side: keeps what it takes, answers what it is told to."""
+    """The portal's side: it keeps what it takes, and returns the answers that a test sets."""
 
     def __init__(self) -> None:
         self.taken: Batches = []
@@ -72,7 +72,7 @@ class Receiver:
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """A client may break off: that is what some tests are about."""
+                """Ignore errors: some tests break connections off."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -258,7 +258,7 @@ def test_a_portal_that_speaks_no_http_or_too_much(token: Path, spool: Spool) -> 
 
     class Babbler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            with suppress(ConnectionError):  # whoever listened has heard enough
+            with suppress(ConnectionError):  # the client may have read enough
                 self.wfile.write(next(words))
                 self.request.shutdown(socket.SHUT_WR)
                 while self.request.recv(65536):
@@ -324,7 +324,7 @@ def test_an_address_that_is_none_is_refused_at_once(address: str, token: Path) -
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signed itself, and its key."""
+    """Return a self-signed certificate for 127.0.0.1, and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,4 @@
-"""The threads together: what one of them meets does not stop the others."""
+"""Threads of the agent together: a problem of one does not stop the others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def start(node: Node, receiver: Receiver, tmp_path: Path) -> Iterator[Callable[.
 
     @contextmanager
     def started(library: StandIn | None, **changes: Any) -> Iterator[int]:
-        """An agent that looks ten times a second; its metrics' port."""
+        """Run an agent that looks ten times a second. Yield the port of its metrics."""
         settings = Settings(
             node="gpu-1",
             interval_seconds=0.1,

@@ -1,4 +1,4 @@
-"""What a driver answered once is read in the same way for ever."""
+"""Recorded answers of drivers: they are always read in the same way."""
 
 from __future__ import annotations
 

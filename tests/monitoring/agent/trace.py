@@ -1,10 +1,10 @@
-"""NVML's answers on a real machine, written down below pynvml, and played again where there is no GPU.
+"""Record and replay NVML's answers of a real machine, below pynvml, for tests without a GPU.
 
     python -m tests.monitoring.agent.trace FILE.json
 
-on a node with a driver (busy, if it can be) writes what the library answers to three looks of the agent. A file that is
-put into `traces/` is played by test_traces.py from then on: whatever the agent asks, it gets the bytes that the driver
-gave. It holds UUIDs, bus addresses and process numbers of that machine, and nothing else of it.
+on a node with a driver (busy, if possible) writes the library's answers to three looks of the agent. test_traces.py
+replays each file in `traces/`: whatever the agent asks, it gets the bytes that the driver returned. A file contains
+UUIDs, bus addresses and process numbers of its machine, and nothing else of it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from monitoring.agent.schema import Inventory, Look
 from tests.monitoring.agent.stand_in import installed
 
 LOOKS, PAUSE_SECONDS = 3, 2.0
-WAITS = "nvmlEventSetWait_v2"  # asked all the time by a thread of its own
+WAITS = "nvmlEventSetWait_v2"  # called all the time by its own thread
 Call = tuple[str, list[int | None]]
 
 
 class Recorder:
-    """In the place of the library: passes every call on, and writes down what came back."""
+    """Proxy of the library: it passes calls on, and records the answers."""
 
     def __init__(self, library: Any) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ class Recorder:
 
 
 class Player:
-    """In the place of the library: the answers of a trace, in their order; the last one to whoever asks on."""
+    """Substitute for the library: it returns the answers of a trace in order, and repeats the last one."""
 
     def __init__(self, trace: dict[str, Any]) -> None:
         self._missing = set(trace["missing"])
@@ -76,8 +76,8 @@ class Player:
             if name == WAITS:
                 time.sleep(0.002)
             answers = self._answers[_key(name, [_given(argument) for argument in arguments])]
-            if not answers:  # the agent asks for more than it did when this was recorded
-                # The thread that waits may not have come to its first question by then.
+            if not answers:  # the agent asks for more than at the time of the recording
+                # The waiting thread may not have made its first call during the recording.
                 return int(
                     pynvml.NVML_ERROR_TIMEOUT if name == WAITS else pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
                 )
@@ -92,14 +92,14 @@ class Player:
 
 
 def _place(argument: Any) -> Any:
-    """Where an answer goes to, if this argument is such a place."""
+    """Return where an answer is written, if the argument is such a place; None otherwise."""
     if isinstance(argument, ctypes.Array):
         return argument
     return getattr(argument, "_obj", None)  # of byref()
 
 
 def _given(argument: Any) -> int | None:
-    """A number or a handle that was asked with. Moments are left out: they are others each time."""
+    """Return a number or handle among the arguments. Times are None, as they differ in each recording."""
     if _place(argument) is not None or isinstance(argument, ctypes.c_ulonglong):
         return None
     if isinstance(argument, ctypes._Pointer):
@@ -122,7 +122,7 @@ def looks(folder: Path, count: int, pause_seconds: float) -> list[tuple[Look, In
 
 
 def record(library: Any, folder: Path, pause_seconds: float) -> tuple[dict[str, Any], list[Any]]:
-    """The trace, and what the agent made of the answers when they came."""
+    """Return the trace, and the looks that the agent made of the answers."""
     recorder = Recorder(library)
     with installed(recorder):
         seen = looks(folder, LOOKS, pause_seconds)

@@ -1,4 +1,4 @@
-"""A Prometheus over HTTP: its answers are of a form that was seen, and its faults those of servers."""
+"""Prometheus server over HTTP: answers in a form that was seen in the wild, and faults of servers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.told: dict[str, Sequence[Series]] = {}
         self.fault: Fault | None = None
-        self.asked: list[tuple[str, str]] = []  # the query, and by whose token
+        self.asked: list[tuple[str, str]] = []  # query and authorization
         self.ended = threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Who asked has hung up."""
+        """Ignore errors: the client has hung up."""
 
     @property
     def url(self) -> str:
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
             send(self, 200, answer(self.server.told.get(query.partition("[")[0], [])))
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 def send(request: BaseHTTPRequestHandler, status: int, content: bytes, **headers: str) -> None:

@@ -1,4 +1,4 @@
-"""What is scraped may write anything into its labels; a series of such hides no other."""
+"""Malicious labels: a scraped process may write anything there. A malformed series hides no other."""
 
 from __future__ import annotations
 

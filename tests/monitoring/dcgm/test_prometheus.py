@@ -1,4 +1,4 @@
-"""A question to Prometheus over HTTP: what it tells, what can go wrong, and what is never followed nor told."""
+"""Query of Prometheus over HTTP: its data, its errors, and what is never followed or shown."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_series_that_cannot_be_read_hide_no_other(server: Server) -> None:
 
 
 def _quietly(fault: Fault) -> Fault:
-    """The client has gone: that is what is tested."""
+    """Ignore that the client has gone: the test expects it."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What a cluster's Prometheus tells becomes what pages show; who tells better goes before it."""
+"""Data of a cluster's Prometheus on pages; an agent's data goes before it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Of the series, too; and few questions are asked."""
+    """Return the time that the series use too, and limit the metrics to a few."""
     now = datetime.now(UTC).replace(microsecond=0)
     monkeypatch.setattr(told, "NOW", now.timestamp())
     monkeypatch.setattr(readings, "METRICS", (UTIL, USED, FREE, ACTIVE, XIDS, XID_COUNT, ECC, UNCORRECTED))

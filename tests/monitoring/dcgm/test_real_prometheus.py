@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes an exporter like NVIDIA's: what it makes of labels, of pods that end and of gauges."""
+"""Real Prometheus that scrapes an exporter like NVIDIA's: its handling of labels, of pods that end and of gauges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ scrape_configs:
         labels: {{namespace: gpu-operator, pod: nvidia-dcgm-exporter-78z52, container: exporter}}
 """
 OWN = 'UUID="{}",gpu="{}",device="nvidia0",modelName="NVIDIA A100-SXM4-80GB",Hostname="gpu-1"'
-# As the exporter writes it: of a GPU that nobody has the labels are there and empty, or not there at all.
+# Labels of a GPU without a user, as the exporter writes them: empty, or absent.
 NOBODY = ',container="",namespace="",pod=""'
 
 
@@ -47,7 +47,7 @@ class Exporter(ThreadingHTTPServer):
     lines: tuple[str, ...] = ()
 
     def tells(self, *told: tuple[str, str, str, float]) -> None:
-        """Metric, GPU, who has it, value."""
+        """Set the metrics, as (metric, GPU, labels of the user, value)."""
         self.lines = tuple(
             f"{metric}{{{OWN.format(uuid, int(uuid != FIRST))}{user}}} {value}"
             for metric, uuid, user, value in told
@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write("".join(f"{line}\n" for line in self.server.lines).encode())
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_who_has_what_follows_the_exporter(exporter: Exporter, url: str) -> None
     exporter.tells((UTIL, FIRST, first, 90), (UTIL, SECOND, NOBODY, 0), (XIDS, FIRST, first, 0))
     until(url, use={FIRST: 90, SECOND: 0}, users=[(FIRST, "ws-1-0")], xids=[])
     exporter.tells((UTIL, FIRST, second, 30), (UTIL, SECOND, "", float("nan")), (XIDS, FIRST, second, 79))
-    # The pod changed, the other GPU tells no number, and the gauge of errors has another one.
+    # The pod changed, the other GPU reports no number, and the gauge of errors has another Xid.
     until(url, use={FIRST: 30}, users=[(FIRST, "ws-2-0")], xids=[79])
     exporter.tells(*((UTIL, FIRST, f'{user},vgpu="{at}"', 50) for at, user in enumerate((first, second))))
     until(url, use={FIRST: 50}, users=[(FIRST, "ws-1-0"), (FIRST, "ws-2-0")], xids=[79])

@@ -1,4 +1,4 @@
-"""Series of dcgm-exporter's become what an agent would have told, and nothing that it would not."""
+"""Series of dcgm-exporter become what an agent would have reported, and nothing else."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TestWhoHasAGpu:
         assert users(report) == [("ws-1-0", "main", f"{FIRST}::1"), ("ws-2-0", "main", f"{FIRST}::2")]
 
     def test_what_each_pod_takes_of_it_is_not_the_whole(self) -> None:
-        """As exporters from 4.6 on tell it."""
+        """Check the form of exporters from 4.6 on."""
         pods = [labels(**used_by(f"ws-{n}-0", vgpu=str(n), pod_uid=str(n))) for n in (1, 2)]
         use = [of(pods[0], 20), of(labels(), 60), of(pods[1], 40)]
         _, report = only({UTIL: use, "DCGM_FI_DEV_GPU_TEMP": [of(who, 70) for who in pods]})
@@ -204,14 +204,14 @@ class TestEcc:
 
 
 def xids(told: Mapping[str, list[Series]], seen: Seen | None = None) -> list[tuple[int, float]]:
-    """Which, and how many seconds ago."""
+    """Return (Xid, seconds ago)."""
     _, report = only(told, xids={FIRST: seen} if seen else {})
     assert all(xid["uuid"] == FIRST for xid in report["xids"])
     return [(xid["xid"], NOW - xid["at"]) for xid in report["xids"]]
 
 
 class TestTheLastXid:
-    """A gauge of the last one."""
+    """Gauge of the last Xid."""
 
     def test_one_is_told_when_another_number_comes_to_stand_there(self) -> None:
         assert xids({XIDS: [of(labels(), 0, 0, 79, 79)]}, Seen(NOW - 100, last=0)) == [(79, 20)]
@@ -237,7 +237,7 @@ class TestTheLastXid:
 
 
 class TestCountedXids:
-    """A gauge of how many there were within the last minutes, by number."""
+    """Gauge of the number of Xids within the last minutes, by Xid."""
 
     def test_the_same_twice_is_seen_twice(self) -> None:
         told = {XIDS: [of(labels(), 31, 31, 31, 31)], XID_COUNT: [of(counted(31), 1, 1, 2, 3)]}

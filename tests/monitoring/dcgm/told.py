@@ -1,4 +1,4 @@
-"""What a Prometheus has of dcgm-exporter: series as they came from clusters of public issue threads, put together."""
+"""Data of dcgm-exporter in a Prometheus: series from clusters in public issue threads, combined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND = "GPU-265c9814-6156-355b-e589-ff2064894f16", "GPU-2d20791a-b4a6-b
 
 
 def labels(uuid: str = FIRST, *, host: str = "Hostname", node: str = "gpu-1", **more: str) -> dict[str, str]:
-    """Prometheus renames the exporter's pod, namespace and container, and puts its target's in their place."""
+    """Return labels after Prometheus renamed the exporter's pod, namespace and container and set its target's."""
     own = {
         "UUID": uuid,
         "gpu": "0" if uuid == FIRST else "1",
@@ -46,19 +46,19 @@ def used_by(
 
 
 def counted(xid: int = 0, *, minutes: int = 5, **more: str) -> dict[str, str]:
-    """One number's errors of the last minutes; without a number there were none."""
+    """Return labels of the recent errors of one Xid; without an Xid there were none."""
     number = {"xid": str(xid)} if xid else {}
     return labels(window_size_in_ms=str(minutes * 60_000), **number, **more)
 
 
 def of(labels: Mapping[str, str], *values: float | str, ago: float = 5, every: float = 15) -> Series:
-    """The last of the values was so long ago."""
+    """Return a series whose last value is `ago` seconds old."""
     times = [NOW - ago - every * place for place in reversed(range(len(values)))]
     return Series(dict(labels), [(at, float(value)) for at, value in zip(times, values, strict=True)])
 
 
 def answer(series: Sequence[Series]) -> bytes:
-    """As Prometheus writes a range vector."""
+    """Return a range vector as Prometheus writes it."""
     result: list[dict[str, Any]] = [
         {"metric": one.labels, "values": [[at, f"{value:g}"] for at, value in one.samples]} for one in series
     ]

@@ -1,4 +1,4 @@
-"""The stage of the path's tests: the cast, and a cluster whose pods are played."""
+"""Stage of the launch path's tests: the cast, and a cluster with simulated pods."""
 
 from tests.workspaces.conftest import cast, own_rights, played_cluster
 

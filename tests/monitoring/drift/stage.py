@@ -1,4 +1,4 @@
-"""A workspace that runs on a trial cluster, what hands do to it there, and looks that have seen it for a while."""
+"""Helpers for drift: objects set by hand on a trial cluster, and looks that have seen them for a while."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cast import Cast
 def planted(
     kind: str, namespace: str, name: str, *, workspace: str = "", instance: str = "", **body: Any
 ) -> dict[str, Any]:
-    """An object that says it is ours, or another installation's."""
+    """Return an object with the labels of this installation, or of another."""
     labels = {
         "app.kubernetes.io/managed-by": "berth",
         "berth.dev/instance": instance or str(Installation.current_id()),
@@ -34,13 +34,13 @@ def claim_body(namespace: str, name: str, **more: str) -> dict[str, Any]:
 
 
 def look(cluster: Cluster) -> set[tuple[str, str, str]]:
-    """A look, and what is shown after it: what, kind, name."""
+    """Take a look. Return the findings shown after it, as (what, kind, name)."""
     looks.look(cluster.pk)
     return shown()
 
 
 def look_for_a_while(cluster: Cluster) -> set[tuple[str, str, str]]:
-    """What is there now, and was for longer than a minute."""
+    """Return the findings shown for what has been there for more than a minute."""
     looks.look(cluster.pk)
     Finding.objects.update(first_seen_at=F("first_seen_at") - timedelta(minutes=2))
     return look(cluster)
@@ -56,7 +56,7 @@ def finding(kind: str, name: str = "") -> Finding:
 
 
 def scrap(api: Api, house: Cast, kind: str, name: str) -> None:
-    """Away with it, finalizers and all."""
+    """Delete the object at once, even if it has finalizers."""
     namespace = house.demo.namespace
     api.merge_patch(kind, namespace, name, {"metadata": {"finalizers": None}})
     api.delete(kind, namespace, name, grace_seconds=0)

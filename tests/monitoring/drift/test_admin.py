@@ -1,4 +1,4 @@
-"""The admin's page of drift: what is open, why a deed is not for some, and what has to be ticked."""
+"""Admin page of drift: open findings, refused actions, and the box to tick."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a hand that may write labels and objects, or a cluster that lies, must not reach: another's data, a sentence
-that leads an admin astray, or an end of all looks."""
+"""Attacks by writers of labels and objects, or by a cluster that lies. They must not reach another's data, show a
+misleading sentence to an admin, or end all looks.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def claim(row: Workspace, namespace: str = NAMESPACE, volume: str = "pv-1") -> d
     return made | {"spec": {"volumeName": volume}, "status": {"phase": "Bound"}}
 
 
-# --- labels
+# --- Labels
 
 
 @pytest.mark.parametrize("label", ["no-uuid", "00000000-0000-4000-8000-00000000000b"])
@@ -84,11 +85,11 @@ def test_a_cluster_under_two_names_shows_nobodys_workspace_as_unwanted(stage: Ca
     assert [(one.what, one.key.name) for one in found] == [(What.UNWANTED, "copy")]
 
 
-# --- two admins at once
+# --- Two admins at once
 
 
 class Holding:
-    """A cluster with these objects; `meanwhile` happens before a volume is set to go."""
+    """Cluster with these objects. `meanwhile` runs before a volume is set to be deleted."""
 
     def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
         self.bodies, self.meanwhile = bodies, meanwhile
@@ -188,7 +189,7 @@ def test_what_is_handed_back_finds_a_name_however_many_are_taken(stage: Cast) ->
 def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenant(
     stage: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding())  # none that has our label
+    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
     for slug in ("demo", "gone"):
         lost = finding(
             stage, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
@@ -197,7 +198,7 @@ def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenan
             deeds.recreate(stage.admin, lost)
 
 
-# --- what stands in objects
+# --- Content of objects
 
 
 def test_what_is_written_into_an_object_is_shown_bounded_and_without_what_turns_text_around() -> None:

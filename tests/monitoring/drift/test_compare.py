@@ -1,4 +1,4 @@
-"""What is drift and what is not, as a pure decision: rows and objects in, findings out."""
+"""Drift as a pure decision: rows and objects in, findings out."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_thing_that_what_runs_lacks_is_missing() -> None:
 def test_what_rests_wants_its_volumes_and_nothing_of_a_run() -> None:
     home = body("PersistentVolumeClaim", HOME)
     assert found(State.RESTS, home, volumes=frozenset({HOME})) == set()
-    # The pod and the rest go with the StatefulSet.
+    # The pod and the rest are deleted with the StatefulSet.
     of_set = {"ownerReferences": [{"uid": f"StatefulSet/ws-{ID}"}]}
     run = of_a_run()
     owned = [run[0], *(one | {"metadata": one["metadata"] | of_set} for one in run[1:])]

@@ -1,4 +1,4 @@
-"""What hands do to a running workspace's objects on a real API is found, and made good again; the pod runs on."""
+"""Manual changes to a running workspace's objects on a real API: found and repaired while the pod runs on."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ IMAGE = "/spec/template/spec/containers/0/image"
 
 
 def patch(api: Api, workspace: Workspace, kind: str, **operations: object) -> None:
-    """By JSON pointer, as somebody who is not Berth."""
+    """Patch by JSON pointers, as a person outside of Berth."""
     body = [{"op": "add", "path": path, "value": value} for path, value in operations.items()]
     by_hand(api, kind, workspace.tenant.namespace, workspace.object_name, body)
 
 
 def by_hand(api: Api, kind: str, namespace: str | None, name: str, body: list[dict[str, Any]]) -> None:
-    """Under another manager's name."""
+    """Patch as another manager."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("clusters.api.MANAGER", "kubectl-edit")
         assert api.json_patch(kind, namespace, name, body) is not None
@@ -87,7 +87,7 @@ def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, 
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/other:1"})
     look_for_a_while(house.cluster)
     seen = finding("StatefulSet")
-    Finding.objects.update(digest="of another")  # as a look found it meanwhile
+    Finding.objects.update(digest="of another")  # as if a look found another change meanwhile
     with pytest.raises(Conflict):
         deeds.accept(house.admin, seen)
     Finding.objects.update(digest=seen.digest)

@@ -1,4 +1,4 @@
-"""What no row wants is found on a real API, deleted when an admin says so, and data never by the way."""
+"""Unwanted objects on a real API: found, deleted only by an admin, and their data only on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def namespace(house: Cast, api: Api) -> str:
-    """The tenant's, as a hand makes it: ours by its label, and not fenced."""
+    """Create the tenant's namespace as if by hand: with our label, but without the fences."""
     api.apply(bare_namespace(house.demo.namespace))
     return house.demo.namespace
 
@@ -39,7 +39,7 @@ def bare_namespace(name: str) -> dict[str, Any]:
 
 
 def unwanted(house: Cast) -> set[tuple[str, str]]:
-    """Without what the bare namespace lacks."""
+    """Return unwanted findings, without what the bare namespace lacks."""
     return {(kind, name) for what, kind, name in look_for_a_while(house.cluster) if what == "unwanted"}
 
 
@@ -143,7 +143,7 @@ def drive_looks(house: Cast, done: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def deleted(house: Cast, api: Api) -> Iterator[Workspace]:
-    """A deleted workspace, whose home was kept."""
+    """Yield a deleted workspace whose home was kept."""
     workspace = drive(launched(house), in_phase("ready"))
     lifecycle.delete(house.alice, workspace)
     yield drive(workspace, lambda row: row.deleted_at is not None)
@@ -155,7 +155,7 @@ def test_a_deleted_workspace_is_handed_back_with_its_volume(
 ) -> None:
     home, volumes = f"{deleted.object_name}-home", deleted.volumes
     assert look_for_a_while(house.cluster) == {("kept", "PersistentVolumeClaim", home)}
-    launched(house, name=deleted.name)  # by now its person has another of that name
+    launched(house, name=deleted.name)  # its owner has another workspace of that name by now
     assert deeds.hand_back(house.admin, finding("PersistentVolumeClaim"))
     deleted.refresh_from_db()
     assert (deleted.phase, deleted.desired, deleted.name) == ("stopped", "stopped", "exp-1-2")

@@ -1,4 +1,4 @@
-"""When clusters are looked at, and what of a look is written down."""
+"""Times of looks at clusters, and what a look writes down."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shown() -> list[str]:
     return list(Finding.objects.open().values_list("name", flat=True))
 
 
-# --- what is written
+# --- Written findings
 
 
 def test_a_finding_is_shown_once_it_lasted_a_minute(cast: Cast) -> None:
@@ -115,10 +115,10 @@ def test_a_thousand_findings_cost_as_many_queries_as_ten(cast: Cast) -> None:
         return len(captured)
 
     few = queries(10, 0)
-    assert queries(400, 1) <= few + 1  # the ten of before are taken away
+    assert queries(400, 1) <= few + 1  # the ten earlier ones are deleted
 
 
-# --- when
+# --- Times
 
 
 def due(now: datetime) -> list[Cluster]:

@@ -1,4 +1,4 @@
-"""Who changed what of an object, by what the API server wrote down. Bodies as Kubernetes 1.36 answers them."""
+"""Changes to an object by others, from the API server's record. Bodies as Kubernetes 1.36 returns them."""
 
 from __future__ import annotations
 

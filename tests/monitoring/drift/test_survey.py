@@ -1,4 +1,4 @@
-"""One look at a whole cluster beside the rows: what happens meanwhile is no finding, and size costs no queries."""
+"""Survey of a whole cluster: changes during it are no findings, and size costs no queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Listing:
-    """A cluster that only lists; `meanwhile` happens before its pods are read."""
+    """Cluster that only lists. `meanwhile` runs before its pods are read."""
 
     def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
         self.bodies, self.meanwhile = bodies, meanwhile

@@ -1,4 +1,4 @@
-"""Figures are thinned, nodes get labels, health looks at what time changed: by a worker, not by who ticks."""
+"""Thinning, labels and health on the tick: the work is enqueued for a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metrics-server tells of our pods becomes figures of their runs."""
+"""Measurements of metrics-server about pods of Berth become figures of their runs."""
 
 from __future__ import annotations
 

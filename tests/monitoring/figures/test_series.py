@@ -1,4 +1,4 @@
-"""Lines over a window: whose they are, what a gap is, and what is said where there is nothing to show."""
+"""Lines over a window: their owners, gaps, and messages where there is nothing to show."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class TestAWorkspace:
         put([Sample(pod, time.time() - 20, 1.25, 4096)])
         figures = series.of_workspace(workspace)
         assert (values(figures, "cpu"), values(figures, "memory_used")) == ([1.25], [4096])
-        assert "agent" in figures.message  # what of its GPU is not told
+        assert "agent" in figures.message  # says that GPU figures need one
 
     def test_of_an_instance_of_mig_tells_the_memory_and_why_no_use(
         self, cast: Cast, workspace: Workspace

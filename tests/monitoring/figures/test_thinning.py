@@ -1,4 +1,4 @@
-"""Less is kept of what is older; nothing is counted twice or lost, whatever comes late or is cut off."""
+"""Thinning with age: nothing is counted twice or lost, whatever comes late or is cut off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_A_MINUTE = MINUTE // thinning.SECONDS_OF_A_SAMPLE
 
 
 def rows(step_seconds: int) -> list[tuple[int, int, float | None, int | None]]:
-    """(when, of how many samples, use, memory)"""
+    """Return (time, samples, use, memory)."""
     found = Figure.objects.filter(step_seconds=step_seconds).order_by("at")
     return [
         (row.at, row.samples, row.use_thousandths and row.use_thousandths / 1000, row.memory_mib)
@@ -42,7 +42,7 @@ class Killed(Exception):
 
 
 class Killing:
-    """Ends with the statement that is one too many: it was done, and nothing after it."""
+    """Stop right after the statement with number `most`: that one was executed, and nothing after it."""
 
     def __init__(self, most: int) -> None:
         self.left = most
@@ -127,7 +127,7 @@ class TestAFigure:
         assert (len(rows(0)), len(rows(MINUTE))) == (0, 1)
 
     def test_is_neither_lost_nor_counted_twice_wherever_thinning_is_cut_off(self, cast: Cast) -> None:
-        """The process dies after its first statement, the next one after its second, and so on."""
+        """Kill the process after its first statement, the next one after its second, and so on."""
         ages = [0, 5, 61, DAY, DAY + 7, 3 * DAY, 3 * DAY + 539, 3 * DAY + 600, 40 * DAY, 40 * DAY + 1]
         for number, age in enumerate(ages):
             told(cast, NOW - 3 * HOUR - age, 10 * number, number)
@@ -135,7 +135,7 @@ class TestAFigure:
             with suppress(Killed), connection.execute_wrapper(Killing(most)):
                 if thinning.thin(NOW):
                     break
-            # Each told in a minute of its own.
+            # Each report is in a minute of its own.
             found = [
                 (
                     row.samples / (OF_A_MINUTE if row.step_seconds > MINUTE else 1),

@@ -1,4 +1,4 @@
-"""The stage of health's tests: the cast, with alice's workspace on gpu-1, whose four GPUs an agent tells of."""
+"""Stage of health's tests: the cast, with alice's workspace on gpu-1, whose agent reports four GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two who tell of one node at once, and one who looks at it meanwhile: one trouble, nobody waits in a ring."""
+"""Concurrent reports, changes and looks about one node: one trouble, and no deadlock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def all_at_once(*deeds: Callable[[], None]) -> list[BaseException]:
 
 def test_reports_changes_of_the_node_and_looks_write_one_trouble(ward: Ward, cast: Cast) -> None:
     def report(index: int) -> None:
-        """As an agent's report is taken in: the lock first, then its rows, then the judgement."""
+        """Act like the intake of a report: lock, write rows, judge."""
         with transaction.atomic():
             judging.lock(cast.cluster.pk, NODE)
             Gpu.objects.filter(uuid=f"GPU-{index}").update(sample={"uuid": f"GPU-{index}", "state": "lost"})

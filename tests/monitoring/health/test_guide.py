@@ -1,4 +1,4 @@
-"""The operators' guide says of each Xid what the code does with it."""
+"""The operators' guide and the code: the same effect of each Xid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a real API, with the rights that Berth asks for and no others: nodes are closed, drained and opened."""
+"""Real API with only the rights that Berth requests: nodes are closed, drained and opened."""
 
 from __future__ import annotations
 

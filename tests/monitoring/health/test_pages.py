@@ -1,4 +1,4 @@
-"""Who is on a GPU or node that is not well reads so on its page and among the workspaces; nobody else does."""
+"""Problems of a GPU or node on the pages of the people who use it, and on no others."""
 
 from __future__ import annotations
 

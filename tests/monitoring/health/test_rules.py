@@ -1,4 +1,4 @@
-"""What is wrong with a node and its GPUs: a table of what is seen and what is decided. No database."""
+"""Rules for problems of a node and its GPUs: a table of observations and decisions. No database."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def observed(**values: Any) -> Observed:
 
 
 def remembered(found: list[Verdict], since: datetime = NOW) -> list[Trouble]:
-    """As judging writes them down."""
+    """Return open troubles for the verdicts, as judging writes them."""
     return [
         Trouble(
             about=v.about,
@@ -143,8 +143,8 @@ def test_a_node_that_is_heard_says_itself_why_it_is_not_ready(message: str, code
         ("uvm_missing", {"gpu_uvm_missing": Out.GPUS}),
         ("nvml_hangs", {"gpu_stuck": Out.GPUS}),
         ("gpu_lost", {"gpu_lost": Out.GPUS}),
-        ("devices_denied", {"gpu_vanished": Out.NOTHING}),  # whoever starts now gets a GPU
-        ("library_missing", {"gpu_agent_limited": Out.NOTHING}),  # of the agent's own container
+        ("devices_denied", {"gpu_vanished": Out.NOTHING}),  # new workspaces get a GPU
+        ("library_missing", {"gpu_agent_limited": Out.NOTHING}),  # in the agent's own container
         ("kubelet_silent", {"gpu_agent_limited": Out.NOTHING}),
         ("one_of_a_newer_agent", {"gpu_agent_limited": Out.NOTHING}),
     ],
@@ -161,7 +161,7 @@ def test_an_agent_is_silent_only_while_berth_could_hear_it(silence: int, interva
     seen = observed(agent=state, hears_since=ago(seconds=silence))
     assert bool(verdicts(seen)) is silent
     known = remembered(verdicts(observed(agent=state)))
-    assert verdicts(replace(seen, standing=known))  # it was before Berth was away
+    assert verdicts(replace(seen, standing=known))  # it was silent before Berth was away
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_silent_agent_is_told_and_takes_nothing_out(silence: int, interval: in
         ({"ecc_uncorrected_since_boot": 0, "ecc_uncorrected_ever": 9}, {}),
         ({"row_remap_failed": True, "row_remap_pending": True}, {"gpu_memory_damaged": Out.GPU}),
         ({"row_remap_pending": True}, {"gpu_repair_due": Out.NOTHING}),
-        ({"slowed_by": ["heat"]}, {}),  # for how long, is what counts
+        ({"slowed_by": ["heat"]}, {}),  # only a lasting slowdown counts
     ],
 )
 def test_a_gpu_is_out_by_what_it_answers(sample: dict[str, Any], expected: dict[str, Out]) -> None:
@@ -338,7 +338,7 @@ def test_an_xid_of_no_gpu_is_the_only_ones_or_may_be_of_each() -> None:
 def test_looking_again_finds_the_same(
     numbers: list[int], states: list[str], errors: int, ready: bool
 ) -> None:
-    """Whatever is wrong: a second look on what the first wrote down, with or without the events, decides alike."""
+    """Check that a second look at the first one's rows, with or without the events, decides alike."""
     gpus = [
         gpu(f"GPU-{at}", state=state, ecc_uncorrected_since_boot=errors) for at, state in enumerate(states)
     ]

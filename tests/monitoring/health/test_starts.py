@@ -1,4 +1,4 @@
-"""Nodes on which pods do not start are out until one starts there, or for a while."""
+"""Nodes on which pods do not start: out until one starts there, or for a while."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def test_storage_that_is_not_mounted_is_a_trouble_of_its_pod_until_that_starts(w
     alices = ward.on_gpu(1, ward.cast.alice)
     name = f"{alices.object_name}-0"
     text = "Unable to attach or mount volumes: unmounted volumes=[home]: timed out waiting for the condition"
-    # The controller that attaches says no node: where the pod is, is known.
+    # The controller that attaches names no node: the pod's row has it.
     about = {"kind": "Pod", "namespace": alices.tenant.namespace, "name": name}
     tell(ward, event(name, text, reason="FailedAttachVolume", source={}, involvedObject=about))
     [trouble] = Trouble.objects.filter(ended_at=None)
     assert (trouble.about, trouble.subject, trouble.takes_out) == (
         "volume", f"{alices.tenant.namespace}/{name}", False,
     )  # fmt: skip
-    assert story(alices) == []  # its start tells it already
+    assert story(alices) == []  # its start reports it already
     started = pod(name)
     started["metadata"]["namespace"] = alices.tenant.namespace
     tell(ward, started)
@@ -130,7 +130,7 @@ def test_storage_that_is_not_mounted_for_a_pod_of_others_is_none_of_berths_troub
     text = 'MountVolume.SetUp failed for volume "s" : secret "typo" not found'
     tell(ward, event("their-app-0", text, reason="FailedMount", count=9))
     assert open_codes() == []
-    tell(ward, event("their-app-0", count=3))  # what the node itself suffers from, everybody meets
+    tell(ward, event("their-app-0", count=3))  # a problem of the node affects everybody
     assert open_codes() == [CODE]
 
 

@@ -15,7 +15,7 @@ from tests.monitoring.health.ward import Ward, open_codes, story
 
 
 class Served:
-    """What is asked of the cluster."""
+    """Cluster that serves address pools, Services and API groups."""
 
     def __init__(
         self, *pools: dict[str, Any], addresses: Sequence[str] = (), groups: Sequence[str] = ("metallb.io",)
@@ -78,7 +78,7 @@ def test_a_volume_is_told_from_nine_tenths_on() -> None:
 
 
 def test_a_claim_that_kubernetes_could_not_have_is_left_out() -> None:
-    """Whoever is scraped may write one, and no table would keep it."""
+    """Check a name that no column could store: a scraped process may write one."""
     told = [series(name, 1.0) for name in ("full", "c" * 400)]
     found = supplies.of_volumes(told, [series(one.labels["persistentvolumeclaim"], 100.0) for one in told])
     assert [verdict.subject for verdict in found] == ["berth-demo/full"]
@@ -92,7 +92,7 @@ def test_whose_home_is_nearly_full_hears_of_it_and_nobody_else(ward: Ward) -> No
     supplies.write(ward.cluster, About.VOLUME, found)
     supplies.write(ward.cluster, About.VOLUME, found)
     assert story(alices) == [("volume_nearly_full", "warning")] and story(carols) == []
-    ward.judge()  # of the node, which ends nothing of this, and neither does the tick
+    ward.judge()  # judging a node must not end this trouble, nor must the tick
     assert not [node for _cluster, node in signs.due() if not node]
     assert open_codes() == ["volume_nearly_full"]
     supplies.write(ward.cluster, About.VOLUME, [])

@@ -1,4 +1,4 @@
-"""Admins see what is wrong: first of all things in the overview, whole in the list, and put a GPU into use again."""
+"""Problems for admins: first in the overview, all in the list, and a GPU put into use again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An admin says that a GPU works: that counts for what was told before, and as long as the machine runs."""
+"""An admin's decision that a GPU works: valid for earlier reports, and as long as the machine runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_gpu_that_does_not_answer_is_not_used_whatever_an_admin_says(ward: War
 
 
 def away_and_back(ward: Ward, *, boot: str = "boot-1", errors: int = 0) -> None:
-    """The node is deleted, long enough for its GPUs to be forgotten; then it and its agent are there again."""
+    """Delete the node until its GPUs are forgotten, then add the node and its agent again."""
     Node.objects.filter(name=NODE).delete()
     ward.judge()
     thinning.forget_rows(time.time())

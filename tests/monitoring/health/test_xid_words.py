@@ -1,11 +1,11 @@
-"""An Xid means the same in the log of a node, which clusters explain, and in an agent's report, which health judges."""
+"""Meaning of Xids: the same in a node's log (clusters) and in an agent's report (health)."""
 
 from __future__ import annotations
 
 from clusters.explain import UNKNOWN, diagnose
 from monitoring.health.xids import KNOWN
 
-# A log says more of them than the number: what was to be repaired, or which action is left to do.
+# Xids whose log line has more than the number: the repair, or the action that is left.
 TOLD_BY_SAMPLES = {63, 92, 94, 154}
 
 

@@ -1,4 +1,4 @@
-"""Nodes with GPUs as their agents told last, who is on them, and short ways to make something go wrong."""
+"""Nodes with GPUs as last reported, the workspaces on them, and short ways to make something fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ward:
             )
 
     def on_gpu(self, index: int, actor: Actor, *, name: str = "exp", **changes: Any) -> Workspace:
-        """A ready workspace whose pod has that GPU."""
+        """Return a ready workspace whose pod has the GPU."""
         workspace = make_workspace(self.cast, actor, name=name, **changes)
         pod = {"namespace": workspace.tenant.namespace, "name": f"{workspace.object_name}-0"}
         PodUsage.objects.create(
@@ -82,7 +82,7 @@ class Ward:
 
 
 def hears_for_long() -> None:
-    """Berth could hear agents all day."""
+    """Pretend that Berth could hear agents for a day."""
     now = timezone.now()
     Process.objects.create(part="web", host="h", pid=1, seen_at=now, since=now - timedelta(days=1))
 
@@ -92,7 +92,7 @@ def open_codes() -> list[str]:
 
 
 def story(workspace: Workspace) -> list[tuple[str, str]]:
-    """What its person reads of its health: the events after it was ready."""
+    """Return (code, level) of the workspace's events after it was ready."""
     last = Event.objects.filter(workspace=workspace, code="ready").get().number
     later = Event.objects.filter(workspace=workspace, number__gt=last).order_by("number")
     return [(event.code, str(event.level)) for event in later]

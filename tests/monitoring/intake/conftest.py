@@ -1,4 +1,4 @@
-"""Who the tests of the receiver are about."""
+"""Fixtures for tests of the intake: the cast, and a token."""
 
 from __future__ import annotations
 

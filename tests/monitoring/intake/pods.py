@@ -1,4 +1,4 @@
-"""The pod of a workspace, as the watch has it."""
+"""Pod of a workspace in the rows of the watch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def pod_of(workspace: Workspace) -> str:
 
 
 def has_pod(workspace: Workspace, uid: str) -> None:
-    """On gpu-1."""
+    """Add the workspace's pod on gpu-1."""
     PodUsage.objects.create(
         cluster=workspace.pool.cluster, uid=uid, namespace="berth-demo", name=pod_of(workspace), node="gpu-1",
         run=workspace.run,

@@ -1,4 +1,4 @@
-"""The admin's page of tokens: the secret is shown once, and a token can be revoked."""
+"""Admin page of tokens: the secret is shown once, and a token can be revoked."""
 
 from __future__ import annotations
 

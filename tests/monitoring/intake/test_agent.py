@@ -1,4 +1,4 @@
-"""The agent as it is, and the receiver as it is, without a network between them."""
+"""The real agent and the real intake, without a network between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[[StandIn | None], Looker]
 
 
 class Receiver(Portal):
-    """Berth's address, for an agent in the same process."""
+    """Portal for an agent in the same process."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret

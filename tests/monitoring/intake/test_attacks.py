@@ -1,4 +1,4 @@
-"""A token lets its holder tell of one cluster's GPUs: of nothing else, and nothing that makes the receiver fail."""
+"""Abuse of a token: it can report only one cluster's GPUs, and nothing that makes the intake fail."""
 
 from __future__ import annotations
 

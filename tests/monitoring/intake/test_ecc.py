@@ -1,4 +1,4 @@
-"""ECC, as agents tell it, becomes a label of the node: pools choose by it, and pods ask for it."""
+"""ECC from agents as a label of the node: pools choose by it, and pods request it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TestLabels:
         assert fitting([cast.pool], GpuAsked(ecc=True)) == []
         self.label("gpu-1", "true")
         assert [node.name for node in selection.members(chooses, Node.objects.all())] == ["gpu-1"]
-        # The pool's other node says nothing: its pods could come there.
+        # The pool's other node has no label: its pods could be scheduled there.
         assert fitting([cast.pool], GpuAsked(ecc=True)) == []
         assert self.shown(cast) is None
         self.label("gpu-2", "true")

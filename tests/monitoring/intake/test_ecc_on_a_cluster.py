@@ -1,4 +1,4 @@
-"""On a real API, with the rights that Berth asks for and no others: the label is on the node, and Berth sees it."""
+"""Real API with only the rights that Berth requests: the label is on the node, and Berth sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of an agent's batch: rows of GPUs, figures of the right time and run, errors; and each of it once."""
+"""Results of an agent's batch: rows of GPUs, figures of the right time and run, errors; each of them once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def workspace(cast: Cast) -> Workspace:
-    """It runs on gpu-1."""
+    """Return bob's workspace, which runs on gpu-1."""
     workspace = make_workspace(cast, cast.bob)
     has_pod(workspace, "pod-1")
     Claim.objects.filter(holder_id=workspace.pk).update(admitted_at=timezone.now() - timedelta(hours=1))
@@ -36,7 +36,7 @@ def workspace(cast: Cast) -> Workspace:
 
 
 def figures(**of: Any) -> list[tuple[int, int | None]]:
-    """(when, use in percent) of the tracks."""
+    """Return (time, use in percent) of the tracks."""
     tracks = Track.objects.filter(**of).values_list("pk", flat=True)
     rows = Figure.objects.filter(track_id__in=list(tracks)).order_by("at")
     return [(row.at, row.use_thousandths and row.use_thousandths // 1000) for row in rows]
@@ -181,7 +181,7 @@ class TestTime:
     def test_of_a_run_that_is_over_is_told_to_that_run(
         self, cast: Cast, secret: str, workspace: Workspace
     ) -> None:
-        """The pod's name is the same for the next run."""
+        """Check with a pod name that the next run has too."""
         now = timezone.now()
         before = Claim.objects.get(holder_id=workspace.pk)
         before.pk, before.state, before.released_at = None, Claim.State.RELEASED, now - timedelta(minutes=20)
@@ -246,7 +246,7 @@ def test_several_processes_that_take_the_same_reports_take_each_once() -> None:
 
 
 class TestHealth:
-    """It looks at a node when what it looks at is another, not for every sample."""
+    """Judging after reports: only when a fact that health uses has changed, not for every sample."""
 
     @pytest.fixture
     def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -260,7 +260,7 @@ class TestHealth:
             send(secret, batch(report(sequence, **more)))
             return len(judged) - before
 
-        assert told(1) == 1  # the first that is heard of it
+        assert told(1) == 1  # the first report
         assert told(2, gpus=[sample(utilization_percent=99, power_watts=400.0)]) == 0
         assert told(3, holdings=[holding(pod_of(workspace))]) == 1
         assert told(4, holdings=[holding(pod_of(workspace))], gpus=[sample(state="lost")]) == 1

@@ -1,4 +1,4 @@
-"""Who may tell, and what is refused: in words, for good where it stays wrong, for now where it does not."""
+"""Permission to report, and refusals: in words, final if the report stays wrong, for now otherwise."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def error_of(answer: HttpResponse) -> Any:
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """A batch of which one thing is another; `...`: is not there."""
+    """Return a batch with one changed value; `...` removes the field."""
     body = batch(report(1, sample()))
     *way, last = [int(step) if step.isdecimal() else step for step in path.split(".")]
     place: Any = body
@@ -164,7 +164,7 @@ class TestABatch:
         assert (gpu.utilization_percent, gpu.memory_mib, len(gpu.name)) == (None, None, 120)
 
     def test_of_a_node_that_was_not_seen_yet_is_to_come_again(self, issued: tuple[AgentToken, str]) -> None:
-        """Not 400: the agent would throw it away."""
+        """Check that it is not 400: the agent would drop the report."""
         answer = send(issued[1], batch(node="gpu-9"))
         assert answer.status_code == 503
         assert int(answer.headers["Retry-After"]) > 0

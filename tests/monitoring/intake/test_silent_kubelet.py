@@ -1,4 +1,4 @@
-"""Whose a GPU and its figures are while the kubelet does not say it: never those of whose pod is gone."""
+"""Holders and figures of a GPU while the kubelet is silent: never those of a pod that is gone."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def workspace(cast: Cast) -> Workspace:
-    """Bob's, on gpu-1."""
+    """Return bob's workspace, which runs on gpu-1."""
     workspace = make_workspace(cast, cast.bob)
     has_pod(workspace, "pod-1")
     return workspace
 
 
 def runs_again(workspace: Workspace) -> uuid.UUID:
-    """Its pod was another's; the new one has the same name, and another GPU. Returns the run before."""
+    """Replace its pod by the next run's, with the same name and another GPU. Return the run before."""
     PodUsage.objects.filter(name=pod_of(workspace)).delete()
     old = Claim.objects.get(holder_id=workspace.pk)
     assert workspace.run is not None
@@ -83,7 +83,7 @@ def test_the_next_run_of_the_same_name_is_not_the_holder(secret: str, workspace:
 def test_what_a_stranger_does_on_the_gpu_is_not_shown_to_who_had_it(
     cast: Cast, secret: str, workspace: Workspace
 ) -> None:
-    """Carol, of another tenant, has got Bob's old GPU, Bob runs again on another, and the kubelet told of neither."""
+    """Check that Bob, who has another GPU now, does not see Carol, of another tenant, on his old one."""
     both = [facts(), facts(1, GPU_1)]
     send(
         secret,
@@ -99,7 +99,7 @@ def test_what_a_stranger_does_on_the_gpu_is_not_shown_to_who_had_it(
 
 
 def test_a_late_report_says_nothing_of_whose_a_gpu_is_now(secret: str, workspace: Workspace) -> None:
-    """Its pod's name was the run's before; what is silent after it belongs to nobody."""
+    """Check that the late pod's name stands for the run before, and that reports without holdings have no holder."""
     late = report(1, holdings=[holding(pod_of(workspace))], ago=1800)
     Claim.objects.update(admitted_at=timezone.now() - timedelta(hours=1))
     send(secret, batch(late, silent(2, ago=1700), silent(3)))

@@ -1,4 +1,4 @@
-"""What an agent tells, in short: one GPU that works, unless the test says otherwise."""
+"""Reports of an agent, in short: one GPU that works, unless the test changes it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def batch(*reports: dict[str, Any], gpus: list[dict[str, Any]] | None = None, **
 
 
 def send(secret: str, body: Any, kind: str = "samples", **headers: str) -> HttpResponse:
-    """As an agent does."""
+    """Post the body as an agent does."""
     data = body if isinstance(body, bytes | str) else json.dumps(body)
     response = Client().post(
         f"/api/v1/agent/{kind}/",

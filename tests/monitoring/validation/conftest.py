@@ -1,4 +1,4 @@
-"""The cast, and a cluster whose pods are played."""
+"""Cast, and a cluster with simulated pods."""
 
 from tests.workspaces.conftest import cast, own_rights, played_cluster
 

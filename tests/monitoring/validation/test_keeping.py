@@ -1,4 +1,4 @@
-"""Old tests of GPUs go; the newest of each node stay, and the one whose result counts."""
+"""Deletion of old GPU tests: the newest of each node stay, and the one whose result counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def house() -> Cast:
 
 
 def was_run(house: Cast, node: str, *outcomes: str, age: timedelta = OLD) -> None:
-    """The last of them so long ago, each of the others an hour before the next."""
+    """Add tests: the last one of this age, each other an hour before the next."""
     for place, outcome in enumerate(reversed(outcomes)):
         asked = NOW - age - place * timedelta(hours=1)
         ended = asked + timedelta(minutes=1) if outcome else None
@@ -34,7 +34,7 @@ def was_run(house: Cast, node: str, *outcomes: str, age: timedelta = OLD) -> Non
 
 
 def left(house: Cast, node: str) -> list[str]:
-    """The oldest first."""
+    """Return the outcomes that are left, the oldest first."""
     return list(
         queries.of_node(house.cluster.pk, node).order_by("asked_at").values_list("outcome", flat=True)
     )

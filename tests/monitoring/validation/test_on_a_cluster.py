@@ -44,7 +44,7 @@ def begin(house: Cast, node: str = "gpu-1") -> Validation:
 
 
 def ended(row: Validation) -> Validation:
-    """Looked at as the watcher would have it looked at, until it has ended."""
+    """Look at the test, as the watcher would request it, until it has ended."""
 
     def has_ended() -> bool:
         look(row)
@@ -99,7 +99,7 @@ def test_an_image_that_is_not_there_could_not_run(house: Cast) -> None:
         return bool(row.code)
 
     until(is_told, MOST_SECONDS)
-    assert (row.ended_at, row.code) == (None, "image_not_found")  # what is in the way is said while it lasts
+    assert (row.ended_at, row.code) == (None, "image_not_found")  # the problem is shown while it lasts
     Validation.objects.update(asked_at=timezone.now() - steps.DEADLINE - timedelta(seconds=1))
     row = ended(row)
     assert (row.outcome, row.code) == ("not-run", "image_not_found")

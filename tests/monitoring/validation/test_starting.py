@@ -1,4 +1,4 @@
-"""What a test takes, where it cannot be, and how admins begin it."""
+"""GPU tests: what they take, where they are refused, and how admins begin them."""
 
 from __future__ import annotations
 
