@@ -7,18 +7,19 @@ class MonitoringConfig(AppConfig):
     verbose_name = _("Monitoring")
 
     def ready(self) -> None:
-        from clusters.signals import examined, nodes_changed, objects_changed, pods_measured, relisted, tick
-        from quotas.signals import ask_busy
+        from clusters.doctor import examination
+        from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
+        from quotas.accounting import used
 
+        from . import doctor
         from .dcgm import readings
-        from .doctor import on_examined
         from .drift import looks
         from .figures import busy, pods, thinning
         from .health import signs, starts, supplies
         from .intake import ecc
         from .validation import steps
 
-        examined.connect(on_examined, dispatch_uid="monitoring.doctor")
+        examination.register(doctor.findings_about)
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
         tick.connect(thinning.on_tick, dispatch_uid="monitoring.thinning")
         tick.connect(ecc.on_tick, dispatch_uid="monitoring.ecc")
@@ -31,4 +32,4 @@ class MonitoringConfig(AppConfig):
         relisted.connect(signs.on_relisted, dispatch_uid="monitoring.health")
         tick.connect(readings.on_tick, dispatch_uid="monitoring.prometheus")
         pods_measured.connect(pods.on_pods_measured, dispatch_uid="monitoring.figures")
-        ask_busy.connect(busy.on_ask_busy, dispatch_uid="monitoring.figures")
+        used.register(busy.busy_seconds)

@@ -1,13 +1,13 @@
-"""What doctor says of the agents of nodes: which nodes with GPUs nobody watches, and what agents tell that differs."""
+"""Doctor's findings about node agents: nodes with GPUs but without an agent, and differences between reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from clusters.api import Api
 from clusters.doctor import Check, Finding, Level, named
 from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
 from clusters.gpus import RESOURCE
@@ -20,7 +20,7 @@ from monitoring.validation.queries import failing
 from vitals.pulse import heard_since
 
 
-def on_examined(*, cluster: Cluster, **_kwargs: Any) -> Iterator[Finding]:
+def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Finding]:
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
     agents = list(AgentState.objects.filter(cluster=cluster))
     yield from of_agents(cluster, [node for node in nodes if has_gpus(node)], agents)
@@ -80,7 +80,7 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
 
 
 def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[Finding]:
-    """Where labels tell of the driver they are compared already; they are only renewed when the plugin starts."""
+    """Yield disagreements between reports. Labels are checked elsewhere, but change only when the plugin starts."""
     labelled = {node.name: driver_of(node.labels) for node in nodes}
     stale = {
         agent.node
@@ -99,7 +99,7 @@ def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[
     told = {node: (agent.driver_version, agent.cuda_version) for node, agent in others.items()}
     yield from of_agreement(_("NVIDIA drivers"), {node: driver for node, (driver, _cuda) in told.items()})
     yield from of_agreement(_("CUDA versions"), {node: cuda for node, (_driver, cuda) in told.items()})
-    # What Prometheus told is as old as its scrape.
+    # Prometheus' data is as old as its scrape, so its delay says nothing about clocks.
     apart = {agent.node: agent.taken_at - agent.seen_at for agent in agents if agent.agent != PROMETHEUS}
     if wrong := [node for node, difference in apart.items() if abs(difference) > CLOCKS_APART]:
         yield Finding(

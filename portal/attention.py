@@ -1,4 +1,4 @@
-"""What an admin should look at now: the overview of the admin. A fixed number of queries, whatever there is."""
+"""The admin's overview: what needs attention now, in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from monitoring.models import Finding, Trouble, What
 from portal.admin.claims import ASKED_BACK, LOST, NEVER
 from quotas import overuse, reasons
 from quotas.admin.shared import gpus_meter
+from quotas.holders import names_of
 from quotas.models import Claim, Pool
 from quotas.pools.map_queries import why_of_others
 from quotas.pools.nodes import nodes_of
-from quotas.queries import names_of, place_in_queue
+from quotas.queries import place_in_queue
 from quotas.usage import held_in_pools
 from quotas.when import told_in_words
 from workspaces import story
@@ -37,7 +38,7 @@ FAILED_RECENTLY = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to look at: how bad, what, and where."""
+    """A problem to look at: how bad, what, and where."""
 
     level: str  # bad or warn
     text: str
@@ -80,7 +81,7 @@ def unreachable() -> list[Item]:
 
 
 def unwell() -> list[Item]:
-    """What is wrong with nodes, GPUs, storage and addresses: one line for each kind, with where."""
+    """Problems with nodes, GPUs, storage and addresses: one line for each kind, with the places."""
     by_code: defaultdict[str, list[Trouble]] = defaultdict(list)
     for trouble in Trouble.objects.filter(ended_at=None).order_by("-takes_out", "since"):
         by_code[trouble.code].append(trouble)
@@ -139,7 +140,7 @@ def over_quota() -> list[Item]:
 
 
 def never() -> list[Item]:
-    """Who waits for what cannot be: only an admin, or whoever waits, can change that."""
+    """Requests that can never start: only an admin or the requester can change that."""
     count = Claim.objects.filter(NEVER).count()
     if not count:
         return []
@@ -201,7 +202,7 @@ def failed() -> list[Item]:
 
 
 def drifted() -> list[Item]:
-    """What was kept of deleted workspaces is kept on purpose: the page of drift shows it, nobody needs to hurry."""
+    """Drift, except what was kept of deleted workspaces on purpose: the page of drift shows it, it is not urgent."""
     count = Finding.objects.open().exclude(what=What.KEPT).count()
     if not count:
         return []
@@ -231,7 +232,7 @@ def mail() -> list[Item]:
 
 
 def unexplained() -> list[Item]:
-    """One that grows is told with how many came up lately."""
+    """Messages without an explanation, and how many of them came up in the last day."""
     rows = UnknownCause.objects.filter(dismissed_at=None)
     count, lately = rows.aggregate(
         count=Count("pk"), lately=Count("pk", filter=Q(last_at__gte=timezone.now() - FAILED_RECENTLY))
@@ -266,14 +267,14 @@ def longest_waits() -> list[Wait]:
 
 
 def why(claim: Claim) -> str:
-    """Not in the words to whoever waits; what the cluster said of it speaks to everybody."""
+    """Return the reason in words for a third person. The cluster's own messages fit any reader."""
     if reasons.knows(claim.reason_code):
         return why_of_others(claim.reason_code)
     return reasons.sentence(claim.reason_code, claim.reason_data)
 
 
 def figures() -> list[tuple[Pool, SafeString]]:
-    """GPUs in use of each pool."""
+    """Meter of the GPUs in use, per pool."""
     pools = list(Pool.objects.exclude(resource_name="").select_related("cluster"))
     nodes, held = nodes_of(pools, with_runs=False), held_in_pools({pool.pk for pool in pools})
     return [

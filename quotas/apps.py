@@ -8,13 +8,14 @@ class QuotasConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.notices import words
-        from clusters.signals import capacity_changed, examined, tick
-        from quotas import notices, passes, reclaim
+        from clusters.doctor import examination
+        from clusters.signals import capacity_changed, tick
+        from quotas import holders, notices, passes, reclaim
         from quotas.accounting import notices as budget_notices
         from quotas.accounting import spending
         from quotas.bookings import notices as booking_notices
         from quotas.live import on_change
-        from quotas.pools.doctor import on_examined
+        from quotas.pools import doctor
         from quotas.signals import (
             claim_admitted,
             claim_reclaimed,
@@ -24,11 +25,12 @@ class QuotasConfig(AppConfig):
             standing_changed,
         )
 
+        holders.connect()
         of_claims = (claim_admitted, claim_waits, claim_released, claim_reclaimed, claim_spared)
         for signal in (capacity_changed, *of_claims, standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
-        examined.connect(on_examined, dispatch_uid="quotas.pools.doctor")
+        examination.register(doctor.findings_about)
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
         tick.connect(reclaim.on_tick, dispatch_uid="quotas.reclaim")
         tick.connect(spending.on_tick, dispatch_uid="quotas.accounting.spending")

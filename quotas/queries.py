@@ -15,11 +15,11 @@ from django.utils import timezone
 from accounts.access import Actor, visible_tenants
 from accounts.models import Tenant
 from quotas import reasons, sharing
+from quotas.holders import storage_of
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
-from quotas.signals import ask_storage, name_holders
 from quotas.usage import held_by_people, held_over_all_pools, held_units
 from quotas.when import When, range_of, when
 
@@ -33,18 +33,6 @@ class Queue(When):
     ahead: int
     gpus_ahead: float
     reason: dict[str, str]
-
-
-def names_of(claims: Iterable[Claim]) -> dict[UUID, str]:
-    """Return the names of claims' holders by id, as the room above reports them."""
-    holders = {claim.holder_id for claim in claims}
-    if not holders:
-        return {}
-    answers: list[tuple[Any, Any]] = name_holders.send(sender=Claim, holders=holders)
-    found: dict[UUID, str] = {}
-    for _receiver, names in answers:
-        found.update(names)
-    return found
 
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
@@ -160,12 +148,6 @@ def limits_for(actor: Actor, tenants: Sequence[Tenant] | None = None) -> list[di
         amounts = {name: {"used": use, "limit": getattr(limit, name, None)} for name, use in uses.items()}
         found.append({"tenant": tenant.slug, **amounts})
     return found
-
-
-def storage_of(tenants: set[UUID]) -> dict[UUID, int]:
-    """Return the storage promised to each tenant in MiB, as the room above reports it."""
-    answers: list[tuple[Any, Any]] = ask_storage.send(sender=Claim, tenants=tenants)
-    return {tenant: mib for _receiver, found in answers for tenant, mib in found.items()}
 
 
 def visible_quotas(actor: Actor) -> QuerySet[Quota]:

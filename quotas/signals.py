@@ -1,6 +1,6 @@
-"""Signals from quotas to the room above, sent inside the transaction that changes the claim.
+"""Signals from quotas, sent inside the transaction that changes the claim.
 
-A receiver that updates its holder's row locks that row after the claim's: see the order in `admission.py`.
+`holders.py` passes them on to what holds the claim. What quotas ask rooms above is registered there, never a signal.
 """
 
 from django.dispatch import Signal
@@ -13,10 +13,5 @@ claim_reclaimed = Signal()  # claim: Claim; it is preempted and may run until `r
 claim_spared = Signal()  # claim: Claim; its preemption is cancelled
 # claim: Claim; its budget is spent and it may run until `budget_ends_at`; None: it may continue after all
 claim_ends_by_budget = Signal()
-ask_storage = Signal()  # tenants: set[UUID]; asks the rooms above for {tenant: MiB of promised storage}
-name_holders = Signal()  # holders: set[UUID]; asks the rooms above for {id: name} of their holders
-# held: list[accounting.used.Held]; asks the room above for {(run, day): seconds that its GPUs were busy}
-ask_busy = Signal()
-claim_released = (
-    Signal()
-)  # claim: Claim, successor: Claim | None; set when the holder goes on under another claim
+# claim: Claim, successor: Claim | None; set when the holder goes on under another claim
+claim_released = Signal()

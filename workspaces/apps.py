@@ -14,34 +14,14 @@ class WorkspacesConfig(AppConfig):
         from accounts.signals import access_changed, ssh_keys_changed
         from clusters.models import Cluster
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
-        from quotas.models import Quota, TenantLimit
-        from quotas.signals import (
-            ask_storage,
-            claim_admitted,
-            claim_ends_by_budget,
-            claim_reclaimed,
-            claim_released,
-            claim_spared,
-            claim_to_stop,
-            claim_waits,
-            name_holders,
-            standing_changed,
-        )
+        from quotas import holders
+        from quotas.models import Claim, Quota, TenantLimit
 
-        from . import lifetime, measures, notices, receivers, runs
+        from . import measures, notices, receivers
+        from .holder import Workspaces
         from .models import Event
 
-        claim_admitted.connect(runs.on_admitted)
-        claim_admitted.connect(lifetime.on_admitted)
-        claim_waits.connect(runs.on_waits)
-        standing_changed.connect(runs.on_standing_changed)
-        claim_released.connect(runs.on_released)
-        claim_to_stop.connect(runs.on_to_stop)
-        claim_reclaimed.connect(runs.on_reclaimed)
-        claim_spared.connect(runs.on_spared)
-        claim_ends_by_budget.connect(runs.on_ends_by_budget)
-        name_holders.connect(receivers.on_name_holders)
-        ask_storage.connect(receivers.on_ask_storage)
+        holders.register(Claim.Holder.WORKSPACE, Workspaces())
         objects_changed.connect(receivers.on_objects_changed)
         relisted.connect(receivers.on_relisted)
         reachability_changed.connect(receivers.on_reachability_changed)

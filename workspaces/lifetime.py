@@ -53,14 +53,6 @@ def due_after_warning(now: datetime, stops_at: datetime) -> datetime:
 # --- The clock of a row. Inside `changing`, under the cluster's admission lock: the queue plans by it.
 
 
-def on_admitted(*, claim: Claim, **_: object) -> None:
-    """Set the end of a run that was admitted only because it ends by then, ready or not."""
-    if claim.holder_kind == Claim.Holder.WORKSPACE and claim.must_end_at is not None:
-        with changing(claim.holder_id) as row:
-            if row.run == claim.pk and not row.ending and row.stops_at is None:
-                keep_to(row, claim.must_end_at)
-
-
 def begin(row: Workspace) -> None:
     """Start the clock of a run that is ready, unless it has no lifetime or its clock runs already."""
     claim = runs.claim_of(row, Claim.State.ADMITTED)

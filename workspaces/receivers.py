@@ -17,7 +17,7 @@ from clusters.models import Cluster
 from clusters.watching import Changed
 from quotas.models import Quota, TenantLimit
 
-from . import lifetime, storage, tasks
+from . import lifetime, tasks
 from .models import Desired, Phase, Workspace
 from .observe import tells_trouble
 
@@ -83,14 +83,6 @@ def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
 def on_tick(**_: object) -> None:
     tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
     lifetime.pass_due()
-
-
-def on_name_holders(*, holders: set[UUID], **_: object) -> dict[UUID, str]:
-    return dict(Workspace.objects.filter(pk__in=holders).values_list("pk", "name"))
-
-
-def on_ask_storage(*, tenants: set[UUID], **_: object) -> dict[UUID, int]:
-    return storage.promised_mib(tenants)
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:

@@ -5,20 +5,15 @@ Lock order everywhere: the cluster's admission lock first, then the workspace's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
-from math import ceil
-from typing import Any
 
 from django.utils import timezone
 
 from quotas import admission
 from quotas.models import Claim
-from quotas.reclaim import ASKED_BACK
 
-from . import tasks
-from .live import announce, changing
-from .models import Desired, Ending, Event, Phase, Step, Workspace
+from .live import changing
+from .models import Desired, Ending, Phase, Step, Workspace
 from .sizing import Size
 from .story import tell
 
@@ -67,97 +62,11 @@ def take_up_size(workspace: Workspace) -> None:
     workspace.cpu_millicores, workspace.memory_mib = size.cpu_millicores, size.memory_mib
 
 
-def on_admitted(*, claim: Claim, **_: object) -> None:
-    """Complete the second step: the queue admitted the claim."""
-    if claim.holder_kind != Claim.Holder.WORKSPACE:
-        return
-    with changing(claim.holder_id) as workspace:
-        if workspace.run != claim.pk:
-            begin(workspace, claim, "restart_requested")
-        if workspace.ending:
-            return
-        workspace.phase = Phase.STARTING
-        workspace.started_at = claim.admitted_at
-        tell(workspace, "admitted", step=Step.ADMISSION, pool=claim.pool.name, node=claim.node)
-        advance(workspace, Step.DISK)
-    tasks.mark([claim.holder_id])
-
-
-def on_waits(*, claim: Claim, **_: object) -> None:
-    """Announce a new reason or place in the queue: pages make the words from the claim."""
-    if claim.holder_kind == Claim.Holder.WORKSPACE:
-        for workspace in Workspace.objects.filter(pk=claim.holder_id, run=claim.pk):
-            announce(workspace)
-
-
-def on_standing_changed(*, claims: Iterable[Claim], **_: object) -> None:
-    """Announce new places or forecasts: pages read them from the claims."""
-    runs = {claim.pk for claim in claims if claim.holder_kind == Claim.Holder.WORKSPACE}
-    for workspace in Workspace.objects.filter(run__in=runs).order_by("pk"):
-        announce(workspace)
-
-
-def on_to_stop(*, claim: Claim, code: str, **_: object) -> None:
-    """End a run that must give its units back. Files stay; after a preemption, it waits in front of the queue."""
-    if claim.holder_kind != Claim.Holder.WORKSPACE:
-        return
-    with changing(claim.holder_id) as workspace:
-        if workspace.run != claim.pk or workspace.ending:
-            return
-        if code == ASKED_BACK:
-            tell(workspace, "given_back", level=Event.Level.WARNING)
-            end(workspace, Ending.RECLAIM)
-        else:
-            tell(workspace, f"stopped_by_{code}", level=Event.Level.WARNING)
-            stop(workspace)
-    tasks.mark([claim.holder_id])
-
-
-def on_reclaimed(*, claim: Claim, **_: object) -> None:
-    """Report that the run is preempted, and goes on until `reclaim_at`."""
-    if claim.holder_kind == Claim.Holder.WORKSPACE and claim.reclaim_at is not None:
-        minutes = ceil((claim.reclaim_at - timezone.now()).total_seconds() / 60)
-        at = claim.reclaim_at.isoformat()
-        _tell_of_run(claim, f"asked_back_{claim.reclaim_code}", Event.Level.WARNING, minutes=minutes, at=at)
-
-
-def on_spared(*, claim: Claim, **_: object) -> None:
-    """Report a cancelled preemption."""
-    if claim.holder_kind == Claim.Holder.WORKSPACE:
-        _tell_of_run(claim, "spared", Event.Level.INFO)
-
-
-def on_ends_by_budget(*, claim: Claim, **_: object) -> None:
-    """Report that GPU-hours are spent and the run goes on until `budget_ends_at`; or that there are some again."""
-    if claim.holder_kind != Claim.Holder.WORKSPACE:
-        return
-    if claim.budget_ends_at is None:
-        _tell_of_run(claim, "goes_on_by_budget", Event.Level.INFO)
-    else:
-        at = claim.budget_ends_at.isoformat()
-        minutes = max(0, ceil((claim.budget_ends_at - timezone.now()).total_seconds() / 60))
-        _tell_of_run(claim, "ends_by_budget", Event.Level.WARNING, minutes=minutes, at=at)
-
-
-def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> None:
-    with changing(claim.holder_id) as workspace:
-        if workspace.run == claim.pk and (not workspace.ending or keeps_units(workspace)):
-            tell(workspace, code, level=level, **data)
-
-
 def keeps_units(workspace: Workspace) -> bool:
     """Return True if the next run takes over an ending run's units: reports on its claim concern the next run too."""
     return workspace.ending == Ending.INTERRUPTED or (
         workspace.ending == Ending.RESTART and workspace.next_size is None
     )
-
-
-def on_released(*, claim: Claim, **_: object) -> None:
-    """Accept an end that nobody had seen but an admin confirmed: the run can be cleared away."""
-    if claim.holder_kind == Claim.Holder.WORKSPACE:
-        unproven = Workspace.objects.filter(run=claim.pk, pod_ended=False)
-        if unproven.update(pod_ended=True):
-            tasks.mark([claim.holder_id])
 
 
 def claim_of(workspace: Workspace, *states: Claim.State) -> Claim | None:

@@ -67,7 +67,7 @@ DEFAULT_LIMITS = {
 
 
 def network_policy(cluster: Cluster) -> dict[str, Any]:
-    """Ingress: workspace ports, from outside the pod network and from Berth. Egress: DNS and the world, no cluster."""
+    """Ingress: workspace ports, from outside the pod network and from Berth. Egress: DNS, and all but the cluster."""
     forbidden = [*cluster.pod_cidrs, *cluster.service_cidrs, *cluster.api_cidrs, *cluster.denied_cidrs]
     dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     ports = [{"protocol": "TCP", "port": port} for port in (JUPYTER_PORT, SSH_PORT)]

@@ -1,7 +1,7 @@
-"""Is a cluster fit for Berth? Looks, changes nothing, and says of everything that is missing what to do about it.
+"""Doctor checks whether a cluster is fit for Berth. It changes nothing, and says how to fix what is missing.
 
-One module for each theme, and each gives findings; `examination` runs them all and asks the rooms above (`examined`).
-The command and the page show the same.
+One module per theme yields findings; `examination` runs all of them, and what the rooms above registered.
+The command and the admin page show the same.
 """
 
 from __future__ import annotations

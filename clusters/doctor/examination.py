@@ -1,11 +1,10 @@
-"""One examination: every look in turn, within one time for all requests."""
+"""Examination of a cluster: all looks in turn, with one time limit for all requests together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -17,15 +16,22 @@ from clusters.doctor.seen import Seen
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.faults import explained
 from clusters.models import Cluster
-from clusters.signals import examined
 
+Examiner = Callable[[Cluster, Api], Iterator[Finding]]
+"""Finds what is wrong with a cluster. May raise a ClusterError."""
+_examiners: list[Examiner] = []
 WITHIN_SECONDS = 20.0  # somebody waits for the page
 
 
-def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
-    """Every finding, the good ones too. Nothing more is looked at where there is no connection.
+def register(examiner: Examiner) -> None:
+    """Add an examiner of a room above."""
+    _examiners.append(examiner)
 
-    A right that is missing is also looked for in these namespaces: it may be granted there and not everywhere.
+
+def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
+    """Return all findings, the good ones too; only the connection's if the cluster cannot be reached.
+
+    A missing right is also looked for in `namespaces`: it may be granted there and not everywhere.
     """
     try:
         seen = Seen(transport_to(cluster, within_seconds=WITHIN_SECONDS))
@@ -52,12 +58,12 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
 
 
 def of(check: Check, cluster: Cluster, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What a look found before it failed is told, too."""
+    """Yield a look's findings; if it fails midway, yield the failure as the last one."""
     try:
         for finding in look():
             yield replace(finding, check=finding.check or check)
     except ClusterRefused as refused:
-        if refused.status == 403:  # the right is named as missing already
+        if refused.status == 403:  # Check.RIGHTS names the missing right
             yield Finding(Level.WARN, _("This could not be looked at: a right is missing."), "", check)
         else:
             yield Finding(Level.FAIL, *explained(refused, cluster), check)
@@ -66,6 +72,5 @@ def of(check: Check, cluster: Cluster, look: Callable[[], Iterator[Finding]]) ->
 
 
 def from_above(api: Api, cluster: Cluster) -> Iterator[Finding]:
-    answers: list[tuple[Any, Any]] = examined.send(sender=Cluster, cluster=cluster, api=api)
-    for _receiver, findings in answers:
-        yield from findings
+    for examiner in _examiners:
+        yield from examiner(cluster, api)

@@ -1,11 +1,11 @@
-"""For how long the GPUs of runs were busy, by day: the integral of their use, from figures of every age in one go.
+"""Busy time of runs' GPUs by day: the integral of their use, from figures of every age in one query.
 
-A minute in which anything was told counts whole, by its mean, and one in which nothing was told does not count. Of what
-is older than minutes it is known how many of them were told (thinning.py). Of a step that a run held in part, so much
-counts as it held: so nothing is more than the time that it had its GPUs.
+A minute with any figure counts whole, by its mean; a minute without figures does not count. For figures thinned further
+the number of reported minutes is known (thinning.py). A step that a run held in part counts in proportion. So the busy
+time never exceeds the time that the run had its GPUs.
 
-Once a day is over and thinned to minutes it is summed up, of all runs, and its figures are not read for this again.
-Days are summed up in their order, so those that are not are the newest ones.
+A day that is over and thinned to minutes is summed up once, for all runs; its figures are not read for this again. Days
+are summed up in order, so the days without sums are the newest ones.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from monitoring.figures.thinning import (
 from monitoring.models import BusyDay, Figure
 from quotas.accounting.used import Held, all_held
 
-# What comes late stands beside its minute until it is thinned into it: till then the minute counts as it was.
-# Track by track (LATERAL): PostgreSQL does not see how little of a track is asked for, and would read all figures.
+# A late figure stands beside its minute until it is thinned into it: until then the minute counts as it was.
+# Track by track (LATERAL): PostgreSQL does not see how little of a track is needed, and would read all figures.
 SELECT = """
     WITH done AS MATERIALIZED (
         SELECT coalesce((max(day) + 1) * %(day)s, 0) AS done FROM monitoring_busyday WHERE run IS NULL
@@ -76,12 +76,12 @@ SELECT = """
 """
 
 
-def on_ask_busy(*, held: Sequence[Held], **_: object) -> dict[tuple[UUID, date], float]:
+def busy_seconds(held: Sequence[Held]) -> dict[tuple[UUID, date], float]:
     return {(run, _midnight(day).date()): seconds for run, day, seconds in _busy(held)}
 
 
 def sum_up(now: float | None = None) -> None:
-    """Each day that is over and thinned: what is left after a while is for the next time."""
+    """Sum up days that are over and thinned, oldest first. Stop after LONGEST_SECONDS: the next call continues."""
     now = time.time() if now is None else now
     ends = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < ends and _sum_up_next(now):
@@ -90,7 +90,7 @@ def sum_up(now: float | None = None) -> None:
 
 @transaction.atomic
 def _sum_up_next(now: float) -> bool:
-    """Whether there was one more."""
+    """Sum up one more day. Return False if none is ready."""
     if not is_free() or (day := _next_day()) is None or (day + 1) * DAY > horizon(LEVELS[0], now):
         return False
     busy = _busy(all_held(_midnight(day), _midnight(day + 1)))
@@ -100,7 +100,7 @@ def _sum_up_next(now: float) -> bool:
 
 
 def _next_day() -> int | None:
-    """At first that of the oldest figure."""
+    """Return the next day to sum up, at first that of the oldest figure; None without figures."""
     if done := BusyDay.objects.filter(run=None).order_by("-day").first():
         return done.day + 1
     at = Figure.objects.order_by("at").values_list("at", flat=True).first()
@@ -112,7 +112,7 @@ def _midnight(day: int) -> datetime:
 
 
 def _busy(held: Sequence[Held]) -> list[tuple[UUID, int, float]]:
-    """By run and day since 1970, in seconds."""
+    """Return (run, day since 1970, seconds)."""
     values: dict[str, Any] = {
         "runs": [one.run for one in held],
         "since": [one.since.timestamp() for one in held],

@@ -1,7 +1,7 @@
-"""What an admin does about a node: close it, open it, drain it with notice, forget an agent that was taken off.
+"""Actions of an admin on a node: close it, open it, drain it with notice, forget an agent that was removed.
 
-A drain closes the node at once and tells everybody on it when it is time. It stands as a trouble of the node, so it
-outlives every process; whoever opens the node again, here or with kubectl, calls it off.
+A drain closes the node at once and notifies everybody on it, then stops them at its time. It is stored as a trouble of
+the node, so it outlives every process. Opening the node again, here or with kubectl, cancels the drain.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from monitoring import tasks
 from monitoring.health import judging
 from monitoring.health.rules import DRAINS, is_silent
 from monitoring.models import AgentState, Trouble
-from workspaces import maintenance
+from quotas import holders
+from quotas.models import Claim
 
 CORDONED_BY, CORDONED_WHY = "berth.dev/cordoned-by", "berth.dev/cordoned-why"
 LONGEST_WHY = 200
 
 
 def cordon(actor: Actor, node: Node, why: str = "") -> bool:
-    """Nothing new starts there; what runs goes on. False: it was closed already."""
+    """Close the node for new work; running work continues. Return False if it was closed already."""
     with deed(actor, node, "cordon", {"why": why}) as api:
         return _close(actor, node, why, api)
 
 
 def uncordon(actor: Actor, node: Node) -> bool:
-    """Open again, whoever closed it; a drain is called off. False: it was open."""
+    """Open the node, whoever closed it, and cancel a drain. Return False if it was open."""
     with deed(actor, node, "uncordon") as api:
         is_changed = _set(api, node, closed=False, by=None, why=None)
     with transaction.atomic():
@@ -52,7 +53,7 @@ def uncordon(actor: Actor, node: Node) -> bool:
 
 
 def drain(actor: Actor, node: Node, minutes: int, why: str = "") -> bool:
-    """Closed now; who is on it is told, and stopped after so many minutes. False: it is being drained already."""
+    """Close the node, notify everybody on it, and stop them after `minutes`. Return False if it drains already."""
     until = timezone.now() + timedelta(minutes=minutes)
     with deed(actor, node, "drain", {"minutes": minutes, "why": why}) as api:
         _close(actor, node, why, api)
@@ -75,7 +76,7 @@ def drain(actor: Actor, node: Node, minutes: int, why: str = "") -> bool:
 
 
 def forget_agent(actor: Actor, node: Node) -> bool:
-    """It was taken off, and what it told last counts no more. False: it tells, or never did."""
+    """Delete the rows of a removed agent and its GPUs. Return False if the agent reports, or never did."""
     actor.require(Scope.ADMIN)
     with transaction.atomic():
         judging.lock(node.cluster_id, node.name)
@@ -90,14 +91,14 @@ def forget_agent(actor: Actor, node: Node) -> bool:
 
 
 def pass_due() -> None:
-    """Stop whoever is still on a node whose drain's time has come. Late or twice, it does the same."""
+    """Stop all runs on nodes whose drain is due. A late or repeated call has the same effect."""
     now = timezone.now()
     for trouble in Trouble.objects.filter(code=DRAINS, ended_at=None):
         if datetime.fromisoformat(trouble.data["until"]) <= now:
-            runs = PodUsage.objects.filter(cluster=trouble.cluster_id, node=trouble.node, run__isnull=False)
-            for pod in runs.order_by("run"):
-                if pod.run is not None:
-                    maintenance.stop_run(pod.run)
+            pods = PodUsage.objects.filter(cluster=trouble.cluster_id, node=trouble.node, run__isnull=False)
+            runs = Claim.objects.filter(pk__in=pods.values("run")).select_related("pool")
+            for claim in runs.order_by("pk"):
+                holders.drain(claim)
 
 
 def open_drain(node: Node) -> Any:
@@ -106,7 +107,7 @@ def open_drain(node: Node) -> Any:
 
 @contextmanager
 def deed(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[Api]:
-    """Allowed, and on record before the cluster is asked."""
+    """Check the permission, and record the action before the cluster is called."""
     actor.require(Scope.ADMIN)
     told = {"node": node.name, **(data or {})}
     audit.record(actor, f"cluster.{verb}", target=node.cluster, data=told)
@@ -122,7 +123,7 @@ def _close(actor: Actor, node: Node, why: str, api: Api) -> bool:
 
 
 def _set(api: Api, node: Node, *, closed: bool, by: str | None, why: str | None) -> bool:
-    """False: it is so already, by whomever."""
+    """Return False if the node was so already, whoever set it."""
     there = api.get("Node", None, node.name)
     if there is None:
         raise Conflict("node_gone", _("The cluster has no node of this name any more."))

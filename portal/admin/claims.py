@@ -1,4 +1,4 @@
-"""Claims: what runs and waits, of whom and why. The one thing to do here is to end one whose pod nobody saw end."""
+"""Claims: what runs and waits, for whom and why. The only action ends a claim whose pod nobody saw end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from quotas import admission, reasons
+from quotas.holders import names_of
 from quotas.models import Claim
-from quotas.queries import names_of, place_in_queue
+from quotas.queries import place_in_queue
 from quotas.scheduling import as_gpus
 from quotas.when import told_in_words
 
-# The overview counts them, and leads to the list of them.
+# The overview counts these claims and links to their list.
 NEVER = Q(state=Claim.State.WAITING, reason_code__in=reasons.NEVER)
 ASKED_BACK = Q(state=Claim.State.ADMITTED, reclaim_at__isnull=False)
 LOST = Q(state=Claim.State.ADMITTED, end_unproven_since__isnull=False)
@@ -145,13 +146,13 @@ class ClaimPage(ReadOnlyPage[Claim]):
         return super().get_queryset(request).annotate(ahead=place_in_queue())
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """Those who wait are in one state, and on no node: why and until when gets their room."""
+        """Hide state and node in the list of waiting claims: they have no node, and the reasons get more room."""
         if only_waiting(request):
             return [column for column in self.list_display if column not in ("state", "node")]
         return self.list_display
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """Those who wait stand as they are to start."""
+        """Order waiting claims as they are to start."""
         return ("pool__slug", "position", "place") if only_waiting(request) else super().get_ordering(request)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -198,7 +199,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
 
     @admin.display(description=gettext_lazy("starts, or ends"))
     def until(self, claim: Claim) -> str:
-        """As far as it is known."""
+        """Return the expected start or end, as far as it is known."""
         if claim.state == Claim.State.WAITING:
             return told_in_words(claim, timezone.now())
         if claim.state == Claim.State.RELEASED:

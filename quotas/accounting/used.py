@@ -1,4 +1,4 @@
-"""Busy time of the GPUs that runs held. The room above has the figures, and returns them to the signal `ask_busy`.
+"""Busy time of the GPUs that runs held. The room above has the figures, and registers who returns them.
 
 Only GPUs that a run had alone count: whole GPUs, and MIG instances. The utilization of a shared GPU is that of all its
 users. There, and where nothing was measured, there is no figure, which is not zero.
@@ -7,7 +7,7 @@ users. There, and where nothing was measured, there is no figure, which is not z
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from fractions import Fraction
@@ -19,7 +19,6 @@ from django.db.models import Q, QuerySet
 from quotas.accounting import ledger
 from quotas.accounting.hours import MICROSECONDS_OF_AN_HOUR
 from quotas.models import Claim, Sharing
-from quotas.signals import ask_busy
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,15 @@ class Held:
     since: datetime
     until: datetime
     is_instance: bool
+
+
+BusySource = Callable[[Sequence[Held]], Mapping[tuple[UUID, date], float]]
+"""Returns the seconds for which a run's GPUs were busy on a day, by run and day."""
+_sources: list[BusySource] = []
+
+
+def register(source: BusySource) -> None:
+    _sources.append(source)
 
 
 def used_hours(
@@ -69,8 +77,9 @@ def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, Held]) -> dict[tuple
     """Return busy microseconds, limited to the time held: a pod that moved counts on two GPUs for a minute."""
     if not held:
         return {}
-    answers: list[tuple[Any, Any]] = ask_busy.send(sender=Claim, held=list(held.values()))
-    told = {key: seconds for _receiver, busy in answers for key, seconds in busy.items()}
+    told: dict[tuple[UUID, date], float] = {}
+    for busy in _sources:
+        told |= busy(list(held.values()))
     days = {run: dict(ledger.days(held[run].since, held[run].until)) for run in {run for run, _day in told}}
     return {
         (run, day): min(int(seconds * 1_000_000), days[run].get(day, 0) * claims[run].units)

@@ -1,10 +1,9 @@
-"""Are the pools of a cluster fit for work? Looks at its nodes as they are now, and at Kueue; changes nothing."""
+"""Doctor checks of a cluster's pools: of its nodes as they are now, and of Kueue. Changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -25,7 +24,7 @@ MOST_NAMED = 3
 Members = Mapping[Pool, Sequence[Node]]
 
 
-def on_examined(*, cluster: Cluster, api: Api, **_kwargs: Any) -> Iterator[Finding]:
+def findings_about(cluster: Cluster, api: Api) -> Iterator[Finding]:
     pools = list(Pool.objects.filter(cluster=cluster))
     if not pools:
         yield Finding(Level.OK, _("No pool is made of its nodes yet."))
@@ -56,7 +55,7 @@ def without_runtime(pools: Sequence[Pool], classes: Collection[str]) -> Iterator
 
 
 def findings(members: Members, nodes: Sequence[Node], managed: Sequence[Managed]) -> Iterator[Finding]:
-    """Pure. `nodes`: all of the cluster."""
+    """Yield what was found. Pure. `nodes`: all of the cluster."""
     found = [
         *(finding for pool, mine in members.items() for finding in of_pool(pool, mine, nodes)),
         *(finding for pool, mine in members.items() for finding in of_kueue(pool, mine, managed)),
@@ -100,7 +99,7 @@ def of_pool(pool: Pool, mine: Sequence[Node], nodes: Sequence[Node]) -> Iterator
 
 
 def cut_otherwise(pool: Pool, mine: Sequence[Node]) -> Iterator[Finding]:
-    """Where a node says how it shares its GPUs, the pool must not count its replicas as whole ones, or the reverse."""
+    """Report nodes that cut GPUs otherwise: the pool would count replicas as whole GPUs, or the reverse."""
     if pool.sharing not in (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS) or not pool.has_gpus:
         return
     own = "none" if pool.sharing == Sharing.EXCLUSIVE else pool.sharing
@@ -124,7 +123,7 @@ def cut_otherwise(pool: Pool, mine: Sequence[Node]) -> Iterator[Finding]:
 
 
 def of_kueue(pool: Pool, mine: Sequence[Node], managed: Sequence[Managed]) -> Iterator[Finding]:
-    """Two queues that hand out the same GPUs, and neither knows of the other."""
+    """Report GPUs that Kueue hands out too: the two queues do not know of each other."""
     queues = {
         one.queue: names(shared)
         for one in managed

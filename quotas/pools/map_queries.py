@@ -1,7 +1,7 @@
-"""What the map of GPUs shows one person: pools, who holds what on their nodes, and the queue.
+"""Queries for the map of GPUs that one person sees: pools, who holds what on their nodes, and the queue.
 
-People are named only to who is in their tenant, and to admins; to others they are “another tenant”. Nodes have their
-names for admins alone: elsewhere they are counted. The number of queries does not grow with what there is.
+People are named only to members of their tenant and to admins; to others they are “another tenant”. Nodes have their
+names for admins only; others see numbers. The number of queries does not grow with the data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from clusters.gpus import NodeKey
 from clusters.models import Node, PodUsage
 from quotas import pool_state, reasons
 from quotas.bookings import changes as bookings
+from quotas.holders import names_of
 from quotas.models import Booking, Claim, Pool, Sharing
 from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
 from quotas.pools.gpu_told import Pod, Shares, Teller, cards_of, gpus_seen, shares_held
 from quotas.pools.health import Trouble, trouble_of, withdrawn_units
 from quotas.pools.nodes import PoolNodes, offered_units
-from quotas.queries import names_of, place_in_queue
+from quotas.queries import place_in_queue
 from quotas.scheduling import kept_now
 from quotas.when import told_in_words
 
@@ -41,7 +42,7 @@ QUEUE_SHOWN = 20
 SOON = timedelta(days=1)
 DIGITS = re.compile(r"(\d+)")
 
-# Who has a claim.
+# Person and tenant of a claim.
 NAMED = {"person": F("user__username"), "tenant_name": F("tenant__name")}
 NO_POD: Pod = ("", "")
 
@@ -50,7 +51,7 @@ Place = tuple[UUID, str, str]  # cluster, node, resource
 
 @dataclass(frozen=True)
 class InQueue:
-    """One that waits. `who` is empty for another tenant's."""
+    """A waiting claim. `who` is empty for another tenant's."""
 
     position: int
     asked: float
@@ -65,7 +66,7 @@ class InQueue:
 
 @dataclass
 class Viewer:
-    """Who looks, and what they may know."""
+    """Person who sees the map, and what they may know."""
 
     actor: Actor
 
@@ -88,7 +89,7 @@ class Viewer:
         return claim.tenant_id in self.visible
 
     def who(self, claim: Any) -> str:
-        """`claim` tells its person and the name of its tenant, too: see `NAMED`."""
+        """Return the claim's person and tenant, from the columns of `NAMED`, or “another tenant”."""
         if not self.knows(claim):
             return _("another tenant")
         return _("%(person)s of %(tenant)s") % {"person": claim.person, "tenant": claim.tenant_name}
@@ -96,7 +97,7 @@ class Viewer:
 
 @dataclass(frozen=True)
 class OtherPod:
-    """A pod that no admitted claim stands for; ours are those that are just ending."""
+    """A pod without an admitted claim. Our own such pods are just ending."""
 
     units: int
     is_ours: bool
@@ -106,11 +107,11 @@ class OtherPod:
 
 @dataclass
 class Nodes:
-    """The nodes of some pools; and of those that are shown everything that is on them, read at once."""
+    """Nodes of some pools, with all that is on the nodes shown, read at once."""
 
     seen: Mapping[UUID, PoolNodes]
     resources: set[str]
-    # What bookings keep of each node.
+    # Units of each node kept for bookings, by pool and node name.
     kept: dict[tuple[UUID, str], int] = field(default_factory=dict)
     claims: defaultdict[Place, list[Any]] = field(default_factory=lambda: defaultdict(list))
     pods: defaultdict[Place, list[OtherPod]] = field(default_factory=lambda: defaultdict(list))
@@ -118,20 +119,20 @@ class Nodes:
     # The pods of claims and the cards that those were given.
     pod_of: dict[UUID, Pod] = field(default_factory=dict)
     given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
-    # What agents tell.
+    # Agents' reports.
     gpus: dict[NodeKey, list[Any]] = field(default_factory=dict)
     teller: Teller = field(default_factory=Teller)
 
     @classmethod
     def read(cls, pools: Collection[Pool], seen: Mapping[UUID, PoolNodes]) -> Nodes:
-        """`seen`: what `nodes_of` says of these pools, be it without runs."""
+        """Make one from `seen`, the result of `nodes_of` for these pools, with or without runs."""
         return cls(seen, {pool.resource_name for pool in pools}, _kept_for_bookings(pools))
 
     def of(self, pool: Pool) -> list[Node]:
         return sorted(self.seen[pool.pk].nodes, key=lambda node: natural(node.name))
 
     def look_closer(self, shown: Iterable[Node], viewer: Viewer) -> None:
-        """Read what is on these, who has it, and what their agents tell: a page shows few of many nodes."""
+        """Read what is on these nodes, who has it, and agents' reports: a page shows few of many nodes."""
         shown = list(shown)
         pods = _pods_on(shown, self.resources)
         pod_of, counted = {pod.run: pod for pod in pods if pod.run}, set[UUID]()
@@ -154,7 +155,7 @@ class Nodes:
         is_admin = viewer.actor.user.is_staff
         label = node.name if is_admin else _("node %(number)s") % {"number": number}
         by_card = cards_of(pool, node, gpus, offered)
-        # HAMi tells itself which pod has how much of which card.
+        # HAMi itself reports which pod has how much of which card.
         held = {} if pool.sharing == Sharing.HAMI or by_card is None else shares_held(gpus)
         trouble = trouble_of(node, pool, self.seen[pool.pk].bad.get((node.cluster_id, node.name), ()))
         return node_row(
@@ -191,7 +192,7 @@ class Nodes:
             )
 
     def _by_pods(self, place: Place, held: Mapping[Pod, Shares]) -> Iterable[Held]:
-        """Those whose cards are known together, and the others."""
+        """Yield pods without a claim: those with known cards together, and the others together."""
         whose = {True: _("a workspace that is just ending"), False: _("a program outside Berth")}
         for is_ours, who in whose.items():
             kind = Kind.RESERVED if is_ours else Kind.FOREIGN
@@ -210,21 +211,21 @@ def why_unwell(node: Node, label: str) -> str:
 
 
 def _if_all(shares: Shares, units: int) -> Shares:
-    """What the kubelet gave, where that is what is counted: else nobody knows which is where."""
+    """Return the shares if they add up to the counted units; else nobody knows which is where."""
     return shares if sum(count for _card, count in shares) == units else ()
 
 
 def natural(name: str) -> list[Any]:
-    """gpu-2 before gpu-10."""
+    """Return a sort key: gpu-2 before gpu-10."""
     return [int(part) if part.isdecimal() else part for part in DIGITS.split(name)]
 
 
 def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
-    """The first who wait for each pool, and the viewer's own wherever they stand. No query for no pool."""
+    """Return the first waiting claims of each pool, and all of the viewer's own. No query without pools."""
     found: defaultdict[UUID, list[InQueue]] = defaultdict(list)
     if not pools:
         return found
-    # As last decided; who came since then is behind those.
+    # In the order last decided; later claims are behind those.
     order = (F("position").asc(nulls_last=True), F("priority").desc(), F("place").asc())
     rows = (
         Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools)
@@ -232,7 +233,7 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
             **NAMED, ahead=place_in_queue(), rank=Window(RowNumber(), partition_by="pool_id", order_by=order)
         )
         .filter(Q(rank__lte=QUEUE_SHOWN) | Q(user=viewer.actor.user))
-        .prefetch_related("pool")  # few, each of many claims
+        .prefetch_related("pool")  # few pools, each with many claims
         .order_by("rank")
     )
     waiting = list(rows)
@@ -243,7 +244,7 @@ def queues(pools: Sequence[Pool], viewer: Viewer) -> dict[UUID, list[InQueue]]:
 
 
 def scattered_requests(pools: Sequence[Pool]) -> defaultdict[UUID, list[int]]:
-    """Units of those that wait, by pool, because what is free lies on several nodes."""
+    """Return the units of claims that wait because free units lie on several nodes, by pool."""
     found: defaultdict[UUID, list[int]] = defaultdict(list)
     rows = Claim.objects.filter(state=Claim.State.WAITING, pool__in=pools, reason_code="fragmented")
     for pool, units in rows.values_list("pool_id", "units"):
@@ -252,7 +253,7 @@ def scattered_requests(pools: Sequence[Pool]) -> defaultdict[UUID, list[int]]:
 
 
 def booked_soon(actor: Actor, pools: Sequence[Pool]) -> defaultdict[UUID, list[bookings.Seen]]:
-    """Bookings of each pool that have begun, or begin within a day."""
+    """Return bookings of each pool that have begun, or begin within a day."""
     now = timezone.now()
     rows = bookings.in_pools(actor).filter(
         pool__in=pools, cancelled_at=None, starts_at__lt=now + SOON, ends_at__gt=now
@@ -264,7 +265,7 @@ def booked_soon(actor: Actor, pools: Sequence[Pool]) -> defaultdict[UUID, list[b
 
 
 def why_of_others(code: str) -> str:
-    """In few words: figures speak to who waits, and are no affair of other tenants."""
+    """Return a reason without figures: figures are for the person who waits, not for other tenants."""
     if code in reasons.OF_POOL:
         return reasons.sentence(code, {})
     if "quota" in code or "limit" in code or code == "behind_own_tenant":
@@ -293,7 +294,7 @@ def _in_queue(claim: Claim, viewer: Viewer, names: dict[UUID, str]) -> InQueue:
 
 
 def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
-    """Units of each node, by pool and name, that a pass keeps free for bookings that have begun."""
+    """Return the units that a pass keeps free for bookings that have begun, by pool and node name."""
     running = Booking.objects.filter(Booking.in_state(Booking.State.RUNNING))
     begun = set(running.values_list("pool", flat=True))
     queues: dict[Pool, tuple[Claim, ...]] = {pool: () for pool in pools if pool.pk in begun}
@@ -302,14 +303,14 @@ def _kept_for_bookings(pools: Iterable[Pool]) -> dict[tuple[UUID, str], int]:
 
 
 HOLDING = (
-    "pk", "holder_id", "tenant_id", "user_id", "units", "cards", "node", "admitted_at", "reclaim_at",
+    "pk", "holder_kind", "holder_id", "tenant_id", "user_id", "units", "cards", "node", "admitted_at", "reclaim_at",
     "end_unproven_since",
 )  # fmt: skip
 POD = ("cluster_id", "node", "run", "requests", "devices", "namespace", "name")
 
 
 def _pods_on(nodes: Sequence[Node], resources: set[str]) -> list[Any]:
-    """Those of runs, and all others that have GPUs."""
+    """Return pods of runs, and all others that have GPUs."""
     clusters, names = {node.cluster_id for node in nodes}, {node.name for node in nodes}
     found = Q(run__isnull=False) | Q(requests__has_any_keys=list(resources))
     pods = PodUsage.objects.filter(found, cluster__in=clusters, node__in=names)
@@ -317,7 +318,7 @@ def _pods_on(nodes: Sequence[Node], resources: set[str]) -> list[Any]:
 
 
 def _admitted(nodes: Sequence[Node], runs: Iterable[UUID]) -> Iterable[Any]:
-    """Rows of the claims whose pods are there, and of those without a pod for which one of these nodes is chosen."""
+    """Return rows of the claims whose pods are there, and of claims without a pod with one of these nodes chosen."""
     clusters, names = {node.cluster_id for node in nodes}, {node.name for node in nodes}
     has_pod = Exists(PodUsage.objects.filter(run=OuterRef("pk")))
     chosen = Q(node__in=names, pool__cluster__in=clusters) & ~Q(has_pod)

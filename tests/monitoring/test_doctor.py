@@ -1,4 +1,4 @@
-"""What doctor says of nodes' agents: who is missing, silent, simulated, or tells something else than the labels."""
+"""Doctor's findings about node agents: missing, silent, simulated, or different from the labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def agent(cluster: Cluster, node: str, **values: Any) -> None:
 
 
 def said(cluster: Cluster) -> list[tuple[str, str]]:
-    return [(finding.level.value, finding.message) for finding in doctor.on_examined(cluster=cluster)]
+    return [(finding.level.value, finding.message) for finding in doctor.findings_about(cluster)]
 
 
 def test_nodes_with_gpus_that_nobody_watches_are_named(house: Cast) -> None:

@@ -1,4 +1,4 @@
-"""What doctor says of a cluster's Prometheus."""
+"""Doctor's findings about a cluster's Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many GPU-hours of those that were held were used, as usage tells it of figures of every age."""
+"""Used GPU hours of those that were held, as usage reports them, from figures of every age."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.quotas.stage import Stage
 pytestmark = pytest.mark.django_db
 
 MINUTE, HOUR, DAY = thinning.MINUTE, thinning.HOUR, thinning.DAY
-# Noon, some days ago: figures of long ago are not taken in.
+# Noon, a few days ago: figures that are too old are not stored.
 NOON = int(time.time()) // DAY * DAY - 5 * DAY + 12 * HOUR
 NOW = datetime.fromtimestamp(NOON + 3 * DAY, UTC)
 EVERYTHING = (Q(), date(2000, 1, 1), date(2100, 1, 1))
@@ -138,11 +138,11 @@ def test_it_is_of_the_days_that_are_asked_for(stage: Stage) -> None:
 
 
 def test_a_mig_instance_is_its_part_of_a_gpu(stage: Stage) -> None:
-    """Where DCGM tells its use; the driver alone does not."""
+    """Check with DCGM, which reports the use of MIG devices; the driver alone does not."""
     pool = stage.another_pool("mig", sharing=Sharing.MIG, units_per_gpu=7)
     run = held(stage, NOON, NOON + HOUR, pool=pool)
     told(run, range(NOON, NOON + HOUR, 15), 50, MIG)
-    told(run, range(NOON, NOON + HOUR, 15), 100)  # of the GPU as a whole
+    told(run, range(NOON, NOON + HOUR, 15), 100)  # of the whole GPU
     assert used("pool_id") == {pool.pk: pytest.approx(1 / 14)}
 
 
@@ -183,12 +183,12 @@ def test_whose_hours_are_not_asked_for_has_none_in_the_answer(stage: Stage) -> N
     assert {row["tenant"]: row["used_gpu_hours"] for row in answer["results"]} == {"demo": 0.1, "second": 0.9}
 
 
-# --- Beside an oracle that knows every second
+# --- Comparison with an oracle that knows every second
 
 
 @st.composite
 def lives(draw: st.DrawFn) -> dict[str, Any]:
-    """A run, what was told of its GPUs by the second, and when figures were thinned: before some came, and after."""
+    """Draw a run, reports about its GPUs by second, and times of thinning: before some reports come, and after."""
     grain = draw(st.sampled_from([1, MINUTE]))
     length = draw(st.integers(1, 90 * MINUTE // grain)) * grain
     stretches = st.lists(
@@ -205,15 +205,15 @@ def lives(draw: st.DrawFn) -> dict[str, Any]:
         "begin": NOON + 11 * HOUR + draw(st.integers(0, 2 * HOUR // grain)) * grain,
         "length": length,
         "gpus": draw(st.lists(stretches, min_size=1, max_size=2)),
-        "late": draw(st.sampled_from([1, 2])),  # every so many-th comes after the first thinning
+        "late": draw(st.sampled_from([1, 2])),  # every n-th report comes after the first thinning
         "thinned": (draw(st.integers(0, 40 * HOUR)), draw(st.integers(0, 40 * DAY))),
-        # How often days were summed up: after each thinning, and while what came late waits for one.
+        # Number of summing runs: after each thinning, and while late figures wait for one.
         "summed": draw(st.tuples(*[st.integers(0, 2)] * 4)),
     }
 
 
 def by_second(life: dict[str, Any]) -> list[dict[int, int]]:
-    """Of each GPU, the use that was told at a second."""
+    """Return use by second for each GPU."""
     begin, length = life["begin"], life["length"]
     return [
         {
@@ -226,7 +226,7 @@ def by_second(life: dict[str, Any]) -> list[dict[int, int]]:
 
 
 def integral(samples: dict[int, int], begin: int, end: int) -> dict[date, float]:
-    """By day, in seconds: each minute's mean, for as much of it as the run was there."""
+    """Return busy seconds by day: each minute's mean, in proportion to the run's part of the minute."""
     minutes: defaultdict[int, list[int]] = defaultdict(list)
     for second, use in samples.items():
         minutes[second - second % MINUTE].append(use)
@@ -254,7 +254,7 @@ def check(stage: Stage, life: dict[str, Any]) -> None:
     thinning.thin(soon)
     sum_up(soon, summed[0])
     tell_some(run, samples, life["late"], 1)
-    seconds_by_day()  # no more than was held, also while some stand beside their minutes
+    seconds_by_day()  # no more than was held, also with late figures beside their minutes
     sum_up(soon, summed[1])
     thinning.thin(soon)
     sum_up(soon, summed[2])
@@ -302,7 +302,7 @@ def test_it_is_that_integral_in_many_lives_more(stage: Stage, life: dict[str, An
     check(stage, life)
 
 
-# --- Days that were summed up
+# --- Days with sums
 
 
 MIDNIGHT = NOON + 12 * HOUR
@@ -392,7 +392,7 @@ def test_two_that_sum_up_at_once_do_each_day_once() -> None:
     assert used("day") == pytest.approx(before)
 
 
-# --- What it takes
+# --- Cost
 
 
 def test_the_number_of_queries_does_not_grow(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""What an admin does about a node or a GPU, and what who is on it hears and gets of it."""
+"""Actions of an admin on a node or a GPU, and their effect on people there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Nodes(PlayedApi):
-    """The cluster; the rows follow it as the watch has them do."""
+    """Cluster whose changes reach the rows, as with the watch."""
 
     def merge_patch(self, kind: str, namespace: str | None, name: str, body: Any) -> Any:
         super().merge_patch(kind, namespace, name, body)
@@ -109,7 +109,7 @@ def test_who_is_on_a_drained_node_is_told_when_and_stopped_then(
     assert (row.desired, row.ending) == (
         Desired.STOPPED,
         Ending.STOP,
-    )  # taken down as any other, its files kept
+    )  # stopped like any other, its files kept
     assert story(alices) == [("node_drains", "warning"), ("stopped_by_drain", "warning")]
 
 

@@ -1,4 +1,4 @@
-"""A node is judged: what is wrong becomes rows, what is out is kept from the queue, and who is on it hears of it."""
+"""Judging of a node: problems become rows, the queue avoids what is out, and people there are notified."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from clusters.models import Cluster, Gpu, Node, PodUsage
 from monitoring import tasks
 from monitoring.health import judging, signs, telling
 from monitoring.models import AgentState, Trouble
+from quotas import holders
+from quotas.models import Claim
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
-from workspaces import maintenance
 from workspaces import story as words
 from workspaces.models import Workspace
 
@@ -51,7 +52,7 @@ def test_a_fault_of_a_gpu_is_one_trouble_takes_it_out_and_ends(
     assert (trouble.about, trouble.subject, trouble.node, trouble.code) == ("gpu", "GPU-2", NODE, "gpu_lost")
     assert trouble.takes_out and trouble.ended_at is None
     assert [ward.gpu(index).out_code for index in range(4)] == ["", "", "gpu_lost", ""]
-    assert heard == [ward.cluster]  # once: who waits is looked at again
+    assert heard == [ward.cluster]  # once: the queue is examined again
     with django_capture_on_commit_callbacks(execute=True):
         ward.sample(2, state="ok")
     assert open_codes() == []
@@ -153,7 +154,7 @@ def test_containers_that_lost_their_devices_are_told_to_restart_and_are_well_aft
     ward.agent("devices_denied")
     assert story(alices) == [("gpu_vanished", "warning")]
     assert story(without_gpus) == []
-    assert not Node.objects.get(name=NODE).gpus_out_code  # whoever starts now gets a GPU
+    assert not Node.objects.get(name=NODE).gpus_out_code  # new workspaces get a GPU
     late = ward.on_gpu(3, ward.cast.carol, started_at=Trouble.objects.get().since.replace(year=2100))
     ward.judge()
     assert story(late) == []
@@ -195,7 +196,7 @@ def test_a_lost_gpu_is_back_after_its_node_restarted_though_its_state_was_told_l
     ward.sample(1, state="lost")
     ward.node(system={"bootID": "boot-2"})
     ward.sample(1, state="ok")
-    ward.judge()  # and stays back, however often it is looked at
+    ward.judge()  # and stays in use, however often it is judged
     assert open_codes() == [] and ward.gpu(1).out_code == ""
 
 
@@ -249,7 +250,7 @@ def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell
 
 def test_who_started_anew_hears_of_a_gpu_only_when_the_agent_told_that_it_has_it(ward: Ward) -> None:
     alices = ward.on_gpu(1, ward.cast.alice, started_at=timezone.now() + timedelta(seconds=1))
-    ward.xid(1, 79)  # what is known of who has it is older than her run, whose pod has the same name
+    ward.xid(1, 79)  # the known holder is older than her run, whose pod has the same name
     assert story(alices) == []
     Gpu.objects.filter(uuid="GPU-1").update(seen_at=timezone.now() + timedelta(seconds=2))
     ward.judge()
@@ -291,10 +292,10 @@ def test_a_drain_that_fails_keeps_nothing_else_from_being_seen(
     drains = {"about": "node", "subject": NODE, "node": NODE, "code": "node_drains", "data": until}
     Trouble.objects.create(cluster=ward.cluster, takes_out=True, since=timezone.now(), **drains)
 
-    def cannot(_run: UUID) -> bool:
+    def cannot(_claim: Claim) -> bool:
         raise OperationalError("canceling statement due to lock timeout")
 
-    monkeypatch.setattr(maintenance, "stop_run", cannot)
+    monkeypatch.setattr(holders, "drain", cannot)
     with pytest.raises(OperationalError):
         signs.pass_time()
     assert [code for code, _level in story(alices)] == ["node_drains"]

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.models import User
+from quotas.accounting import used
 from quotas.models import Budget, Claim, LedgerEntry
-from quotas.signals import ask_busy
 from tests.admin_forms import text_of
 from tests.quotas.runs_of import ran, run_of
 from tests.quotas.stage import Stage
@@ -234,12 +234,12 @@ def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
 ) -> None:
     run = Claim.objects.get(user=stage.cast.bob.user)
     hours = {(run.pk, (NOW - 30 * HOUR).date()): 5400.0}
-    monkeypatch.setattr(ask_busy, "send", lambda **_asked: [(None, hours)])
+    monkeypatch.setattr(used, "_sources", [lambda _held: hours])
     text = text_of(browser(stage.cast.alice).get("/usage/", {"group_by": "user"}))
     assert "Of these, busy" in text and text.count("not measured") == 1
     assert text.count("1.50") == 2  # bob's row, and the total
-    used = {row["user"]: row["used_gpu_hours"] for row in asked(stage.cast.alice, group_by="user")["results"]}
-    assert used == {"alice": None, "bob": 1.5}
+    busy = {row["user"]: row["used_gpu_hours"] for row in asked(stage.cast.alice, group_by="user")["results"]}
+    assert busy == {"alice": None, "bob": 1.5}
     assert asked(stage.cast.alice)["total"]["used_gpu_hours"] == 1.5
     table = browser(stage.cast.alice).get(USAGE, {"group_by": "user", "format": "csv"})
     assert "bob,2.0000,2.0000,1.5000" in csv_of(table)

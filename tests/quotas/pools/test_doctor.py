@@ -139,7 +139,7 @@ def test_doctor_asks_for_what_is_there_now() -> None:
             assert kind == "Node"
             return [{"metadata": {"name": "new", "labels": A100}, "status": {"allocatable": {GPU: "1"}}}]
 
-    found = doctor.on_examined(cluster=stage.cast.cluster, api=Live())
+    found = doctor.findings_about(stage.cast.cluster, Live())
     assert [finding.level.value for finding in found] == ["ok"]
 
 
