@@ -17,7 +17,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import Cluster
-from quotas import tasks
+from quotas import enqueue
 from quotas.models import Booking, Claim, Pool
 from vitals.clock import about
 
@@ -96,4 +96,4 @@ def _enqueue_once(pool_id: UUID) -> None:
         return
     with transaction.atomic():
         if pool.update(pass_queued_at=now):
-            tasks.enqueue_pass(pool_id)
+            enqueue.admission_pass(pool_id)

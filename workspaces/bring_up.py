@@ -17,7 +17,7 @@ from clusters.unknown import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 
-from . import ailments, drivers, lifetime, manifests, runs, tasks
+from . import ailments, drivers, enqueue, lifetime, manifests, runs
 from .digest import HASH
 from .live import changing
 from .look import look_at_storage, look_closely, what_ails
@@ -73,7 +73,7 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
         node_address=wanted.cluster.node_address,
     )
     if record(workspace, observation, in_the_way or observation.trouble):
-        tasks.mark([workspace.pk])
+        enqueue.reconcile([workspace.pk])
 
 
 # --- make what is missing

@@ -14,7 +14,7 @@ from quotas import admission
 from quotas.models import Claim
 from quotas.reclaim import ASKED_BACK
 
-from . import lifetime, runs, storage, tasks
+from . import enqueue, lifetime, runs, storage
 from .live import announce, changing
 from .models import Desired, Ending, Event, Phase, Step, Workspace
 from .story import tell
@@ -42,7 +42,7 @@ class Workspaces:
             runs.advance(workspace, Step.DISK)
             if claim.must_end_at is not None and workspace.stops_at is None:
                 lifetime.keep_to(workspace, claim.must_end_at)
-        tasks.mark([claim.holder_id])
+        enqueue.reconcile([claim.holder_id])
 
     def waits(self, claim: Claim) -> None:
         """Announce a new reason: pages make the words from the claim."""
@@ -64,7 +64,7 @@ class Workspaces:
             else:
                 tell(workspace, f"stopped_by_{code}", level=Event.Level.WARNING)
                 runs.stop(workspace)
-        tasks.mark([claim.holder_id])
+        enqueue.reconcile([claim.holder_id])
 
     def preempted(self, claim: Claim) -> None:
         if claim.reclaim_at is not None:
@@ -85,7 +85,7 @@ class Workspaces:
         """Accept an end that nobody had seen but an admin confirmed: the run can be cleared away."""
         unproven = Workspace.objects.filter(run=claim.pk, pod_ended=False)
         if unproven.update(pod_ended=True):
-            tasks.mark([claim.holder_id])
+            enqueue.reconcile([claim.holder_id])
 
     def drain(self, claim: Claim) -> bool:
         """Stop the run; files are kept, and the owner may start it elsewhere."""
@@ -96,7 +96,7 @@ class Workspaces:
                     return False
                 tell(row, "stopped_by_drain", level=Event.Level.WARNING)
                 runs.stop(row)
-        tasks.mark([claim.holder_id])
+        enqueue.reconcile([claim.holder_id])
         return True
 
 

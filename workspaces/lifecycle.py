@@ -16,7 +16,7 @@ from accounts.access import Actor
 from accounts.errors import Conflict, Refusal
 from quotas import admission
 
-from . import longest, runs, tasks
+from . import enqueue, longest, runs
 from .access import require_manage, require_own
 from .launch import claim_for
 from .live import changing
@@ -51,7 +51,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
         tell(row, "stop_requested", by=actor.user.get_username())
         has_run = runs.stop(row)
     if has_run:
-        tasks.mark([workspace.pk])
+        enqueue.reconcile([workspace.pk])
     return True
 
 
@@ -67,7 +67,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
             return False
         tell(row, "restarting")
         runs.end(row, Ending.RESTART)
-    tasks.mark([workspace.pk])
+    enqueue.reconcile([workspace.pk])
     return True
 
 
@@ -82,7 +82,7 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
         row.delete_disk = delete_disk
         tell(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)
-    tasks.mark([workspace.pk])
+    enqueue.reconcile([workspace.pk])
     return True
 
 

@@ -25,7 +25,7 @@ from quotas.ends import Bound
 from quotas.models import Claim
 from quotas.pool_state import START_MARGIN
 
-from . import lifecycle, longest, runs, tasks
+from . import enqueue, lifecycle, longest, runs
 from .access import require_manage
 from .live import changing
 from .models import Desired, Event, Step, Workspace
@@ -121,7 +121,7 @@ def act(workspace_id: UUID, cluster_id: UUID) -> None:
             tell(row, "stopped_by_lifetime", level=Event.Level.WARNING)
             has_run = runs.stop(row)
     if has_run:
-        tasks.mark([workspace_id])
+        enqueue.reconcile([workspace_id])
 
 
 # --- Extend

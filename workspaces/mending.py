@@ -16,7 +16,7 @@ from accounts.models import Scope
 from clusters.api import Api
 from quotas.models import Claim
 
-from . import manifests, runs, tasks
+from . import enqueue, manifests, runs
 from .lifecycle import audited_change, refuse_deleted
 from .live import changing
 from .models import Desired, Ending, Event, Phase, Workspace
@@ -54,7 +54,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
             return False
         tell(row, "restart_by_admin", level=Event.Level.WARNING, by=actor.user.get_username())
         runs.end(row, Ending.RESTART)
-    tasks.mark([workspace.pk])
+    enqueue.reconcile([workspace.pk])
     return True
 
 

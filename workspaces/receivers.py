@@ -17,7 +17,7 @@ from clusters.models import Cluster
 from clusters.watching import Changed
 from quotas.models import Quota, TenantLimit
 
-from . import lifetime, tasks
+from . import enqueue, lifetime
 from .models import Desired, Phase, Workspace
 from .observe import tells_trouble
 
@@ -34,7 +34,9 @@ def on_objects_changed(*, changes: Sequence[Changed], **_: object) -> None:
         elif tells_trouble(body):
             events.append(body)
     warned = {pk for body in events if (pk := workspace_of(body)) is not None}
-    tasks.mark(warned.union(pk for body in others if (pk := workspace_of(body)) is not None), warned=warned)
+    enqueue.reconcile(
+        warned.union(pk for body in others if (pk := workspace_of(body)) is not None), warned=warned
+    )
 
 
 def workspace_of(body: dict[str, Any]) -> UUID | None:
@@ -54,7 +56,7 @@ def on_relisted(*, cluster: Cluster, **_: object) -> None:
     live = Q(desired="running") | ~Q(ending="")
     rows = Workspace.objects.filter(live, pool__cluster=cluster, deleted_at__isnull=True)
     ids = list(rows.values_list("pk", flat=True))
-    tasks.mark(ids, warned=ids)  # troubles reported in the gap are unknown
+    enqueue.reconcile(ids, warned=ids)  # troubles reported in the gap are unknown
 
 
 def on_reachability_changed(*, cluster: Cluster, **_: object) -> None:
@@ -75,20 +77,20 @@ def on_cluster_saved(*, instance: Cluster, created: bool, **_: object) -> None:
 def on_share_changed(*, instance: Quota | TenantLimit, **_: object) -> None:
     """Enqueue one workspace of the tenant per cluster: its reconcile applies the changed ceiling of the namespace."""
     running = Workspace.objects.filter(tenant=instance.tenant_id, desired=Desired.RUNNING, ending="")
-    tasks.mark(
+    enqueue.reconcile(
         running.order_by("pool__cluster_id", "pk").distinct("pool__cluster_id").values_list("pk", flat=True)
     )
 
 
 def on_tick(**_: object) -> None:
-    tasks.periodic_pass(int(time.time()) // tasks.TICK_SECONDS)
+    enqueue.periodic_pass(int(time.time()) // enqueue.TICK_SECONDS)
     lifetime.pass_due()
 
 
 def on_ssh_keys_changed(*, users: set[User], **_: object) -> None:
     """Enqueue these people's running workspaces, which get the new keys."""
     rows = Workspace.objects.filter(owner__in=users, desired=Desired.RUNNING)
-    tasks.mark(rows.values_list("pk", flat=True))
+    enqueue.reconcile(rows.values_list("pk", flat=True))
 
 
 def on_access_changed(*, users: set[User], **_: object) -> None:

@@ -18,7 +18,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterRefused, ClusterUnavailable
 from quotas.models import Claim
 
-from . import measures, tasks
+from . import enqueue, measures
 from .bring_up import bring_up
 from .live import RELATED, changing
 from .models import NO_DEADLINE, Event, Phase, Workspace
@@ -51,7 +51,7 @@ def reconcile(workspace_id: UUID) -> None:
             return
         settle(workspace_id, marks)
     if pending_marks(workspace_id) is not None:
-        tasks.reenqueue(workspace_id)
+        enqueue.again(workspace_id)
 
 
 def look(workspace_id: UUID) -> None:

@@ -25,7 +25,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import audit, tasks
+from accounts import audit, enqueue
 from accounts.access import Actor
 from accounts.locks import for_change, forget, locked
 from accounts.models import Scope
@@ -71,7 +71,7 @@ def on_tick(**_: Any) -> None:
     first = waiting.filter(mail_due_at__lte=now).order_by("mail_due_at").values("pk")[:1]
     with transaction.atomic():
         if Notice.objects.filter(pk__in=first).update(mail_pass_at=now):
-            tasks.enqueue_mail()
+            enqueue.send_mail()
 
 
 def send_again(actor: Actor, notice: Notice) -> bool:
@@ -82,7 +82,7 @@ def send_again(actor: Actor, notice: Notice) -> bool:
         unsent = Notice.objects.filter(pk=notice.pk, mail__in=CAN_BE_SENT_AGAIN)
         if not unsent.update(mail=WAITING, mail_due_at=now, mail_pass_at=now, mail_settled_at=None):
             return False
-        tasks.enqueue_mail()
+        enqueue.send_mail()
         audit.record(actor, "notice.send_again", target=notice, data={"username": notice.user.username})
     return True
 
@@ -93,7 +93,7 @@ def send_due() -> None:
         # If another sender is at work, it or the next tick sends our mail too.
         is_done = not mine or _send_for(PASS_SECONDS)
     if not is_done:
-        tasks.enqueue_mail()
+        enqueue.send_mail()
 
 
 def _send_for(seconds: float) -> bool:

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import tasks
+from accounts import enqueue
 from accounts.live import publish
 from accounts.models import User
 from accounts.notices.kinds import Kind
@@ -73,4 +73,4 @@ def _write(kind: Kind, people: Collection[User], worth_a_mail: bool, **fields: A
         if row.in_berth:
             publish(group_of(row.user_id), {"type": "notices.changed"})
     if any(row.mail == Notice.Mail.WAITING for row in rows):
-        tasks.enqueue_mail()
+        enqueue.send_mail()

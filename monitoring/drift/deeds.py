@@ -23,7 +23,7 @@ from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from monitoring.models import Finding, What
 from quotas.ceilings import ceilings
-from workspaces import mending, tasks, tenancy
+from workspaces import enqueue, mending, tenancy
 from workspaces.live import RELATED
 from workspaces.models import Workspace
 from workspaces.put_back import finalizer_back
@@ -121,7 +121,7 @@ def recreate(actor: Actor, finding: Finding) -> bool:
         if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
             put_right(mending.wanted_object(workspace, finding.kind, api), api)
         else:  # its reconcile creates what is missing
-            tasks.mark([workspace.pk])
+            enqueue.reconcile([workspace.pk])
         _tell(finding, "drift_recreated", by=actor.user.get_username())
     return True
 

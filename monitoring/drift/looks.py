@@ -16,7 +16,7 @@ from django.utils import timezone
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.models import Finding, Look
 from vitals.clock import about
 from workspaces.reconcile import alone
@@ -32,7 +32,7 @@ LOST_AFTER = timedelta(minutes=10)
 
 def on_tick(**_: object) -> None:
     for cluster_id in due(timezone.now()).values_list("pk", flat=True):
-        enqueue(cluster_id)
+        enqueue_look(cluster_id)
 
 
 def due(now: datetime) -> QuerySet[Cluster]:
@@ -50,13 +50,13 @@ def due(now: datetime) -> QuerySet[Cluster]:
 def want(cluster_id: UUID) -> None:
     """Look at the cluster as soon as a worker is free; look again if a look is under way."""
     Look.objects.update_or_create(cluster_id=cluster_id, defaults={"wanted_at": timezone.now()})
-    transaction.on_commit(lambda: enqueue(cluster_id))
+    transaction.on_commit(lambda: enqueue_look(cluster_id))
 
 
-def enqueue(cluster_id: UUID) -> None:
+def enqueue_look(cluster_id: UUID) -> None:
     with transaction.atomic():
         Look.objects.update_or_create(cluster_id=cluster_id, defaults={"queued_at": timezone.now()})
-        tasks.enqueue_look(cluster_id)
+        enqueue.look(cluster_id)
 
 
 def look(cluster_id: UUID) -> None:

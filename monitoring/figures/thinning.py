@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef
 from accounts.locks import forget
 from clusters.models import Gpu, Node
 from clusters.ticks import is_due
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.figures.store import KEPT, SEEN_WRITTEN_EVERY
 from monitoring.models import AgentState, BusyDay, Figure, Track, Trouble, XidEvent
 from monitoring.validation import keeping
@@ -100,7 +100,7 @@ def thin(now: float | None = None) -> bool:
 def on_tick(**_: object) -> None:
     """Enqueue thinning about once a minute, when one more minute is ready to move."""
     if is_due(MINUTE):
-        tasks.enqueue_thinning()
+        enqueue.thin()
 
 
 def is_free() -> bool:

@@ -23,7 +23,7 @@ from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Gpu, Node, PodUsage
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.health import judging
 from monitoring.health.rules import DRAINS, is_silent
 from monitoring.models import AgentState, Trouble
@@ -48,7 +48,7 @@ def uncordon(actor: Actor, node: Node) -> bool:
         judging.lock(node.cluster_id, node.name)
         is_changed |= bool(open_drain(node).update(ended_at=timezone.now()))
         judging.judge(node.cluster_id, node.name)
-    tasks.enqueue_telling(node.cluster_id)
+    enqueue.tell_of_health(node.cluster_id)
     return is_changed
 
 

@@ -20,7 +20,7 @@ from accounts.live import publish
 from accounts.locks import one_at_a_time
 from clusters import signals
 from clusters.models import Cluster, Gpu, Node
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.health.rules import (
     Observed,
     Out,
@@ -60,7 +60,7 @@ def judge(cluster_id: UUID, node_name: str, *, tells: bool = True) -> None:
     if is_changed:
         publish(POOLS, {"type": "pools.changed"})
     if tells and (is_changed or seen.standing):  # the holders may have changed
-        tasks.enqueue_telling(cluster_id)
+        enqueue.tell_of_health(cluster_id)
 
 
 def _tell_of_capacity(cluster_id: UUID) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster, Gpu, Node
 from clusters.ticks import is_due
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.health import drain, judging, rules, starts
 from monitoring.models import AgentState, Trouble
 from vitals.pulse import heard_since
@@ -26,14 +26,14 @@ def on_nodes_changed(*, cluster: Cluster, names: set[str], **_: object) -> None:
 
 def on_relisted(*, cluster: Cluster, **_: object) -> None:
     """Enqueue judging of all nodes, as changes may have been missed."""
-    tasks.enqueue_judging(cluster.pk)
+    enqueue.judge_nodes(cluster.pk)
 
 
 def judge_all(cluster_id: UUID, names: Iterable[str]) -> None:
     """Judge the nodes, then notify people once: one list may bring hundreds of changed nodes."""
     for name in names:
         judging.judge(cluster_id, name, tells=False)
-    tasks.enqueue_telling(cluster_id)
+    enqueue.tell_of_health(cluster_id)
 
 
 def judge_cluster(cluster_id: UUID) -> None:
@@ -44,7 +44,7 @@ def judge_cluster(cluster_id: UUID) -> None:
 def on_tick(**_: object) -> None:
     """Enqueue the work for a worker: with hundreds of unwell nodes it takes longer than a tick."""
     if is_due(EVERY_SECONDS):
-        tasks.enqueue_passing_time()
+        enqueue.pass_time()
 
 
 def pass_time() -> None:
@@ -53,7 +53,7 @@ def pass_time() -> None:
     for cluster_id, node in due():
         judging.judge(cluster_id, node, tells=False)
     for cluster_id in unwell():
-        tasks.enqueue_telling(cluster_id)
+        enqueue.tell_of_health(cluster_id)
     drain.pass_due()  # last, because stopping a run may fail
 
 

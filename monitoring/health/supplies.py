@@ -19,7 +19,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
 from clusters.ticks import is_due
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
 from monitoring.health.rules import About, Verdict
 from monitoring.models import Trouble
@@ -34,7 +34,7 @@ AVAILABLE, CAPACITY = "kubelet_volume_stats_available_bytes", "kubelet_volume_st
 def on_tick(**_: object) -> None:
     if is_due(EVERY_SECONDS):
         for cluster_id in Cluster.objects.filter(unreachable_since=None).values_list("pk", flat=True):
-            tasks.enqueue_supplies(cluster_id)
+            enqueue.look_at_supplies(cluster_id)
 
 
 def look(cluster_id: UUID) -> None:
@@ -117,4 +117,4 @@ def write(cluster: Cluster, about: About, found: list[Verdict]) -> None:
         ]
         Trouble.objects.bulk_create(new, ignore_conflicts=True)
         if over or new:
-            tasks.enqueue_telling(cluster.pk)
+            enqueue.tell_of_health(cluster.pk)

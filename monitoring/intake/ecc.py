@@ -15,7 +15,7 @@ from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster, Gpu, Node
 from clusters.ticks import is_due
-from monitoring import tasks
+from monitoring import enqueue
 from quotas.pools.selection import ECC
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def wrong(cluster_id: UUID | None = None) -> dict[UUID, dict[str, str]]:
 def on_tick(**_: object) -> None:
     if is_due(EVERY_SECONDS):
         for cluster_id in wrong():
-            tasks.enqueue_labels(cluster_id)
+            enqueue.label(cluster_id)
 
 
 def label(cluster_id: UUID) -> None:

@@ -17,7 +17,7 @@ from accounts.access import Actor
 from accounts.models import Scope
 from clusters.causes.cause import Diagnosis
 from clusters.models import Cluster, Node
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.models import Claim, Pool
@@ -118,7 +118,7 @@ def start(actor: Actor | None, plan: Plan) -> Validation:
             )
             data = {"name": cluster.name, "node": row.node, "pool": plan.pool.name}
             audit.record(actor, "cluster.validate", target=cluster, data=data)
-            enqueue(row)
+            enqueue_look(row)
     except IntegrityError as error:
         if "one_validation_at_a_time" not in str(error):
             raise
@@ -126,10 +126,10 @@ def start(actor: Actor | None, plan: Plan) -> Validation:
     return row
 
 
-def enqueue(row: Validation) -> None:
+def enqueue_look(row: Validation) -> None:
     """Ask a worker to look at the test, after the caller's transaction."""
     Validation.objects.filter(pk=row.pk).update(queued_at=timezone.now())
-    transaction.on_commit(lambda: tasks.enqueue_validation(row.pk))
+    transaction.on_commit(lambda: enqueue.validate(row.pk))
 
 
 def overrule(actor: Actor, row: Validation) -> bool:

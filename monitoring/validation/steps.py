@@ -23,7 +23,7 @@ from clusters.errors import ClusterError, ClusterRefused
 from clusters.explain import diagnose
 from clusters.models import Installation
 from clusters.watching import Changed
-from monitoring import measures, tasks
+from monitoring import enqueue, measures
 from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.pools.nodes import free_on_each
@@ -66,7 +66,7 @@ def _uuid(text: str) -> UUID | None:
 def _enqueue(pk: UUID) -> None:
     with transaction.atomic():
         Validation.objects.filter(pk=pk).update(queued_at=timezone.now())
-        tasks.enqueue_validation(pk)
+        enqueue.validate(pk)
 
 
 def look(validation_id: UUID) -> None:

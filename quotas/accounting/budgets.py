@@ -23,7 +23,7 @@ from accounts.access import Actor, owned_tenants, visible_tenants
 from accounts.errors import Invalid
 from accounts.locks import locked
 from accounts.models import Scope, Tenant
-from quotas import passes, tasks
+from quotas import enqueue, passes
 from quotas.accounting.hours import GPUHours, hours
 from quotas.models import Budget, BudgetMonth
 from quotas.scheduling import Reason
@@ -224,5 +224,5 @@ def month_row(budget: Budget, month: date) -> BudgetMonth:
 
 def changed() -> None:
     """Recheck waiting claims and runs due to stop after a budget changed. Call inside the change's transaction."""
-    transaction.on_commit(tasks.enqueue_spending, robust=True)
+    transaction.on_commit(enqueue.look_at_spending, robust=True)
     passes.want_everywhere()

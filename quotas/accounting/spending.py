@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from clusters.ticks import is_due
-from quotas import admission, tasks
+from quotas import admission, enqueue
 from quotas.accounting import budgets, ledger
 from quotas.accounting import notices as budget_notices
 from quotas.accounting.budgets import Standing
@@ -36,12 +36,12 @@ Ends = dict[tuple[UUID, UUID | None], datetime]
 def on_tick(**_: Any) -> None:
     """Enqueue a check once a minute; a second one now and then does no harm."""
     if is_due(EVERY_SECONDS):
-        tasks.enqueue_spending()
+        enqueue.look_at_spending()
 
 
 def on_worker_began(**_: Any) -> None:
     """Enqueue a check: if the previous worker died with one, runs must not continue for another minute."""
-    tasks.enqueue_spending()
+    enqueue.look_at_spending()
 
 
 def look() -> None:

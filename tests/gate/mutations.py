@@ -210,7 +210,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a mark is decided about before its row is locked",
-        "workspaces/tasks.py",
+        "workspaces/enqueue.py",
         "dict(locked(Workspace.objects.filter(pk__in=ids)).values_list(",
         "dict(Workspace.objects.filter(pk__in=ids).values_list(",
         ("tests/workspaces/test_marks.py",),

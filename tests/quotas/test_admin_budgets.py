@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
-from quotas import tasks
+from quotas import enqueue
 from quotas.models import Budget, BudgetMonth
 from tests.admin_forms import hidden, text_of
 from tests.quotas.runs_of import ran, run_of
@@ -26,7 +26,7 @@ BUDGETS = "/admin/quotas/budget/"
 
 @pytest.fixture
 def admin(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(tasks, "enqueue_spending", lambda: None)
+    monkeypatch.setattr(enqueue, "look_at_spending", lambda: None)
     client = Client()
     client.force_login(stage.cast.admin.user)
     return client

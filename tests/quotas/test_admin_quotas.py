@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts.models import AuditEntry, Tenant
-from quotas import tasks
+from quotas import enqueue
 from quotas.admission import admit
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from tests.admin_forms import confirm, hidden, preview, text_of
@@ -33,7 +33,7 @@ def admin(stage: Stage) -> Client:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run enqueued passes at once, as an idle worker would."""
-    monkeypatch.setattr(tasks, "enqueue_pass", admit)
+    monkeypatch.setattr(enqueue, "admission_pass", admit)
 
 
 def of_demo() -> Quota:

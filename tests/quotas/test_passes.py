@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from clusters.signals import capacity_changed, tick
-from quotas import admission, passes, tasks
+from quotas import admission, enqueue, passes, tasks
 from quotas.models import Claim, Pool, TenantLimit
 from tests.crew import on_its_own
 from tests.quotas.stage import Stage, states
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def enqueued(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The slugs of pools for which a pass was enqueued."""
     slugs: list[str] = []
-    monkeypatch.setattr(tasks, "enqueue_pass", lambda pk: slugs.append(Pool.objects.get(pk=pk).slug))
+    monkeypatch.setattr(enqueue, "admission_pass", lambda pk: slugs.append(Pool.objects.get(pk=pk).slug))
     return slugs
 
 
@@ -238,7 +238,7 @@ def test_a_queue_that_is_away_does_not_undo_what_was_accepted(
     def away(pool_id: UUID) -> Any:
         raise ConnectionError(pool_id)
 
-    monkeypatch.setattr(tasks, "enqueue_pass", away)
+    monkeypatch.setattr(enqueue, "admission_pass", away)
     assert states([stage.request()]) == ["waiting"]
     assert Pool.objects.get().pass_queued_at is None  # so the next tick enqueues it
 

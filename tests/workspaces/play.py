@@ -11,8 +11,8 @@ from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.workspaces.playing import PlayedApi
+from workspaces import enqueue
 from workspaces import reconcile as reconciling
-from workspaces import tasks
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.sizing import SizeAsked
@@ -31,7 +31,7 @@ class Play:
         return Workspace.objects.get(pk=self.id)
 
     def look(self) -> Workspace:
-        tasks.mark([self.id])
+        enqueue.reconcile([self.id])
         reconciling.reconcile(self.id)
         return self.row
 

@@ -31,7 +31,7 @@ from quotas.models import Claim
 from tests.cast import make_cast
 from tests.sampling import rare
 from tests.workspaces.playing import PlayedApi
-from workspaces import lifecycle, lifetime, receivers, tasks
+from workspaces import enqueue, lifecycle, lifetime, receivers
 from workspaces import reconcile as reconciling
 from workspaces.changes import Change, Lifetime, change
 from workspaces.launch import LaunchSpec, launch
@@ -204,8 +204,8 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def periodic_pass(self) -> None:
-        for tick in range(tasks.TICKS_BETWEEN_LOOKS):  # which one is its own depends on its random id
-            tasks.periodic_pass(tick)
+        for tick in range(enqueue.TICKS_BETWEEN_LOOKS):  # which one is its own depends on its random id
+            enqueue.periodic_pass(tick)
 
     # --- the cluster
 
@@ -294,11 +294,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.watcher_comes_back()
         quiet = 0
         for tick in range(ROUNDS_UNTIL_QUIET):
-            if quiet > tasks.TICKS_BETWEEN_LOOKS:  # not even the periodic pass finds anything to do
+            if quiet > enqueue.TICKS_BETWEEN_LOOKS:  # not even the periodic pass finds anything to do
                 break
             before = self.row.changed_at
             Workspace.objects.filter(dirty_since__isnull=False).update(dirty_since=LONG_AGO)
-            tasks.periodic_pass(tick)
+            enqueue.periodic_pass(tick)
             self.pass_over_the_queue()
             self.work()
             went_on = self.api.step()

@@ -33,7 +33,7 @@ from tests.crew import Crew, crew, play_examples
 from tests.sampling import rare
 from tests.workspaces.playing import Object, PlayedApi
 from tests.workspaces.test_any_order import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
-from workspaces import lifecycle, lifetime, receivers, tasks
+from workspaces import enqueue, lifecycle, lifetime, receivers
 from workspaces import reconcile as reconciling
 from workspaces.changes import Change, Lifetime, change
 from workspaces.clone import clone
@@ -228,8 +228,8 @@ class AnyOrderAtOnce(RuleBasedStateMachine):
 
     def periodic_pass(self) -> None:
         Workspace.objects.exclude(dirty_since=None).update(dirty_since=LONG_AGO)
-        for tick in range(tasks.TICKS_BETWEEN_LOOKS):
-            tasks.periodic_pass(tick)
+        for tick in range(enqueue.TICKS_BETWEEN_LOOKS):
+            enqueue.periodic_pass(tick)
 
     def lifetimes_are_over(self) -> None:
         now = timezone.now()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.notices import words
 from accounts.notices.models import Notice
-from quotas import tasks
+from quotas import enqueue
 from quotas.accounting import budgets, spending
 from quotas.models import Budget, BudgetMonth, Claim
 from tests.workspaces.play import Play
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "enqueue_spending", lambda: None)
+    monkeypatch.setattr(enqueue, "look_at_spending", lambda: None)
 
 
 def spent(play: Play, workspace: Workspace) -> Budget:

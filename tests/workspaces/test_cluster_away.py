@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from tests.workspaces.play import Play
-from workspaces import lifecycle, receivers, tasks
+from workspaces import enqueue, lifecycle, receivers
 from workspaces.models import Workspace
 from workspaces.representation import message
 
@@ -46,13 +46,13 @@ def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[str] = []
-    monkeypatch.setattr(tasks, "async_task", lambda name, key, **_: queued.append(key))
+    monkeypatch.setattr(enqueue, "async_task", lambda name, key, **_: queued.append(key))
     goes_away()
     Workspace.objects.update(dirty_since=timezone.now() - timedelta(hours=1), dirty_marks=1)
-    tasks.periodic_pass(0)
+    enqueue.periodic_pass(0)
     assert queued == []
     comes_back()
-    tasks.periodic_pass(0)
+    enqueue.periodic_pass(0)
     assert queued == [str(play.id)]
 
 

@@ -14,7 +14,7 @@ from tests.cast import Cast
 from tests.workspaces.made import make_workspace
 from tests.workspaces.play import Play
 from tests.workspaces.playing import PlayedApi
-from workspaces import receivers, tasks
+from workspaces import enqueue, receivers
 from workspaces import reconcile as reconciling
 from workspaces.look import USUAL
 from workspaces.models import Phase, Workspace
@@ -98,15 +98,15 @@ def test_an_event_that_says_no_more_than_the_objects_marks_nobody(cast: Cast) ->
 def test_who_is_marked_while_looked_at_is_looked_at_once_more_behind_the_others(
     play: Play, api: CountingApi
 ) -> None:
-    tasks.mark([play.id])
+    enqueue.reconcile([play.id])
     OrmQ.objects.all().delete()  # a worker took it
     marked: list[None] = []
 
     def mark_twice() -> None:
         if not marked:
             marked.append(None)
-            tasks.mark([play.id])
-            tasks.mark([play.id])
+            enqueue.reconcile([play.id])
+            enqueue.reconcile([play.id])
 
     api.before_call = mark_twice
     reconciling.reconcile(play.id)

@@ -16,8 +16,8 @@ from portal.task_broker import began
 from tests.cast import Cast
 from tests.crew import on_its_own
 from tests.workspaces.made import make_workspace
+from workspaces import enqueue
 from workspaces import reconcile as reconciling
-from workspaces import tasks
 from workspaces.models import Phase, Workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -43,7 +43,7 @@ def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast:
         return answer
 
     with connection.execute_wrapper(settle_after_the_first_statement):
-        tasks.mark([workspace.pk])
+        enqueue.reconcile([workspace.pk])
     threads[0].join()
     assert reconciling.pending_marks(workspace.pk) == 2
 
@@ -55,7 +55,7 @@ def test_a_mark_that_nobody_answers_is_queued_again_even_if_the_clock_was_set_ba
     make_workspace(cast, cast.alice)
     marked_at = timezone.now() - timedelta(seconds=marked_ago)
     Workspace.objects.update(dirty_since=marked_at, dirty_marks=1)
-    tasks.periodic_pass(0)
+    enqueue.periodic_pass(0)
     assert (Workspace.objects.get().dirty_since != marked_at) is again
 
 
@@ -77,7 +77,7 @@ def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: 
 
     with transaction.atomic():
         Workspace.objects.select_for_update().get(pk=first)
-        taken.append(elsewhere(lambda: tasks.mark([second, first])))
+        taken.append(elsewhere(lambda: enqueue.reconcile([second, first])))
         taken[0].join(0.3)
         # The thread waits for the first row, so it cannot hold the second yet.
         Workspace.objects.select_for_update(nowait=True).get(pk=second)
@@ -88,7 +88,7 @@ def test_many_are_marked_in_one_order_so_that_two_who_mark_never_deadlock(cast: 
 def test_who_finds_it_busy_leaves_it_alone(cast: Cast) -> None:
     """Otherwise a slow look, which is enqueued again and again, would never end."""
     workspace = make_workspace(cast, cast.alice)
-    tasks.mark([workspace.pk])
+    enqueue.reconcile([workspace.pk])
     with reconciling.alone(workspace.pk):
         elsewhere(lambda: reconciling.reconcile(workspace.pk)).join()
     assert reconciling.pending_marks(workspace.pk) == 1

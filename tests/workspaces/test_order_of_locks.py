@@ -31,7 +31,7 @@ from tests.cast import Cast
 from tests.crew import on_its_own
 from tests.workspaces.made import make_workspace
 from tests.workspaces.test_launch import spec
-from workspaces import lifecycle, people, take_down, tasks
+from workspaces import enqueue, lifecycle, people, take_down
 from workspaces.launch import launch
 from workspaces.live import changing
 from workspaces.models import Desired, Ending, Phase, Workspace
@@ -122,7 +122,7 @@ def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cas
     (first, workspace), (last, _) = sorted(made.items(), key=lambda pair: pair[1].pk)
     with signals.told_together():
         signals.tell_access_changed(last)
-        marking = beside(lambda: tasks.mark(row.pk for row in made.values()))
+        marking = beside(lambda: enqueue.reconcile(row.pk for row in made.values()))
         signals.tell_access_changed(first)
     marking.result()
     workspace.refresh_from_db()

@@ -26,7 +26,7 @@ from quotas import admission
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
 from tests.waiting import until
-from workspaces import lifecycle, tasks
+from workspaces import enqueue, lifecycle
 from workspaces.launch import LaunchSpec, launch
 from workspaces.manifests import FINALIZER
 from workspaces.models import STEPS, Image, Workspace
@@ -99,7 +99,7 @@ def drive(
     while True:
         if Claim.objects.filter(pool=workspace.pool_id, state=Claim.State.WAITING).exists():
             admission.admit(workspace.pool_id)
-        tasks.mark([workspace.pk])
+        enqueue.reconcile([workspace.pk])
         reconcile(workspace.pk)
         workspace.refresh_from_db()
         if done(workspace):
@@ -178,7 +178,7 @@ def test_looking_twice_changes_nothing(house: Cast, api: Api) -> None:
         for body in api.list("StatefulSet", namespace=house.demo.namespace)
     }
     for _ in range(3):
-        tasks.mark([workspace.pk])
+        enqueue.reconcile([workspace.pk])
         reconcile(workspace.pk)
     after = (
         Workspace.objects.filter(pk=workspace.pk)

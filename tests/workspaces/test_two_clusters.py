@@ -12,8 +12,8 @@ from quotas.models import Flavor, Pool, Quota
 from quotas.queries import pools_for
 from tests.cast import GIB, PRODUCT, Cast
 from tests.workspaces.playing import PlayedApi
+from workspaces import enqueue
 from workspaces import reconcile as reconciling
-from workspaces import tasks
 from workspaces.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.sizing import SizeAsked
@@ -52,7 +52,7 @@ class House:
         for _ in range(10):
             for row in rows:
                 admission.admit(row.pool_id)
-                tasks.mark([row.pk])
+                enqueue.reconcile([row.pk])
                 reconciling.reconcile(row.pk)
                 row.refresh_from_db()
             if all(row.phase in ("ready", "waiting") for row in rows):

@@ -280,7 +280,7 @@ def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
     left = finding(stage, "unwanted")
     monkeypatch.setattr("monitoring.drift.survey.MOST_SECONDS", -1.0)
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*fences()))
-    looks.enqueue(stage.cluster.pk)
+    looks.enqueue_look(stage.cluster.pk)
     looks.look(stage.cluster.pk)
     assert "were not read within" in Look.objects.get(cluster=stage.cluster).error
     assert Finding.objects.open().get() == left

@@ -173,7 +173,7 @@ def test_a_cluster_that_does_not_answer_resolves_nothing_and_says_why(
         raise ClusterUnavailable("Cannot reach it")
 
     monkeypatch.setattr(looks, "api_for", away)
-    looks.enqueue(cast.cluster.pk)
+    looks.enqueue_look(cast.cluster.pk)
     looks.look(cast.cluster.pk)
     assert shown() == ["left"]
     last = Look.objects.get(cluster=cast.cluster)

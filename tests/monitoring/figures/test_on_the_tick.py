@@ -8,7 +8,7 @@ import pytest
 
 from clusters import signals
 from clusters.models import Gpu
-from monitoring import tasks
+from monitoring import enqueue
 from tests.cast import make_cast
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ def test_what_is_due_is_enqueued(second: int, wanted: list[str], monkeypatch: py
     cast = make_cast()
     Gpu.objects.create(cluster=cast.cluster, node="gpu-1", uuid="GPU-0", ecc=True)
     enqueued: list[str] = []
-    monkeypatch.setattr(tasks, "async_task", lambda name, *_args, **_options: enqueued.append(name))
+    monkeypatch.setattr(enqueue, "async_task", lambda name, *_args, **_options: enqueued.append(name))
     monkeypatch.setattr("time.time", partial(float, 1_800_000_000 + second))
     signals.tick.send(sender=None)
     ours = {"monitoring.tasks.label", "monitoring.tasks.pass_time", "monitoring.tasks.thin"}

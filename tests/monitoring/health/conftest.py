@@ -17,9 +17,9 @@ __all__ = ["cast", "own_rights", "played_cluster", "ward"]
 
 @pytest.fixture
 def ward(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Ward:
-    from monitoring import tasks
+    from monitoring import enqueue
     from monitoring.health import telling
     from tests.monitoring.health.ward import Ward
 
-    monkeypatch.setattr(tasks, "enqueue_telling", telling.tell_people)  # no worker runs here
+    monkeypatch.setattr(enqueue, "tell_of_health", telling.tell_people)  # no worker runs here
     return Ward(cast)

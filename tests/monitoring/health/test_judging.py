@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.notices.models import Notice
 from clusters import signals
 from clusters.models import Cluster, Gpu, Node, PodUsage
-from monitoring import tasks
+from monitoring import enqueue
 from monitoring.health import judging, signs, telling
 from monitoring.models import AgentState, Trouble
 from quotas import holders
@@ -241,7 +241,7 @@ def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell
         told.append(cluster_id)
         telling.tell_people(cluster_id)
 
-    monkeypatch.setattr(tasks, "enqueue_telling", tell)
+    monkeypatch.setattr(enqueue, "tell_of_health", tell)
     signs.pass_time()
     assert open_codes() == ["node_short_of_disk"]
     assert told == [ward.cluster.pk]
@@ -277,7 +277,7 @@ def test_of_many_nodes_that_change_at_once_people_are_told_once(
 ) -> None:
     Node.objects.update(conditions={"DiskPressure": {"status": "True"}})
     told: list[UUID] = []
-    monkeypatch.setattr(tasks, "enqueue_telling", told.append)
+    monkeypatch.setattr(enqueue, "tell_of_health", told.append)
     signs.on_nodes_changed(cluster=ward.cluster, names={NODE, "gpu-2"})
     assert open_codes() == ["node_short_of_disk"] * 2
     assert told == [ward.cluster.pk]

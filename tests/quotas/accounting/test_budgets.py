@@ -18,7 +18,7 @@ from accounts.models import AuditEntry
 from accounts.notices import words
 from accounts.notices.models import Notice
 from portal import task_broker
-from quotas import admission, reasons, tasks
+from quotas import admission, enqueue, reasons, tasks
 from quotas.accounting import budgets, ledger, spending
 from quotas.accounting.hours import hours
 from quotas.models import Budget, BudgetMonth, Claim
@@ -51,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def stage(stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(tasks, "enqueue_spending", lambda: None)
+    monkeypatch.setattr(enqueue, "look_at_spending", lambda: None)
     return stage
 
 
@@ -350,7 +350,7 @@ def test_each_minute_of_ticks_has_a_look(
     looks: list[int] = []
     clock = [1_700_000_000.0]
     monkeypatch.setattr("time.time", lambda: clock[0])
-    monkeypatch.setattr(tasks, "enqueue_spending", lambda: looks.append(int(clock[0]) // 60))
+    monkeypatch.setattr(enqueue, "look_at_spending", lambda: looks.append(int(clock[0]) // 60))
     begin = int(clock[0]) // 60
     while clock[0] < 1_700_000_000 + 600:
         spending.on_tick()
@@ -362,7 +362,7 @@ def test_each_minute_of_ticks_has_a_look(
 def test_a_worker_that_begins_looks_at_what_is_spent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The previous worker may have died after it set a run's end and before it stopped the run."""
     looks: list[str] = []
-    monkeypatch.setattr(tasks, "enqueue_spending", lambda: looks.append("a look"))
+    monkeypatch.setattr(enqueue, "look_at_spending", lambda: looks.append("a look"))
     task_broker.began.send(sender=None)
     assert looks == ["a look"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.environment import state_dir
-from portal.up.plan import REPOSITORY, cluster_command, trial_cluster_settings
+from portal.up.plan import cluster_command, trial_cluster_settings
 from portal.up.refusal import Refusal
 from portal.up.state import State
 
@@ -30,5 +30,4 @@ class Command(BaseCommand):
         except Refusal as refusal:
             raise CommandError(str(refusal)) from None
         command = [*cluster_command(state, settings), *self.words]
-        os.chdir(REPOSITORY)
         os.execv(command[0], command)  # noqa: S606  (no shell is what we want)

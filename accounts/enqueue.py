@@ -1,0 +1,8 @@
+"""Enqueue what accounts/tasks.py runs, in the current transaction, by dotted name: nothing here imports it."""
+
+from django_q.tasks import async_task
+
+
+def send_mail() -> None:
+    """Several that are enqueued together cost one query each."""
+    async_task("accounts.tasks.send_mail", group="mail")

@@ -1,0 +1,37 @@
+"""Enqueue what monitoring/tasks.py runs, in the current transaction, by dotted name: nothing here imports it."""
+
+from uuid import UUID
+
+from django_q.tasks import async_task
+
+
+def look(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look", str(cluster_id), group="drift")
+
+
+def tell_of_health(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.tell_of_health", str(cluster_id), group="health")
+
+
+def judge_nodes(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.judge_nodes", str(cluster_id), group="health")
+
+
+def pass_time() -> None:
+    async_task("monitoring.tasks.pass_time", group="health")
+
+
+def look_at_supplies(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.look_at_supplies", str(cluster_id), group="health")
+
+
+def validate(validation_id: UUID) -> None:
+    async_task("monitoring.tasks.validate", str(validation_id), group="validation")
+
+
+def label(cluster_id: UUID) -> None:
+    async_task("monitoring.tasks.label", str(cluster_id), group="figures")
+
+
+def thin() -> None:
+    async_task("monitoring.tasks.thin", group="figures")
