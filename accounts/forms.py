@@ -11,9 +11,9 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from accounts.access import Actor, visible_tenants
+from accounts.credentials.tokens import DEFAULT_DAYS, LONGEST_DAYS
 from accounts.errors import Refusal
 from accounts.models import Role, Scope, Theme, User, time_zones
-from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
 
 
 def show_refusal(form: forms.Form, refusal: Refusal, called: Callable[[str], str] = str) -> None:

@@ -11,11 +11,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 
-from accounts import audit, sessions, signals
+from accounts import signals
 from accounts.access import Actor, not_there, require_owner
+from accounts.credentials import sessions
 from accounts.errors import Conflict, Invalid
 from accounts.locks import locked
 from accounts.models import Membership, Role, Scope, Tenant, User, valid_slug
+from accounts.trail import audit
 
 
 def create_tenant(actor: Actor, *, slug: str, name: str) -> Tenant:

@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.http import QueryDict
 from django.utils import timezone
 
-from accounts import secrets
+from accounts.credentials import secrets
 from accounts.errors import Refusal
 from accounts.locks import forget
 from accounts.models import IdempotentAnswer, User

@@ -1,6 +1,7 @@
 from django.urls import include, path
 
-from accounts import views, views_audit
+from accounts import views
+from accounts.trail import views_audit
 
 urlpatterns = [
     path("notices/", include("accounts.notices.urls")),

@@ -15,12 +15,14 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
-from accounts import audit, preferences, sessions, ssh_keys, tokens
+from accounts import preferences
 from accounts.access import Actor
+from accounts.credentials import sessions, ssh_keys, tokens
 from accounts.errors import Refusal
 from accounts.forms import PreferencesForm, SSHKeyForm, TokenForm, show_refusal
 from accounts.models import SSHKey
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 
 View = Callable[..., HttpResponse]
 

@@ -18,11 +18,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts import audit
 from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 from clusters import unknown
 from clusters.doctor import Level, by_check, examine
 from clusters.models import Cluster, UnknownCause

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from clusters.transport import Json
-from clusters.watching import Changed
+from clusters.watch.watching import Changed
 from vitals.figures import Counter, Histogram
 
 LAG = Histogram(

@@ -19,8 +19,8 @@ from accounts.rest.schema import answers
 from accounts.rest.views import ListView
 
 from . import explain
-from .gpus import gpus_on
 from .models import Cluster, Gpu, Node
+from .nodes.gpus import gpus_on
 
 
 class ClusterShape(serializers.ModelSerializer[Cluster]):

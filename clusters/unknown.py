@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from accounts import audit
 from accounts.access import Actor
+from accounts.trail import audit
 from clusters.models import UnknownCause
 
 MOST_KINDS = 1000

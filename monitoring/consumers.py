@@ -11,7 +11,7 @@ from accounts.errors import NotThere
 from monitoring import following
 from monitoring.figures.series import DEFAULT
 from monitoring.following import is_window
-from workspaces.consumers import OfWorkspace, query
+from workspaces.live.consumers import OfWorkspace, query
 
 # The interval at which agents report.
 BEAT_SECONDS = 5

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from clusters.api import Api
 from clusters.doctor import Check, Finding, Level, named
 from clusters.doctor.agreement import CLOCKS_APART, differences, driver_of
-from clusters.gpus import RESOURCE
 from clusters.models import Cluster, Node
+from clusters.nodes.gpus import RESOURCE
 from monitoring.dcgm import doctor as prometheus
 from monitoring.dcgm.translation import AGENT as PROMETHEUS
 from monitoring.health.rules import is_silent

@@ -1,7 +1,7 @@
 """Figures for pages that follow them, read once for all pages that ask at the same moment.
 
 Figures arrive every few seconds from every node: a message for each would wake every page for nothing. So pages read at
-fixed intervals, all of a process together (workspaces/reading_together.py).
+fixed intervals, all of a process together (workspaces/live/reading_together.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from accounts.access import Actor
 from accounts.errors import NotThere, Refusal
 from monitoring.figures.series import HOLDS_SECONDS, RUN, Figures, of_workspace, window_of
 from workspaces.access import require_there
-from workspaces.reading_together import Together, rows_for
-from workspaces.representation import Json
+from workspaces.api.representation import Json
+from workspaces.live.reading_together import Together, rows_for
 
 
 @dataclass(frozen=True)

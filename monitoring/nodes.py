@@ -17,16 +17,16 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from clusters.gpus import RESOURCE, NodeKey, gpus_on
 from clusters.models import Gpu, Node, PodUsage
+from clusters.nodes.gpus import RESOURCE, NodeKey, gpus_on
 from monitoring.figures.series import Figures, of_node
 from monitoring.health.xids import meaning_of
 from monitoring.models import AgentState, Trouble, Validation, XidEvent
 from monitoring.panels import NOTHING, said
 from monitoring.validation import queries as validations
 from quotas.pools.gpu_told import FRESH
-from workspaces import story
 from workspaces.models import Workspace
+from workspaces.state import story
 
 WINDOW = "24h"
 MOST_TROUBLES, MOST_XIDS, MOST_TESTS = 30, 30, 5

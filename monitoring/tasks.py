@@ -1,4 +1,4 @@
-"""What the worker runs for monitoring; `enqueue.py` has it run."""
+"""Tasks that the worker runs; `enqueue.py` enqueues them."""
 
 from uuid import UUID
 

@@ -17,7 +17,7 @@ from monitoring import sparks
 from monitoring.figures.series import DEFAULT, of_workspace
 from monitoring.panels import panels
 from workspaces import access
-from workspaces.views_workspace import workspace_page
+from workspaces.pages.views_workspace import workspace_page
 
 # Choices of the page; the API has more.
 CHOICES = {

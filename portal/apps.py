@@ -12,7 +12,7 @@ class PortalConfig(AppConfig):
         """Connect rooms to signals of rooms that they cannot import."""
         from django_q.signals import post_spawn
 
-        from accounts import sessions
+        from accounts.credentials import sessions
         from accounts.notices import outbox
         from clusters.signals import tick
         from portal import task_broker

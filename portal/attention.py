@@ -20,17 +20,18 @@ from accounts.notices.models import Notice
 from clusters.models import Cluster, UnknownCause
 from monitoring.models import Finding, Trouble, What
 from portal.admin.claims import ASKED_BACK, LOST, NEVER
-from quotas import overuse, reasons
+from quotas import reasons
 from quotas.admin.shared import gpus_meter
+from quotas.allowed import overuse
+from quotas.allowed.usage import held_in_pools
 from quotas.holders import names_of
 from quotas.models import Claim, Pool
 from quotas.pools.map_queries import why_of_others
 from quotas.pools.nodes import nodes_of
 from quotas.queries import place_in_queue
-from quotas.usage import held_in_pools
 from quotas.when import told_in_words
-from workspaces import story
 from workspaces.models import Phase, Workspace
+from workspaces.state import story
 
 MOST_NAMED = 5
 FAILED_RECENTLY = timedelta(hours=24)

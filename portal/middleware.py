@@ -19,10 +19,10 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts import addresses, preferences
 from accounts.access import Actor
-from accounts.audit import client_address, record_refusal
 from accounts.errors import NotSignedIn, Refusal
 from accounts.models import User
 from accounts.rest.errors import as_refusal, headers_of, is_api, json_response
+from accounts.trail.audit import client_address, record_refusal
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 # ProgrammingError is a missing migration or a bug of ours; `as_refusal` distinguishes them.

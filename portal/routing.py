@@ -3,8 +3,8 @@
 from django.urls import re_path
 
 from monitoring import routing as of_monitoring
-from workspaces import routing as of_workspaces
-from workspaces.consumers import Nowhere
+from workspaces.live import routing as of_workspaces
+from workspaces.live.consumers import Nowhere
 
 websocket_urlpatterns = [
     *of_monitoring.websocket_urlpatterns,

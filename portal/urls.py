@@ -12,7 +12,7 @@ api_v1 = [
     path("", include("accounts.rest.urls")),
     path("", include("clusters.urls_api")),
     path("", include("quotas.urls_api")),
-    path("", include("workspaces.urls_api")),
+    path("", include("workspaces.api.urls")),
     path("", include("monitoring.urls_api")),
 ]
 

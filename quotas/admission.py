@@ -26,14 +26,14 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.locks import locked
 from accounts.models import Scope, Tenant, User
+from accounts.trail import audit
 from quotas import passes, pool_state
 from quotas.accounting import ledger
-from quotas.limits import refuse_what_never_fits
+from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
 from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, decide
 from quotas.sharing import Portion

@@ -20,7 +20,7 @@ from django.utils import timezone
 from quotas import admission, pool_state
 from quotas.models import Claim, Pool
 from quotas.scheduling import PoolState, decide
-from quotas.scheduling.forecast import Range, Stretch, enough_plays, forecast, moved
+from quotas.scheduling.forecast import Range, Stretch, enough_draws, forecast, moved
 from quotas.scheduling.lengths import Lengths, Past
 from quotas.signals import standing_changed
 from quotas.when import range_of
@@ -43,7 +43,7 @@ def foretell(pool_id: UUID) -> None:
     stretch = _learn(pool)
     waiting = list(queue)
     state = pool_state.read(pool, waiting)
-    found = forecast(state, lengths_of(pool, now), stretch, enough_plays(state))
+    found = forecast(state, lengths_of(pool, now), stretch, enough_draws(state))
     _write(pool, _changed(waiting, state, found))
 
 

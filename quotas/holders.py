@@ -18,7 +18,7 @@ from quotas.models import Claim
 
 
 class Holder(Protocol):
-    """One kind of holder, such as workspaces."""
+    """Kind of holder, such as workspaces."""
 
     def names(self, holders: set[UUID]) -> dict[UUID, str]:
         """Return the names of those holders that are of this kind, by id."""

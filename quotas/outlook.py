@@ -11,12 +11,12 @@ from uuid import UUID
 from accounts.errors import Refusal
 from accounts.models import Tenant
 from quotas import pool_state, reasons
+from quotas.allowed.limits import refuse_what_never_fits
 from quotas.foretelling import lengths_of, stretch_of
-from quotas.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
-from quotas.scheduling.forecast import FEWEST_PLAYS, forecast_of
+from quotas.scheduling.forecast import FEWEST_DRAWS, forecast
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
 from quotas.when import When, when
@@ -183,10 +183,10 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
 
 
 def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
-    """Return the start forecast, from few simulations: somebody is typing and waits for it."""
+    """Return the start forecast, from few futures: somebody is typing and waits for it."""
     lengths = lengths_of(pool, state.now)
-    found = forecast_of(waits.claim, after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_PLAYS)
-    return when(found, state.now)
+    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_DRAWS)
+    return when(found.get(waits.claim), state.now)
 
 
 def after_pass(state: PoolState, decisions: Decisions) -> PoolState:

@@ -12,11 +12,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from quotas.accounting import budgets
+from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units, used_lately
 from quotas.models import Booking, Claim, Pool, Quota, TenantLimit
 from quotas.pools import health
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Booked, Limits, PersonUse, PoolState, Reason, TenantQuota, Waiting
-from quotas.usage import held_by_people, held_over_all_pools, held_units, used_lately
 
 # Allowance for startup: a run's lifetime begins when it is ready.
 START_MARGIN = timedelta(minutes=15)

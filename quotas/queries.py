@@ -15,12 +15,12 @@ from django.utils import timezone
 from accounts.access import Actor, visible_tenants
 from accounts.models import Tenant
 from quotas import reasons, sharing
+from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
 from quotas.holders import storage_of
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
-from quotas.usage import held_by_people, held_over_all_pools, held_units
 from quotas.when import When, range_of, when
 
 State = Claim.State

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.devcluster.cluster import running
+from devcluster.testing.cluster import running
 
 if TYPE_CHECKING:  # a conftest is read before Django is set up
     from clusters.api import Api

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import yaml
 
-from tests.kube import Kube
+from devcluster.testing.kube import Kube
 
 MANIFEST = Path(__file__).parents[1] / "deploy" / "kubernetes" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

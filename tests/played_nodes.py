@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from devcluster.nodes import read
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LOOK_SECONDS = 0.3

@@ -22,8 +22,8 @@ from quotas import passes
 from quotas.models import Flavor
 from quotas.scheduling import as_gpus
 
-from . import lifecycle
 from .models import Desired, Image, Phase, Workspace
+from .runs import lifecycle
 
 
 class StopWorkspaces(Previewed[Workspace]):

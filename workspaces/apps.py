@@ -18,8 +18,8 @@ class WorkspacesConfig(AppConfig):
         from quotas.models import Claim, Quota, TenantLimit
 
         from . import measures, notices, receivers
-        from .holder import Workspaces
         from .models import Event
+        from .runs.holder import Workspaces
 
         holders.register(Claim.Holder.WORKSPACE, Workspaces())
         objects_changed.connect(receivers.on_objects_changed)

@@ -12,8 +12,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from accounts.credentials.secrets import decrypt
 from accounts.models import Tenant
-from accounts.secrets import decrypt
 from quotas.models import Flavor, Pool
 
 
@@ -209,7 +209,7 @@ class Workspace(models.Model):
 
 
 class WorkspaceSecret(models.Model):
-    """Secrets for the owner alone, encrypted (accounts.secrets), so that a database dump reveals none of them."""
+    """Secrets for the owner alone, encrypted (accounts.credentials.secrets), so that a database dump reveals none of them."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="secret")
     jupyter_token = models.TextField()

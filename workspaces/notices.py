@@ -27,8 +27,9 @@ from accounts.notices.words import Words
 from quotas import reclaim
 from quotas.reclaim import Asked
 
-from . import access, story
+from . import access
 from .models import Event, Phase, Workspace
+from .state import story
 
 SUBJECT = "workspace"
 # After a shorter wait, people still have the page open, and it shows that the workspace is ready.

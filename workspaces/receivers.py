@@ -14,12 +14,13 @@ from accounts.live import publish_to_all
 from accounts.models import User
 from clusters import labels
 from clusters.models import Cluster
-from clusters.watching import Changed
+from clusters.watch.watching import Changed
 from quotas.models import Quota, TenantLimit
 
-from . import enqueue, lifetime
+from . import enqueue
+from .cluster.observe import tells_trouble
 from .models import Desired, Phase, Workspace
-from .observe import tells_trouble
+from .runs import lifetime
 
 # Kubernetes events carry no labels of ours; the name of their object contains the id.
 OBJECT_NAME = re.compile(r"ws-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-|$)")

@@ -1,8 +1,8 @@
-"""What the worker runs for workspaces; `enqueue.py` has it run."""
+"""Tasks that the worker runs; `enqueue.py` enqueues them."""
 
 from uuid import UUID
 
-from . import reconcile as reconciling
+from .runs import reconcile as reconciling
 
 
 def reconcile(workspace_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import views, views_launch, views_settings, views_tenant, views_waiting, views_workspace
+from .pages import views, views_launch, views_settings, views_tenant, views_waiting, views_workspace
 
 urlpatterns = [
     path("", views.home, name="workspaces"),

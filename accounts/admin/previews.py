@@ -19,10 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

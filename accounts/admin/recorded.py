@@ -23,12 +23,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from accounts import audit, signals
+from accounts import signals
 from accounts.admin.labels import LabelledRows
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
-from accounts.trail_words import sentence
+from accounts.trail import audit
+from accounts.trail.trail_words import sentence
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

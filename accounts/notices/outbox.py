@@ -25,7 +25,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import audit, enqueue
+from accounts import enqueue
 from accounts.access import Actor
 from accounts.locks import for_change, forget, locked
 from accounts.models import Scope
@@ -34,6 +34,7 @@ from accounts.notices.kinds import Kind
 from accounts.notices.mail import compose
 from accounts.notices.models import Notice
 from accounts.notices.preferences import ways_of
+from accounts.trail import audit
 from vitals.clock import about
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from django.core import signing
 from django.db import transaction
 from django.urls import reverse
 
-from accounts import audit
 from accounts.access import Actor, not_there
 from accounts.locks import for_change
 from accounts.models import User
 from accounts.notices.kinds import DEFAULTS, Kind, Ways
 from accounts.notices.models import Notice, NoticePreference
+from accounts.trail import audit
 
 SALT = "berth.notices.unsubscribe"
 NO_MAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"

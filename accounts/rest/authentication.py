@@ -7,7 +7,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
-from accounts import tokens
+from accounts.credentials import tokens
 from accounts.errors import NotSignedIn
 from accounts.models import APIToken, User
 from accounts.rest import rates

@@ -16,12 +16,12 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import audit
 from accounts.access import not_there
 from accounts.errors import NotAllowed, NotSignedIn, NotThere, Refusal
 from accounts.models import User
 from accounts.rest.actors import actor_of
 from accounts.rest.rates import TOO_OFTEN
+from accounts.trail import audit
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:

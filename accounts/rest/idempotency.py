@@ -20,8 +20,8 @@ from django.utils.translation import gettext as _
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from accounts import secrets
 from accounts.access import Actor
+from accounts.credentials import secrets
 from accounts.errors import Conflict, Refusal
 from accounts.locks import forget
 from accounts.models import IdempotentAnswer, User

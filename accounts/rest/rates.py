@@ -20,10 +20,10 @@ from rest_framework.request import Request
 
 from accounts.access import Actor
 from accounts.addresses import neighbourhood
-from accounts.audit import client_address
 from accounts.errors import TooMany
 from accounts.models import Scope
 from accounts.rest.actors import actor_of
+from accounts.trail.audit import client_address
 
 TOO_OFTEN = "too_often"
 # Unused buckets are deleted, a few at a time, when a new bucket is created.

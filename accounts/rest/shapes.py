@@ -6,9 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from accounts.credentials.tokens import DEFAULT_DAYS, LONGEST_DAYS
 from accounts.models import APIToken, AuditEntry, Membership, Role, Scope, SSHKey, Tenant
 from accounts.rest.serializers import StrictSerializer
-from accounts.tokens import DEFAULT_DAYS, LONGEST_DAYS
 
 
 class MyTenantShape(serializers.Serializer[Any]):

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import ssh_keys, tickets, tokens
 from accounts.access import roles_of
+from accounts.credentials import ssh_keys, tickets, tokens
 from accounts.models import APIToken, Scope, SSHKey
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of

@@ -10,14 +10,14 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from accounts import trail
 from accounts.models import AuditEntry
 from accounts.rest import shapes
 from accounts.rest.actors import actor_of
 from accounts.rest.csv import OffersCSV, as_csv
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView
-from accounts.trail_export import csv_lines
+from accounts.trail import trail
+from accounts.trail.trail_export import csv_lines
 
 
 class AuditView(OffersCSV, ListView):

@@ -19,13 +19,13 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.translation import get_supported_language_variant
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict, NotAllowed
 from accounts.locks import locked
 from accounts.models import User
 from accounts.sign_on import groups
 from accounts.sign_on.configuration import Provider
+from accounts.trail import audit
 
 NAME_LENGTH = 150
 SUBJECT_LENGTH = 191

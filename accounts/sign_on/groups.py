@@ -12,10 +12,12 @@ from typing import Any
 
 from django.conf import settings
 
-from accounts import audit, sessions, signals
+from accounts import signals
+from accounts.credentials import sessions
 from accounts.locks import locked
 from accounts.models import AuditEntry, Membership, Role, Tenant, User
 from accounts.sign_on.configuration import ADMIN, ROLES, Grant
+from accounts.trail import audit
 
 log = logging.getLogger(__name__)
 

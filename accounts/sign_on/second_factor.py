@@ -21,11 +21,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from accounts import audit, secrets, sign_in
 from accounts.access import Actor
+from accounts.credentials import secrets, sign_in
 from accounts.errors import Conflict, Invalid, NotAllowed
 from accounts.locks import for_change, locked
 from accounts.models import Scope, User
+from accounts.trail import audit
 
 LAST_COUNTER = "last_counter"
 

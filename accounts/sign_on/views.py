@@ -16,8 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_POST
 
-from accounts import audit
-from accounts import sign_in as signing_in
+from accounts.credentials import sign_in as signing_in
 from accounts.errors import Refusal
 from accounts.forms import SignInForm, show_refusal
 from accounts.models import AuditEntry, User
@@ -30,6 +29,7 @@ from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.provider import Conversation
 from accounts.signals import tell_access_changed
 from accounts.targets import safe_target
+from accounts.trail import audit
 
 
 @never_cache

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from accounts import passwords, sign_in
+from accounts.credentials import passwords, sign_in
 from accounts.errors import Refusal
 from accounts.forms import show_refusal
 from accounts.models import User

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from accounts import sign_in
+from accounts.credentials import sign_in
 from accounts.errors import NotAllowed, Refusal
 from accounts.forms import show_refusal
 from accounts.models import User

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from accounts import secrets
+from accounts.credentials import secrets
 from accounts.models import User
 from accounts.sign_on import second_factor
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from clusters.doctor.findings import Finding, Level, named
-from clusters.inventory import NodeValues
 from clusters.measures import moment
+from clusters.nodes.inventory import NodeValues
 from clusters.transport import Objects
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 
 from clusters.api import Api, list_if_served
 from clusters.doctor.findings import Finding, Level, named
-from clusters.gpus import RESOURCE
-from clusters.inventory import NodeValues
-from clusters.node_labels import MEMORY_MIB, PRODUCT
+from clusters.nodes.gpus import RESOURCE
+from clusters.nodes.inventory import NodeValues
+from clusters.nodes.node_labels import MEMORY_MIB, PRODUCT
 from clusters.transport import Json
 
 # Labels of device plugins' pods, as in their makers' manifests and charts.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from clusters.api import Api
-from clusters.inventory import NodeValues, node_values
+from clusters.nodes.inventory import NodeValues, node_values
 from clusters.transport import Objects
 
 

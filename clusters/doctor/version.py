@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.utils.translation import gettext as _
 
 from clusters.doctor.findings import Finding, Level, named
-from clusters.inventory import NodeValues
+from clusters.nodes.inventory import NodeValues
 
 OLDEST_MINOR, NEWEST_MINOR = 30, 36
 # Kubernetes' own policy: a kubelet is never newer than the API, and at most three minor versions older.

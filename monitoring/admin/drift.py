@@ -19,11 +19,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.admin.previews import Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.admin.filters import OpenFirst
 from monitoring.drift import deeds, looks, possible, words

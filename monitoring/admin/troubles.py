@@ -17,7 +17,7 @@ from clusters.models import Gpu
 from monitoring.admin.filters import OpenFirst
 from monitoring.health import trusting
 from monitoring.models import Trouble
-from workspaces import story
+from workspaces.state import story
 
 
 class Trust(Previewed[Trouble]):

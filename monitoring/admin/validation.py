@@ -16,12 +16,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.admin.previews import MOST_AT_ONCE, Effect, Previewed
 from accounts.admin.recorded import ReadOnlyPage
 from accounts.errors import Refusal
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 from clusters.models import Node
 from monitoring.models import Validation
 from monitoring.validation import starting, words

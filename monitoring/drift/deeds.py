@@ -13,21 +13,23 @@ from django.db import IntegrityError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope, Tenant
+from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.models import Installation
 from monitoring.models import Finding, What
-from quotas.ceilings import ceilings
-from workspaces import enqueue, mending, tenancy
-from workspaces.live import RELATED
+from quotas.allowed.ceilings import ceilings
+from workspaces import enqueue
+from workspaces.cluster import tenancy
+from workspaces.cluster.put_back import finalizer_back
+from workspaces.cluster.volumes import set_reclaim
 from workspaces.models import Workspace
-from workspaces.put_back import finalizer_back
-from workspaces.volumes import set_reclaim
+from workspaces.runs import mending
+from workspaces.state.live import RELATED
 
 from . import looks
 from .compare import FENCES, Found, Key, judge

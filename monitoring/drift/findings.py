@@ -8,7 +8,7 @@ from typing import Any
 from accounts.locks import locked
 from clusters.models import Cluster
 from monitoring.models import Finding
-from workspaces.digest import digest_of
+from workspaces.cluster.digest import digest_of
 from workspaces.models import Workspace
 
 from .compare import Found

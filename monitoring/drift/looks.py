@@ -19,7 +19,7 @@ from clusters.models import Cluster
 from monitoring import enqueue
 from monitoring.models import Finding, Look
 from vitals.clock import about
-from workspaces.reconcile import alone
+from workspaces.runs.reconcile import alone
 
 from .findings import LASTS, write
 from .survey import survey

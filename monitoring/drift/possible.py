@@ -7,7 +7,7 @@ import shlex
 from django.utils.translation import gettext as _
 
 from monitoring.models import Finding, What
-from workspaces.drivers import PREFIX
+from workspaces.cluster.drivers import PREFIX
 
 from .compare import FENCES
 

@@ -18,10 +18,10 @@ from clusters.models import Cluster
 from monitoring.models import What
 from monitoring.validation import steps as validation
 from quotas.models import Pool
-from workspaces.drivers import claim_name
+from workspaces.cluster.drivers import claim_name
+from workspaces.cluster.observe import end_proven
+from workspaces.cluster.proof import let_go
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.observe import end_proven
-from workspaces.proof import let_go
 
 from .compare import KINDS, Found, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clusters.models import Cluster, PodUsage
-from clusters.pod_metrics import Measured
+from clusters.nodes.pod_metrics import Measured
 from monitoring.figures import store
 from monitoring.figures.store import Of, Sample
 

@@ -29,7 +29,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.errors import Refusal
-from clusters.gpus import NodeKey
+from clusters.nodes.gpus import NodeKey
 from monitoring.figures.store import SEEN_WRITTEN_EVERY
 from monitoring.health.rules import is_silent
 from monitoring.models import AgentState, Track

@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef
 
 from accounts.locks import forget
 from clusters.models import Gpu, Node
-from clusters.ticks import is_due
+from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.figures.store import KEPT, SEEN_WRITTEN_EVERY
 from monitoring.models import AgentState, BusyDay, Figure, Track, Trouble, XidEvent

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
+from accounts.trail import audit
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.errors import ClusterError

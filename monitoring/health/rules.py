@@ -19,9 +19,9 @@ from django.db.models.functions import Greatest, Least
 from django.db.models.lookups import LessThan
 
 from clusters.explain import diagnose
-from clusters.gpus import RESOURCE
 from clusters.models import Gpu, Node
-from clusters.node_labels import COUNT
+from clusters.nodes.gpus import RESOURCE
+from clusters.nodes.node_labels import COUNT
 from monitoring.health.xids import meaning_of
 from monitoring.models import AgentState, FailedStart, Trouble, XidEvent
 

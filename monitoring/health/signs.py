@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from clusters.models import Cluster, Gpu, Node
-from clusters.ticks import is_due
+from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.health import drain, judging, rules, starts
 from monitoring.models import AgentState, Trouble

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from clusters import explain
 from clusters.models import Cluster, PodUsage
-from clusters.watching import Changed
+from clusters.watch.watching import Changed
 from monitoring.health import judging
 from monitoring.models import FailedStart
 from workspaces.receivers import workspace_of

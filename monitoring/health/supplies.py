@@ -18,7 +18,7 @@ from clusters.address_pools import AddressPool, pools
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster
-from clusters.ticks import is_due
+from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
 from monitoring.health.rules import About, Verdict

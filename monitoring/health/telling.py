@@ -21,10 +21,10 @@ from clusters.models import Gpu, PodUsage
 from monitoring.health.rules import FOR_ADMINS, UNABLE
 from monitoring.health.xids import meaning_of
 from monitoring.models import Trouble
-from workspaces import ailments
-from workspaces.ailments import Ailment
 from workspaces.models import Event, Phase, Workspace
 from workspaces.receivers import OBJECT_NAME
+from workspaces.runs import ailments
+from workspaces.runs.ailments import Ailment
 
 # Data of a trouble that is of use to people.
 FOR_PEOPLE = ("xid", "percent", "until")

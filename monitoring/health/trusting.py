@@ -13,10 +13,10 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Conflict
 from accounts.models import Scope
+from accounts.trail import audit
 from clusters.models import Gpu, Node
 from monitoring.health import judging
 from monitoring.health.rules import errors

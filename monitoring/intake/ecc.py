@@ -14,7 +14,7 @@ from uuid import UUID
 from clusters.connections import api_for
 from clusters.errors import ClusterError
 from clusters.models import Cluster, Gpu, Node
-from clusters.ticks import is_due
+from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from quotas.pools.selection import ECC
 

@@ -1,4 +1,4 @@
-"""Tokens of agents, `bra_<prefix>_<secret>`, made like people's tokens (accounts/tokens.py), for one cluster each.
+"""Tokens of agents, `bra_<prefix>_<secret>`, made as in accounts/credentials/tokens.py, each for one cluster.
 
 They open the intake only: a stolen token can send false reports about that cluster's GPUs, and read nothing.
 """
@@ -10,11 +10,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor
+from accounts.credentials.tokens import USE_WRITTEN_EVERY, digest, is_proven, new_secret, prefix_of
 from accounts.errors import Invalid, NotSignedIn
 from accounts.models import Scope
-from accounts.tokens import USE_WRITTEN_EVERY, digest, is_proven, new_secret, prefix_of
+from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.intake import rows
 from monitoring.models import AgentToken

@@ -16,7 +16,7 @@ from django.utils.dateparse import parse_datetime
 from clusters.causes.cause import Data
 from clusters.explain import diagnose
 from monitoring.models import Validation
-from workspaces import observe
+from workspaces.cluster import observe
 
 Object = Mapping[str, Any]
 Outcome = Validation.Outcome

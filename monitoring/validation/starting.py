@@ -12,9 +12,9 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.models import Scope
+from accounts.trail import audit
 from clusters.causes.cause import Diagnosis
 from clusters.models import Cluster, Node
 from monitoring import enqueue

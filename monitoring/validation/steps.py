@@ -22,13 +22,13 @@ from clusters.connections import api_for
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.explain import diagnose
 from clusters.models import Installation
-from clusters.watching import Changed
+from clusters.watch.watching import Changed
 from monitoring import enqueue, measures
 from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.pools.nodes import free_on_each
 from vitals.clock import about
-from workspaces.reconcile import alone
+from workspaces.runs.reconcile import alone
 
 from . import manifests, reading
 from .manifests import CONTAINER

@@ -20,8 +20,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts import members, passwords
+from accounts import members
 from accounts.admin.recorded import ReadOnlyInline, RecordedPage, changes_of
+from accounts.credentials import passwords
 from accounts.locks import locked
 from accounts.models import APIToken, SSHKey, User
 from accounts.rest.actors import actor_of

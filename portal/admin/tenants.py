@@ -19,8 +19,8 @@ from portal.admin import members as membership_rows
 from portal.admin.members import MembershipInline
 from quotas.admin.quotas import QuotaInline, TenantLimitInline
 from quotas.admin.shared import TAKES_PART, ConfirmsLowering
+from quotas.allowed.usage import held_units
 from quotas.models import Claim, TenantLimit
-from quotas.usage import held_units
 
 
 @admin.register(Tenant)

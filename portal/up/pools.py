@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from clusters.node_labels import PRODUCT
+from clusters.nodes.node_labels import PRODUCT
 from quotas.models import Pool, Sharing
 from quotas.pools.selection import chooses, plain_product, terms
 from quotas.sharing import Found, found_on

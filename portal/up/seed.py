@@ -11,8 +11,8 @@ from django.db import transaction
 
 from accounts.models import Membership, Role, Tenant, User
 from clusters.connections import api_for
-from clusters.hami import cards_of_node
 from clusters.models import Cluster
+from clusters.nodes.hami import cards_of_node
 from clusters.quantities import parse
 from portal.up.people import PEOPLE
 from portal.up.pools import NodeSeen, PoolPlan, plan_pools

@@ -18,11 +18,11 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
 from accounts.access import Actor, owned_tenants, visible_tenants
 from accounts.errors import Invalid
 from accounts.locks import locked
 from accounts.models import Scope, Tenant
+from accounts.trail import audit
 from quotas import enqueue, passes
 from quotas.accounting.hours import GPUHours, hours
 from quotas.models import Budget, BudgetMonth

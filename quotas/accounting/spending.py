@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from clusters.ticks import is_due
+from clusters.watch.ticks import is_due
 from quotas import admission, enqueue
 from quotas.accounting import budgets, ledger
 from quotas.accounting import notices as budget_notices

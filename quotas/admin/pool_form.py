@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.admin.labels import LabelledInlineRows
 from accounts.errors import Invalid
 from clusters.models import Node
-from clusters.node_labels import PRODUCT
+from clusters.nodes.node_labels import PRODUCT
 from quotas import sharing
 from quotas.models import Flavor, Pool
 from quotas.pools import bad_gpus, selection

@@ -22,10 +22,10 @@ from accounts.admin.previews import Effect, Previewed
 from quotas.admin.pool_form import FlavorForm, FlavorRows, NodeLine, PoolForm, lines, summary
 from quotas.admin.quotas import QuotaInline
 from quotas.admin.shared import ConfirmsLowering, gpus_meter
+from quotas.allowed.usage import held_in_pools
 from quotas.models import Claim, Flavor, Pool
 from quotas.pools import health, opening
 from quotas.pools.nodes import nodes_of
-from quotas.usage import held_in_pools
 
 # Fields that select the pool's nodes, and how many GPUs they count as.
 CHOOSING = {

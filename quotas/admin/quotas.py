@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy
 from accounts.admin.labels import LabelledInlineRows
 from accounts.admin.meters import meter
 from quotas.admin.shared import ConfirmsLowering, share_meter
+from quotas.allowed.overuse import cores, gib
 from quotas.holders import storage_of
 from quotas.models import Claim, Quota, TenantLimit
-from quotas.overuse import cores, gib
 from quotas.scheduling import as_gpus
 
 ADMITTED = Q(state=Claim.State.ADMITTED)

@@ -25,9 +25,10 @@ from accounts.admin.meters import meter
 from accounts.admin.recorded import RecordedPage
 from accounts.rest.actors import actor_of
 from clusters.models import Cluster
-from quotas import admission, notices, overuse, passes
+from quotas import admission, notices, passes
+from quotas.allowed import overuse
+from quotas.allowed.overuse import Overuse
 from quotas.models import Budget, Pool, Quota, TenantLimit
-from quotas.overuse import Overuse
 from quotas.pools.nodes import whole_nodes
 from quotas.scheduling import as_gpus
 

@@ -19,7 +19,7 @@ from accounts.models import Scope
 from accounts.rest.actors import actor_of
 from accounts.rest.schema import answers
 from accounts.rest.views import ListView, checked
-from accounts.trail import LastMomentFilter, MomentFilter
+from accounts.trail.trail import LastMomentFilter, MomentFilter
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish, pool_of
 from quotas.bookings.serializers import BookingBody, BookingChangeBody, BookingShape

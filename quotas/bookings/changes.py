@@ -17,9 +17,9 @@ from django.db import transaction
 from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 
-from accounts import audit
 from accounts.access import Actor, not_there, require_owner, roles_of, visible_tenants
 from accounts.models import Role, Tenant
+from accounts.trail import audit
 from quotas import admission, live, passes
 from quotas.bookings import notices as booking_notices
 from quotas.bookings.rules import Wish, free, is_less, refuse_change, told_when_free

@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import audit
 from accounts.access import Actor, owned_tenants, require_owner
 from accounts.errors import SHOWN_IN_PLACE, NotAllowed, Refusal
 from accounts.rest.actors import actor_of
+from accounts.trail import audit
 from quotas.bookings import changes as bookings
 from quotas.bookings.calendar import Week, weeks_of
 from quotas.bookings.forms import BookingForm, ChangeForm

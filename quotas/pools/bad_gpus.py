@@ -16,8 +16,8 @@ from uuid import UUID
 
 from django.db.models import OuterRef, Subquery
 
-from clusters.gpus import NodeKey
 from clusters.models import Gpu, Node, PodUsage
+from clusters.nodes.gpus import NodeKey
 from quotas.models import Claim, Pool, Sharing
 
 PodKey = tuple[UUID, str, str, str]  # cluster, node, namespace, name

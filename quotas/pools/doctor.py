@@ -8,13 +8,13 @@ from itertools import combinations
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from clusters import kueue
 from clusters.api import Api, list_if_served
 from clusters.doctor import Finding, Level
-from clusters.inventory import node_values
-from clusters.kueue import Managed
 from clusters.models import Cluster, Node
-from clusters.node_labels import STRATEGY
+from clusters.nodes import kueue
+from clusters.nodes.inventory import node_values
+from clusters.nodes.kueue import Managed
+from clusters.nodes.node_labels import STRATEGY
 from quotas.models import Pool, Sharing
 from quotas.pools import rules as pool_rules
 from quotas.pools import selection

@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from clusters import explain
-from clusters.gpus import NodeKey
 from clusters.models import Gpu, Node
+from clusters.nodes.gpus import NodeKey
 from quotas.models import Pool, Sharing
 from quotas.pools.health import COUNTED_BY_NODE, cards_said
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.translation import ngettext
 
 from clusters.models import Node
-from clusters.node_labels import COUNT
+from clusters.nodes.node_labels import COUNT
 from quotas.models import Pool, Sharing
 from quotas.pools import bad_gpus
 from quotas.pools.bad_gpus import Bad

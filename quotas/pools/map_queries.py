@@ -23,8 +23,8 @@ from django.utils.translation import gettext as _
 from accounts.access import Actor, visible_tenants
 from accounts.models import Membership
 from clusters import explain
-from clusters.gpus import NodeKey
 from clusters.models import Node, PodUsage
+from clusters.nodes.gpus import NodeKey
 from quotas import pool_state, reasons
 from quotas.bookings import changes as bookings
 from quotas.holders import names_of

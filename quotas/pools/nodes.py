@@ -29,8 +29,8 @@ from django.db.models import (
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
-from clusters.gpus import NodeKey
 from clusters.models import Node, PodUsage
+from clusters.nodes.gpus import NodeKey
 from quotas.models import Claim, Pool, Sharing
 from quotas.pools import bad_gpus, cards
 from quotas.pools.bad_gpus import Bad

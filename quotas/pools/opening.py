@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.models import Scope
+from accounts.trail import audit
 from quotas import admission, passes
 from quotas.models import Pool
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from clusters.node_labels import PRODUCT
+from clusters.nodes.node_labels import PRODUCT
 from quotas import sharing
 from quotas.models import Pool, Sharing
 from quotas.pools.selection import CAPABILITY

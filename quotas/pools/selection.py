@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.models import Node
-from clusters.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
+from clusters.nodes.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
 from quotas.models import Pool, Sharing
 
 ECC = "berth.dev/gpu.ecc"

@@ -1,15 +1,15 @@
 """Forecast of when waiting claims start, as a range that holds eight of ten starts. Pure: no database, no clock.
 
-Nobody knows when other runs end, only how long such runs lasted before (`lengths.py`). So some futures are simulated
-(`plays.py`), each with ends drawn from those durations. The middle eight of ten starts of a claim are its range.
-Claims that come later and go first are not simulated but learned: if a start falls outside its range, the ranges of
-that pool are stretched a little to that side; otherwise they shrink, by less.
+Nobody knows when other runs end, only how long such runs lasted before (`lengths.py`). So the queue is planned several
+times by its own rules (`decide.plan`), each time with ends drawn from those durations. The middle eight of ten starts
+of a claim are its range. Claims that come later and go first are not planned but learned: if a start falls outside its
+range, the ranges of that pool are stretched a little to that side; otherwise they shrink, by less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -17,15 +17,19 @@ from math import exp, inf
 from random import Random
 from uuid import UUID
 
+from .decide import plan
 from .lengths import Lengths
-from .order import in_order
-from .plays import Ground, most_seconds, play
-from .standing import backs_off, standing_by
+from .standing import backs_off
 from .state import PoolState, Reason, Run, Waiting
+from .walk import Walk
 
-PLAYS = 20
-FEWEST_PLAYS = 8
-SHORT_QUEUE = 100
+# Number of drawn futures: fewer for a long queue, so that its repeated forecasts stay quick.
+MOST_DRAWS = 20
+FEWEST_DRAWS = 6
+CLAIMS_AND_DRAWS = 600  # claims planned in all futures together
+# Only the front of a long queue is planned: farther back, ranges are too wide to be shown.
+FRONT = 100
+PROOF_SECONDS = 60.0  # from the end of a run to the proof of it
 ORDERS = 97
 OUTSIDE = 0.1  # of the starts on either side of the range
 # Learning lags behind the facts: it aims a little below OUTSIDE, so that the promise holds while they change.
@@ -39,6 +43,11 @@ NARROWEST = timedelta(minutes=20)
 NARROWEST_PART = 0.1
 # A start this soon is reported as likely: such ranges are narrow, and hold as often as the others.
 SOON = timedelta(hours=2)
+# A wider range is no help to anybody: it is reported as unknown.
+WIDEST = timedelta(hours=6)
+# A shown range is replaced only if a side moves by this part of the time left, and by the precision of shown times.
+MOVED_PART = 0.25
+MOVED_LEAST = timedelta(minutes=5)
 
 
 class Confidence(StrEnum):
@@ -61,7 +70,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Factors of the wait by which a pool's ranges reach earlier and later than the simulated ones."""
+    """Factors of the wait by which a pool's ranges reach earlier and later than the drawn ones."""
 
     early: float = 1.0
     late: float = 1.0
@@ -80,83 +89,75 @@ def _step(stretch: float, was_outside: bool) -> float:
     return min(max(wanted, 1 / MOST_STRETCH), MOST_STRETCH)
 
 
-AS_PLAYED = Stretch()
+AS_DRAWN = Stretch()
 
 
 def forecast(
-    state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
+    state: PoolState, lengths: Lengths, stretch: Stretch = AS_DRAWN, draws: int = MOST_DRAWS
 ) -> dict[UUID, Range]:
-    """Return the range of each waiting claim. A claim is left out if no known end lets it start."""
-    found, queue = _who_is_played(state)
-    if not queue:
-        return found
-    futures = [play(*future) for future in _futures(state, queue, lengths, plays)]
-    for at, claim in enumerate(queue):
-        told = _range(sorted(starts[at] for starts in futures), state.now, stretch)
+    """Return the range of each claim at the front of the queue. A claim that may never start is left out."""
+    walk = Walk(state)
+    found = {pk: told for pk, why in walk.standing_by.items() if (told := _not_before(why)) is not None}
+    for claim, drawn in _starts(walk, _front(walk), lengths, draws).items():
+        told = _range(sorted(drawn), state.now, stretch)
         if told is not None:
-            found[claim.claim] = told
+            found[claim] = told
     return found
 
 
-def forecast_of(
-    claim: UUID, state: PoolState, lengths: Lengths, stretch: Stretch = AS_PLAYED, plays: int = PLAYS
-) -> Range | None:
-    """Return the range of one claim alone. Each future is simulated only up to its start."""
-    found, queue = _who_is_played(state)
-    asked = next((at for at, waiting in enumerate(queue) if waiting.claim == claim), None)
-    if asked is None:
-        return found.get(claim)
-    starts = sorted(play(*future, asked)[asked] for future in _futures(state, queue, lengths, plays))
-    return _range(starts, state.now, stretch) or found.get(claim)
-
-
-def _who_is_played(state: PoolState) -> tuple[dict[UUID, Range], list[Waiting]]:
-    """Return the known ranges of claims on standby, and the claims to simulate in order."""
-    stand_by = standing_by(state)
-    known = {pk: told for pk, why in stand_by.items() if (told := _not_before(why)) is not None}
-    queue = [
-        claim
-        for claim in in_order(state, stand_by)
-        if claim.claim not in stand_by or _comes_back(state, claim)
+def _front(walk: Walk) -> PoolState:
+    """Return the state with the front of the queue: the first that wait for room, and the first at a limit."""
+    able = [
+        claim for claim in walk.order if claim.claim not in walk.standing_by or backs_off(walk.state, claim)
     ]
-    return known, queue
+    of_each_kind = [
+        [claim for claim in able if (claim.claim in walk.limited) == is_limited][:FRONT]
+        for is_limited in (False, True)
+    ]
+    return replace(walk.state, waiting=tuple(claim for kind in of_each_kind for claim in kind))
 
 
-def _futures(
-    state: PoolState, queue: Sequence[Waiting], lengths: Lengths, plays: int
-) -> Iterator[tuple[Ground, list[float], list[float]]]:
-    """Yield for each future its initial state, the remaining time of each run and each claim's duration."""
-    ground = Ground(state, queue)
-    ends = [_remaining(state.now, run, lengths, plays) for node in state.nodes for run in node.runs]
-    lasts = [_lasting(claim, lengths, plays) for claim in queue]
-    for number in range(plays):
-        yield ground, [end[number] for end in ends], [last[number] for last in lasts]
+def _starts(walk: Walk, state: PoolState, lengths: Lengths, draws: int) -> dict[UUID, list[float]]:
+    """Return the start of each claim in each future, in seconds from now; inf: never."""
+    now = state.now
+    runs = [run for node in state.nodes for run in node.runs]
+    ends = {run.claim: _remaining(now, run, lengths, draws) for run in runs}
+    lasts = {claim.claim: _lasting(claim, lengths, draws) for claim in state.waiting}
+    starts: dict[UUID, list[float]] = {claim.claim: [] for claim in state.waiting}
+    for number in range(draws if starts else 0):
+        # What the pass does not start now waits until something happens.
+        first_end = min((end[number] for end in ends.values()), default=now)
+        for claim, start in _planned(state, ends, lasts, number).items():
+            least = now if claim in walk.admitted else first_end
+            starts[claim].append(inf if start is None else (max(start, least) - now).total_seconds())
+    return starts
 
 
-def _comes_back(state: PoolState, claim: Waiting) -> bool:
-    """Return True if it is in back-off and some node may hold it afterwards."""
-    return backs_off(state, claim) and any(node.without_ours.holds(claim.need) for node in state.nodes)
+def _planned(
+    state: PoolState, ends: Mapping[UUID, list[datetime]], lasts: Mapping[UUID, list[timedelta]], number: int
+) -> dict[UUID, datetime | None]:
+    return plan(state, lambda run: ends[run.claim][number], lambda claim: lasts[claim.claim][number])
 
 
-def enough_plays(state: PoolState) -> int:
-    """Return how many futures to simulate: fewer for a long queue, so that its repeated forecasts stay quick."""
-    return max(FEWEST_PLAYS, min(PLAYS, PLAYS * SHORT_QUEUE // max(1, len(state.waiting))))
+def enough_draws(state: PoolState) -> int:
+    """Return how many futures to draw, by the length of the queue."""
+    return max(FEWEST_DRAWS, min(MOST_DRAWS, CLAIMS_AND_DRAWS // max(1, len(state.waiting))))
 
 
 def confidence(told: Range | None, now: datetime) -> Confidence:
-    """Return how sure a range is, by its latest end: the farther, the more other claims come in between."""
-    if told is None or told.latest is None:
+    """Return how sure a range is, by its width and its latest end: the farther, the more claims come in between."""
+    if told is None or told.latest is None or told.latest - max(told.earliest, now) > WIDEST:
         return Confidence.UNKNOWN
     return Confidence.LIKELY if told.latest - now <= SOON else Confidence.ROUGH
 
 
 def moved(told: Range | None, now_told: Range | None, now: datetime) -> bool:
-    """Return True if a side moved by more than a minute and a tenth of the wait, or the range is over."""
+    """Return True if a side moved by more than a quarter of the time left until `told` ends, or that is over."""
     if told is None or now_told is None:
         return told is not now_told
     if told.latest is None or now_told.latest is None:
         return told != now_told
-    least = max(timedelta(minutes=1), (now_told.latest - now) / 10)
+    least = max(MOVED_LEAST, MOVED_PART * (told.latest - now))
     return (
         abs(told.earliest - now_told.earliest) > least
         or abs(told.latest - now_told.latest) > least
@@ -170,33 +171,34 @@ def _not_before(why: Reason) -> Range | None:
     return Range(datetime.fromisoformat(day).replace(tzinfo=UTC), None) if day else None
 
 
-def _remaining(now: datetime, run: Run, lengths: Lengths, plays: int) -> list[float]:
-    """Return how long a run goes on in each future, in seconds."""
-    most = most_seconds(run, now)
+def _remaining(now: datetime, run: Run, lengths: Lengths, draws: int) -> list[datetime]:
+    """Return the end of a run in each future."""
+    known = [moment for moment in (run.ends_at, run.reclaim_at) if moment is not None]
+    most = max(0.0, (min(known) - now).total_seconds()) + PROOF_SECONDS if known else inf
     asked = (run.ends_at - run.admitted_at).total_seconds() if run.ends_at else None
     age = max(0.0, (now - run.admitted_at).total_seconds())
-    curve = lengths.curve(run.tenant, run.user, asked)
-    return [min(left + 1, most) for left in curve.each_left(age, _shares(run.claim, plays))]
+    left = lengths.curve(run.tenant, run.user, asked).each_left(age, _shares(run.claim, draws))
+    return [now + timedelta(seconds=min(seconds + 1, most)) for seconds in left]
 
 
-def _lasting(claim: Waiting, lengths: Lengths, plays: int) -> list[float]:
-    """Return how long a waiting claim will last in each future, in seconds."""
+def _lasting(claim: Waiting, lengths: Lengths, draws: int) -> list[timedelta]:
+    """Return how long a waiting claim will last in each future."""
     asked = claim.lasts.total_seconds() if claim.lasts else None
-    curve = lengths.curve(claim.tenant, claim.user, asked)
-    return curve.each_left(0, _shares(claim.claim, plays))
+    drawn = lengths.curve(claim.tenant, claim.user, asked).each_left(0, _shares(claim.claim, draws))
+    return [timedelta(seconds=min(seconds, asked or inf)) for seconds in drawn]
 
 
 @cache
-def _orders(plays: int) -> tuple[tuple[float, ...], ...]:
+def _orders(draws: int) -> tuple[tuple[float, ...], ...]:
     """Return the same evenly spread shares in many orders, always alike: a forecast moves when the facts do."""
-    random = Random(plays)
-    shares = [(number + 0.5) / plays for number in range(plays)]
-    return tuple(tuple(random.sample(shares, plays)) for _ in range(ORDERS))
+    random = Random(draws)
+    shares = [(number + 0.5) / draws for number in range(draws)]
+    return tuple(tuple(random.sample(shares, draws)) for _ in range(ORDERS))
 
 
-def _shares(claim: UUID, plays: int) -> tuple[float, ...]:
+def _shares(claim: UUID, draws: int) -> tuple[float, ...]:
     """Return a share for each future, such that over all of them a run ends early as often as late."""
-    return _orders(plays)[claim.int % ORDERS]
+    return _orders(draws)[claim.int % ORDERS]
 
 
 def _range(starts: Sequence[float], now: datetime, stretch: Stretch) -> Range | None:

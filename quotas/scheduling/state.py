@@ -194,7 +194,7 @@ class TenantQuota:
     limits: Limits = Limits()
     nominal_units: int | None = None  # None: own and borrowed are not separated here
     weight: int = 1
-    # GPU-seconds used in this pool; a day's weight halves every `HALF_LIFE_DAYS` (`quotas/usage.py`).
+    # GPU-seconds used in this pool; a day's weight halves every `HALF_LIFE_DAYS` (`quotas/allowed/usage.py`).
     past_use: float = 0.0
     people: Mapping[Any, PersonUse] = field(default_factory=dict)
     # Reason that stops every new start of the tenant (its budget is spent); None: not blocked.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.node_labels import COUNT, MEMORY_MIB, PRODUCT, REPLICAS, STRATEGY
+from clusters.nodes.node_labels import COUNT, MEMORY_MIB, PRODUCT, REPLICAS, STRATEGY
 from quotas.models import Sharing
 
 GPU = "nvidia.com/gpu"

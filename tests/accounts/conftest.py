@@ -20,7 +20,7 @@ def people(db: None) -> People:
 
 @pytest.fixture(scope="session")
 def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[University]:
-    from tests.accounts.visiting import CALLBACK
+    from tests.accounts.sign_on.visiting import CALLBACK
     from tests.e2e.oidc.university import university
 
     with university(tmp_path_factory.mktemp("university"), f"http://testserver{CALLBACK}") as started:
@@ -30,7 +30,7 @@ def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[University]:
 @pytest.fixture
 def provider(uni: University, settings: Any) -> Provider:
     from accounts.sign_on.configuration import provider_from
-    from tests.accounts.visiting import GROUPS
+    from tests.accounts.sign_on.visiting import GROUPS
 
     settings.OIDC = provider_from(uni.settings(GROUPS))
     uni.set_clock(0)

@@ -7,8 +7,8 @@ from typing import Any
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts import tokens
 from accounts.access import Actor
+from accounts.credentials import tokens
 from accounts.models import Scope, Tenant
 from tests import cast
 

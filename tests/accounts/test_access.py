@@ -1,7 +1,7 @@
 import pytest
 
-from accounts import tokens
 from accounts.access import Actor, owned_tenants, role_in, sight, tenant_by_slug, visible_tenants
+from accounts.credentials import tokens
 from accounts.errors import NotAllowed, NotThere
 from accounts.models import Role, Scope
 from tests.accounts.people import People

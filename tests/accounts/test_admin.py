@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
-from accounts import signals, tokens
+from accounts import signals
 from accounts.access import Actor, role_in
+from accounts.credentials import tokens
 from accounts.models import APIToken, AuditEntry, Membership, User
 from tests.accounts.people import People, browser
 from tests.admin_forms import confirm, preview, text_of

@@ -8,7 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from accounts import members, ssh_keys
+from accounts import members
+from accounts.credentials import ssh_keys
 from accounts.models import APIToken, AuditEntry, IdempotentAnswer, SSHKey, Tenant
 from accounts.rest import idempotency
 from tests.accounts.people import KEY, People, api, ask, browser

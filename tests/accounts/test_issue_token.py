@@ -3,7 +3,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts import tokens
+from accounts.credentials import tokens
 from accounts.models import AuditEntry
 from tests.accounts.people import People
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from accounts import ssh_keys, tokens
+from accounts.credentials import ssh_keys, tokens
 from tests.cast import make_cast
 from tests.shared_rows import shared_rows
 from tests.workspaces.asking import ask, script

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from accounts import members, signals, tickets
+from accounts import members, signals
 from accounts.access import role_in
+from accounts.credentials import tickets
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry, IdempotentAnswer, Role, SocketTicket, Tenant
 from tests.accounts.people import People

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import tokens
 from accounts.access import Actor
+from accounts.credentials import tokens
 from accounts.models import APIToken, AuditEntry, SSHKey, User
 from tests.accounts.people import KEY, People, browser
 

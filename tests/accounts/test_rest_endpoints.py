@@ -5,7 +5,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from accounts import tickets, tokens
+from accounts.credentials import tickets, tokens
 from accounts.models import Membership, Role, Tenant
 from tests.accounts.people import KEY, People, api, ask, browser
 
@@ -197,7 +197,9 @@ def test_a_failure_of_ours_is_json_with_a_number_to_tell(
     assert "boom" not in answer.content.decode()
 
 
-@pytest.mark.parametrize("place", ["accounts.tokens.authenticate", "accounts.rest.permissions.actor_of"])
+@pytest.mark.parametrize(
+    "place", ["accounts.credentials.tokens.authenticate", "accounts.rest.permissions.actor_of"]
+)
 def test_a_database_that_is_away_is_503_with_when_to_come_back(
     people: People, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

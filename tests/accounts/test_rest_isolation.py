@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from accounts import ssh_keys, tokens
+from accounts.credentials import ssh_keys, tokens
 from accounts.models import AuditEntry, Membership, Scope
 from tests.accounts.people import KEY, People, api, ask, browser
 

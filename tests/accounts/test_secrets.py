@@ -1,7 +1,7 @@
 import pytest
 from pytest_django import Settings
 
-from accounts import secrets
+from accounts.credentials import secrets
 
 
 def test_what_is_encrypted_can_be_read_again_and_shows_nothing() -> None:

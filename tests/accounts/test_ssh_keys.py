@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts import signals, ssh_keys, tokens
+from accounts import signals
 from accounts.access import Actor
+from accounts.credentials import ssh_keys, tokens
 from accounts.errors import Conflict, Invalid, NotAllowed, NotThere
 from accounts.models import AuditEntry, SSHKey
 from tests.accounts.people import People

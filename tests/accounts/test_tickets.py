@@ -5,8 +5,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from accounts import members, tickets, tokens
+from accounts import members
 from accounts.access import Actor, visible_tenants
+from accounts.credentials import tickets, tokens
 from accounts.errors import NotSignedIn
 from accounts.models import SocketTicket
 from tests.accounts.people import People

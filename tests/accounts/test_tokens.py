@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts import members, tokens
+from accounts import members
 from accounts.access import Actor
+from accounts.credentials import tokens
 from accounts.errors import Conflict, Invalid, NotAllowed, NotSignedIn, NotThere
 from accounts.models import APIToken, AuditEntry, Membership
 from tests.accounts.people import People

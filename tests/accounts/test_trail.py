@@ -9,10 +9,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone, translation
 
-from accounts import audit, members, tokens, trail_words
+from accounts import members
+from accounts.credentials import tokens
 from accounts.models import AuditEntry, Role, Scope, User
 from accounts.spreadsheets import safe
-from accounts.trail_export import csv_lines
+from accounts.trail import audit, trail_words
+from accounts.trail.trail_export import csv_lines
 from tests.accounts.people import People, api, ask, browser
 
 
@@ -105,7 +107,7 @@ def test_an_export_that_is_refused_is_json_like_every_refusal(told: People) -> N
 def test_a_long_export_goes_page_by_page_and_neither_skips_nor_repeats(
     told: People, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    monkeypatch.setattr("accounts.trail_export.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("accounts.trail.trail_export.ROWS_AT_ONCE", 3)
     now = timezone.now()
     for number in range(8):
         entry = audit.record(told.alice, "test", data={"n": number})

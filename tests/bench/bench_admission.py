@@ -10,7 +10,7 @@ from pathlib import Path
 
 from portal.up import plan
 from tests.bench import Figure
-from tests.bench.parts import installation, manage
+from tests.bench.helpers.parts import installation, manage
 
 REQUESTS = 1_000
 ASKING = 2  # processes, each with eight threads

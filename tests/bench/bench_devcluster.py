@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import quantiles
 
+from devcluster.testing.cluster import DevCluster, running
+from devcluster.testing.kube import Obj
+from devcluster.testing.many import NODES, PODS, SPACE, Many
 from tests.bench import Figure
-from tests.devcluster.cluster import DevCluster, running
-from tests.devcluster.many import NODES, PODS, SPACE, Many
-from tests.kube import Obj
 
 COUNT = 5000
 CHANGES = 40

@@ -11,7 +11,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, installation, manage, serving
+from tests.bench.helpers.parts import cpu_seconds, installation, manage, serving
 
 RUNS = 3
 TIMES = 30

@@ -16,7 +16,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, database, manage, memory_mib, serving, settings_for
+from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, serving, settings_for
 from tests.e2e.stack import free_port
 
 SIZE_MIB = 1024

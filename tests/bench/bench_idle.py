@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_of, memory_mib, processes_of, spent
+from tests.bench.helpers.parts import cpu_of, memory_mib, processes_of, spent
 from tests.e2e.stack import Stack, until
 
 RUNS = 3

@@ -19,7 +19,7 @@ import asyncssh
 
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, database, manage, memory_mib, settings_for
+from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, settings_for
 from tests.e2e.stack import free_port, until
 
 SIZE_MIB = 256

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import django
 from websockets.sync.client import connect
 
+from devcluster.testing.cluster import running
 from tests.bench import Figure
-from tests.devcluster.cluster import running
 from tests.e2e.stack import Client, Stack, until
 
 RUNS = 3
@@ -58,7 +58,7 @@ def measure() -> Iterator[Figure]:
         through = ThroughBerth(stack)
         through.alone()  # creates the tenant's namespace and opens connections
 
-        from tests.bench.bare_client import BareClient
+        from tests.bench.helpers.bare_client import BareClient
 
         bare = BareClient(kubeconfig)
         for run in range(1, RUNS + 1):

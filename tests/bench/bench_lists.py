@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from statistics import median, quantiles
 
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, installation, manage, serving
+from tests.bench.helpers.parts import cpu_seconds, installation, manage, serving
 
 RUNS = 3
 TIMES = 30

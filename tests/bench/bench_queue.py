@@ -8,7 +8,7 @@ from statistics import median
 
 from quotas.scheduling import PoolState, decide
 from tests.bench import Figure
-from tests.bench.queues import made_queue
+from tests.bench.helpers.queues import made_queue
 
 TIMES = 7
 POOLS: dict[str, dict[str, float]] = {

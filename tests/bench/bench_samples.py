@@ -16,8 +16,8 @@ import psycopg
 
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.fleet import GPUS_PER_NODE, SEED, Fleet
-from tests.bench.parts import cpu_of, installation, manage, serving, spent, spread
+from tests.bench.helpers.fleet import GPUS_PER_NODE, SEED, Fleet
+from tests.bench.helpers.parts import cpu_of, installation, manage, serving, spent, spread
 
 SECONDS = int(os.environ.get("BERTH_BENCH_SECONDS", "600"))
 NODES, WEBS = 250, 2

@@ -17,11 +17,11 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
+from devcluster.testing.kube import PATCHES, Kube
 from tests.bench import Figure
-from tests.bench.browsers import Browser
-from tests.bench.parts import cpu_of, cpu_seconds, memory_mib, processes_of, spent, spread
+from tests.bench.helpers.browsers import Browser
+from tests.bench.helpers.parts import cpu_of, cpu_seconds, memory_mib, processes_of, spent, spread
 from tests.e2e.stack import Stack, until
-from tests.kube import PATCHES, Kube
 
 WORKSPACE = "berth.dev/workspace"
 SIZES = (500, 2000)
@@ -39,8 +39,8 @@ import json
 from accounts.models import Membership, Role, Tenant, User
 from accounts.access import Actor
 from tests.bench.crowd import session_of
-from workspaces.launch import LaunchSpec, launch
-from workspaces.sizing import SizeAsked
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.sizes.sizing import SizeAsked
 found = []
 for t in range({TENANTS}):
     tenant = Tenant.objects.create(slug=f"team-{{t}}", name=f"Team {{t}}")

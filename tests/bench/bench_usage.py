@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from tests.bench import Figure
-from tests.bench.parts import installation, manage, spread
+from tests.bench.helpers.parts import installation, manage, spread
 
 TIMES = 10
 RUNS, HELD_ALL_MONTH, GPUS_ALL_MONTH = 1000, 200, 8

@@ -15,12 +15,12 @@ from typing import Any
 
 import psycopg
 
+from devcluster.testing.cluster import DevCluster, pod, running
+from devcluster.testing.kube import Obj
+from devcluster.testing.many import NODES, PODS, SPACE, Many
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
-from tests.bench.parts import cpu_seconds, database, manage, memory_mib, settings_for
-from tests.devcluster.cluster import DevCluster, pod, running
-from tests.devcluster.many import NODES, PODS, SPACE, Many
-from tests.kube import Obj
+from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, settings_for
 
 RUNS = 3
 COUNT = 5000

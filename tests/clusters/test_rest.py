@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from accounts import tokens
 from accounts.access import Actor
+from accounts.credentials import tokens
 from tests.cast import Cast, make_cast
 
 pytestmark = pytest.mark.django_db

@@ -21,9 +21,9 @@ from typing import Any, Self
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from devcluster.testing.kube import Kube
 from portal.up.plan import REPOSITORY
 from tests.e2e.stack import PASSWORD, Client, Stack, until
-from tests.kube import Kube
 from tests.proof.life.office import TOKEN, Office, hidden
 
 # The default is 50. The tests measure the time from the loss to the page.

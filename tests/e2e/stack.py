@@ -171,7 +171,7 @@ class Stack:
 
         return Api(self.transport()).list(kind, labels=labels)
 
-    # --- faults of the trial cluster, as in docs/devcluster.md
+    # --- faults of the trial cluster, as in packages/devcluster/docs/reference.md
 
     def fault(self, **spec: Any) -> int:
         """Switch a fault on; return its number."""

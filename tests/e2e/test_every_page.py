@@ -18,8 +18,8 @@ from django.test import RequestFactory
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from accounts import ssh_keys, tokens
 from accounts.access import Actor
+from accounts.credentials import ssh_keys, tokens
 from accounts.models import Membership, User
 from accounts.notices.models import Notice
 from accounts.sign_on import second_factor, waiting

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from accounts.credentials.sessions import sign_out_everywhere
 from accounts.notices import inbox
 from accounts.notices.models import Notice
-from accounts.sessions import sign_out_everywhere
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.stack import until
 from tests.workspaces.made import make_workspace
-from workspaces.live import changing
 from workspaces.models import Phase, Workspace
-from workspaces.story import tell
+from workspaces.state.live import changing
+from workspaces.state.story import tell
 
 pytestmark = [
     pytest.mark.e2e,

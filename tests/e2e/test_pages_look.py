@@ -17,9 +17,9 @@ from quotas.signals import claim_admitted
 from tests.cast import make_cast
 from tests.e2e.browsing import signed_in
 from tests.workspaces.made import make_workspace
-from workspaces.live import changing
 from workspaces.models import Phase, Workspace
-from workspaces.story import tell
+from workspaces.state.live import changing
+from workspaces.state.story import tell
 
 pytestmark = [
     pytest.mark.e2e,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from accounts import members, ssh_keys
+from accounts import members
+from accounts.credentials import ssh_keys
 from accounts.models import Role, User
 from tests.cast import make_cast
 from tests.e2e.browsing import signed_in

@@ -30,7 +30,7 @@ SOMETHING_TO_SEE_MS = 90_000
 NOWHERE = "https://git.invalid/vision/resnet.git"
 # A missing image is given up after five minutes. Troubles are dated back to skip this wait.
 GIVE_UP = """
-from workspaces.live import changing
+from workspaces.state.live import changing
 with changing("{workspace}") as row:
     row.troubles = {{code: "2000-01-01T00:00:00+00:00" for code in row.troubles}}
 """

@@ -9,9 +9,9 @@ from quotas.models import Flavor
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.workspaces.made import make_workspace
-from workspaces.live import changing
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.story import tell
+from workspaces.state.live import changing
+from workspaces.state.story import tell
 
 pytestmark = [
     pytest.mark.e2e,

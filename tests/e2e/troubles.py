@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.e2e.scene import FAR, Body, Moment, Scene, Told
 from tests.e2e.stack import until
-from tests.workspaces.notebook import Kernel
+from tests.workspaces.ways_in.notebook import Kernel
 
 Happening = tuple[Body, Moment]
 Happens = Callable[[Scene], AbstractContextManager[Happening]]

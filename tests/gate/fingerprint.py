@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("devcluster", "tests/devcluster", "tests/cluster_contract")
-PASSED = "tests/devcluster/passed.sha256"
+PACKAGE = "packages/devcluster"
+FOLDERS = (f"{PACKAGE}/src", f"{PACKAGE}/tests", f"{PACKAGE}/pyproject.toml", "tests/cluster_contract")
+PASSED = f"{PACKAGE}/tests/passed.sha256"
 
 
 def fingerprint(root: Path, files: Iterable[str]) -> str:

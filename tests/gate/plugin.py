@@ -91,6 +91,8 @@ class Gate:
         profile = self.config.getoption("--hypothesis-profile", None)
         options = ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
         options += [f"--hypothesis-profile={profile}"] if profile else []
+        cut = self.config.getoption("--confcutdir", None)
+        options += [f"--confcutdir={cut}"] if cut else []
         return [sys.executable, "-m", "pytest", *options, test]
 
     def _move_flaky(self) -> None:

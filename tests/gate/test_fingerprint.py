@@ -3,16 +3,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.fingerprint import PASSED, main
+from tests.gate.fingerprint import PACKAGE, PASSED, main
+
+STORE = f"{PACKAGE}/src/store.py"
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A repository with files of the trial cluster that passed."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    (tmp_path / "devcluster").mkdir()
-    (tmp_path / "tests/devcluster").mkdir(parents=True)
-    (tmp_path / "devcluster/store.py").write_text("one")
+    for folder in ("src", "tests"):
+        (tmp_path / PACKAGE / folder).mkdir(parents=True)
+    (tmp_path / STORE).write_text("one")
     (tmp_path / "other.py").write_text("one")
     main("write", tmp_path)
     return tmp_path
@@ -27,14 +29,14 @@ def test_other_files_do_not_count(tree: Path) -> None:
     assert main("check", tree) == 0
 
 
-@pytest.mark.parametrize("name", ["devcluster/store.py", "tests/devcluster/test_new.py", PASSED])
+@pytest.mark.parametrize("name", [STORE, f"{PACKAGE}/tests/test_new.py", PASSED])
 def test_a_changed_or_new_file_makes_its_tests_due(tree: Path, name: str) -> None:
     (tree / name).write_text("two")
     assert main("check", tree) == 1
 
 
 def test_a_removed_file_makes_its_tests_due(tree: Path) -> None:
-    (tree / "devcluster/store.py").unlink()
+    (tree / STORE).unlink()
     assert main("check", tree) == 1
 
 

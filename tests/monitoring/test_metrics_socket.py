@@ -21,8 +21,8 @@ from tests.cast import Cast, make_cast
 from tests.monitoring.measured import measure
 from tests.workspaces.made import make_workspace
 from tests.workspaces.sockets import in_thread, socket
-from workspaces.live import changing
 from workspaces.models import Workspace
+from workspaces.state.live import changing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

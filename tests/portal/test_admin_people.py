@@ -8,9 +8,9 @@ import pytest
 from django.db.models.signals import pre_save
 from django.test import Client
 
-from accounts import sessions, tokens
+from accounts.credentials import sessions, tokens
 from accounts.models import AuditEntry, Tenant, User
-from accounts.trail_words import sentence
+from accounts.trail.trail_words import sentence
 from portal.admin.activation import ChangesOfAccess, Deactivate, Reactivate
 from tests.admin_forms import confirm, hidden, preview, text_of
 from tests.cast import Cast, make_cast

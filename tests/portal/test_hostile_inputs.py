@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from accounts import tokens
+from accounts.credentials import tokens
 from accounts.models import APIToken, Scope, SSHKey, Tenant
 from tests.cast import make_cast
 from tests.shared_rows import shared_rows

@@ -22,8 +22,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
-from accounts import ssh_keys, tokens
 from accounts.access import Actor
+from accounts.credentials import ssh_keys, tokens
 from accounts.models import APIToken, Membership, Role, Scope, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice

@@ -16,8 +16,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from accounts import tickets, tokens
 from accounts.access import Actor
+from accounts.credentials import tickets, tokens
 from accounts.models import APIToken, Scope, SocketTicket
 from portal.routing import websocket_urlpatterns
 from tests.portal.test_isolation_matrix import NOWHERE, PEOPLE, Stage, make_stage

@@ -25,11 +25,11 @@ from tests.cast import make_cast
 from vitals import figures, pulse
 from vitals.models import Figure, Process
 from workspaces import measures
-from workspaces.launch import LaunchSpec, launch
-from workspaces.live import changing
+from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Event, Workspace
-from workspaces.sizing import SizeAsked
-from workspaces.story import tell
+from workspaces.sizes.sizing import SizeAsked
+from workspaces.state.live import changing
+from workspaces.state.story import tell
 
 pytestmark = pytest.mark.django_db
 

@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import path
 
-from accounts import audit
 from accounts.access import not_there
 from accounts.errors import Conflict, NotSignedIn
+from accounts.trail import audit
 from portal.urls import urlpatterns as real
 
 FAILURES = {

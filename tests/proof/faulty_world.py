@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from devcluster.testing.kube import Kube
 from tests.e2e.stack import Client, Stack, until
-from tests.kube import Kube
 
 Json = dict[str, Any]
 # grace_seconds is 50 by default. With 2, a silent node is soon lost.

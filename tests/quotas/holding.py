@@ -11,7 +11,7 @@ from clusters.models import Node
 from quotas import pool_state
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.scheduling import decide
-from tests.quotas.oracle import could_have_started
+from tests.quotas.scheduling.oracle import could_have_started
 from tests.quotas.stage import GPU
 
 Held = Counter[tuple[str, ...]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quotas.ceilings import ceilings
+from quotas.allowed.ceilings import ceilings
 from quotas.models import Quota
 from tests.quotas.stage import GPU, Stage
 

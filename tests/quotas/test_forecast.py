@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
 
 from quotas.scheduling import (
+    BACK_OFF_MOST,
     Booked,
     Limits,
     NodeState,
@@ -24,9 +24,17 @@ from quotas.scheduling import (
     TenantQuota,
     Waiting,
 )
-from quotas.scheduling.forecast import Confidence, Range, Stretch, confidence, forecast, forecast_of, moved
+from quotas.scheduling.forecast import (
+    FRONT,
+    Confidence,
+    Range,
+    Stretch,
+    confidence,
+    enough_draws,
+    forecast,
+    moved,
+)
 from quotas.scheduling.lengths import HOUR, Lengths, Past
-from tests.quotas.random_pools import pools
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEMO, SECOND = UUID(int=1), UUID(int=2)
@@ -131,9 +139,12 @@ def test_a_short_one_goes_before_a_large_one_that_it_does_not_delay() -> None:
     assert found[long.claim].earliest > NOW + minutes(200)
 
 
-def test_nobody_is_told_that_it_starts_now_in_room_where_the_pass_has_just_not_let_it() -> None:
-    waits = asks(1)
-    assert early(told(pool([node("a", run(3, ends=60))], waits), waits)) > 30
+def test_a_claim_that_the_pass_did_not_start_waits_at_least_for_the_next_end() -> None:
+    """A future in which it is short would let it start now, beside what the pass keeps for the large one."""
+    large, small = asks(4), asks(1)
+    state = pool([node("a", run(3, ends=600))], large, small)
+    short = Lengths([Past(DEMO, None, hours * HOUR) for hours in (0.5, 0.6, 0.7, 0.8)] * 12)
+    assert early(forecast(state, short)[small.claim]) > 15
 
 
 def test_who_waits_for_the_tenants_quota_starts_when_the_tenant_ends_something() -> None:
@@ -164,8 +175,10 @@ def test_a_booking_of_others_is_kept_free() -> None:
 
 
 def test_back_off_is_waited_for() -> None:
-    waits = asks(1, not_before=NOW + minutes(60))
-    assert early(told(pool([node("a")], waits), waits)) >= 50
+    waits, at_once = asks(1, not_before=NOW + BACK_OFF_MOST), asks(1)
+    stretch = Stretch(late=3)
+    assert late(told(pool([node("a")], at_once), at_once, stretch=stretch)) == 30
+    assert late(told(pool([node("a")], waits), waits, stretch=stretch)) == 60
 
 
 def test_a_spent_budget_has_a_date_and_no_end() -> None:
@@ -198,14 +211,6 @@ def test_the_same_facts_give_the_same_forecast() -> None:
     assert forecast(state, STEADY) == forecast(state, STEADY)
 
 
-@settings(max_examples=20, deadline=None)
-@given(state=pools())
-def test_one_that_is_asked_about_alone_is_told_the_same(state: PoolState) -> None:
-    found = forecast(state, STEADY)
-    for claim in state.waiting:
-        assert forecast_of(claim.claim, state, STEADY) == found.get(claim.claim)
-
-
 def test_a_limit_holds_back_nobody_who_asks_for_nothing_of_it() -> None:
     """A job does not count towards the limit of workspaces."""
     full = replace(OPEN, used=Limits(0, 0, 3), limits=Limits(workspaces=2))
@@ -218,7 +223,7 @@ def test_any_number_of_people_may_be_at_their_limit() -> None:
     of_them = [asks(1, user=user) for user in everybody]
     last = asks(1)
     state = pool([node("a", run(4, ends=5))], *of_them, last, demo=replace(OPEN, people=everybody))
-    assert late(told(state, last, plays=1)) <= 20
+    assert late(told(state, last, draws=1)) <= 20
 
 
 def test_nobody_is_told_that_the_past_is_when_it_starts() -> None:
@@ -250,16 +255,54 @@ def test_in_the_long_run_at_most_one_of_ten_starts_falls_outside_on_either_side(
     assert 0.06 < outside / 2000 <= 0.1
 
 
-def test_a_range_is_told_anew_when_a_person_would_notice() -> None:
-    assert not moved(TOLD, Range(TOLD.earliest + minutes(5), NOW + minutes(125)), NOW)
-    assert moved(TOLD, Range(NOW + minutes(30), NOW + minutes(120)), NOW)
+@pytest.mark.parametrize(
+    ("earliest", "latest", "is_other"),
+    [
+        pytest.param(60, 120, False, id="the same"),
+        pytest.param(31, 149, False, id="both sides by less than a quarter of the two hours left"),
+        pytest.param(29, 120, True, id="earlier by more than a quarter"),
+        pytest.param(60, 151, True, id="later by more than a quarter"),
+    ],
+)
+def test_a_forecast_is_replaced_when_a_side_moves_by_a_quarter(
+    earliest: float, latest: float, is_other: bool
+) -> None:
+    assert moved(TOLD, Range(NOW + minutes(earliest), NOW + minutes(latest)), NOW) == is_other
+
+
+def test_the_nearer_the_start_the_less_it_takes_to_replace_a_forecast() -> None:
+    ten_later = Range(TOLD.earliest + minutes(10), NOW + minutes(130))
+    assert not moved(TOLD, ten_later, NOW + minutes(60))
+    assert moved(TOLD, ten_later, NOW + minutes(90))
+    assert not moved(TOLD, Range(TOLD.earliest, NOW + minutes(124)), NOW + minutes(119))
+
+
+def test_a_forecast_that_begins_ends_or_is_over_is_replaced() -> None:
     assert moved(TOLD, None, NOW) and moved(None, TOLD, NOW) and not moved(None, None, NOW)
-    assert moved(TOLD, TOLD, NOW + minutes(121))  # the range is over
+    assert moved(TOLD, TOLD, NOW + minutes(121))
+    a_day = Range(NOW + minutes(1440), None)
+    assert moved(TOLD, a_day, NOW) and not moved(a_day, a_day, NOW)
 
 
-def test_how_sure_it_is_is_told_by_how_soon_it_is() -> None:
+def test_confidence_depends_on_how_soon_it_is_and_how_wide() -> None:
     assert confidence(Range(NOW, NOW + minutes(25)), NOW) == Confidence.LIKELY
     assert confidence(Range(NOW + minutes(90), NOW + minutes(120)), NOW) == Confidence.LIKELY
-    assert confidence(Range(NOW + minutes(10), NOW + minutes(500)), NOW) == Confidence.ROUGH
     assert confidence(Range(NOW + minutes(300), NOW + minutes(330)), NOW) == Confidence.ROUGH
+    assert confidence(Range(NOW + minutes(10), NOW + minutes(370)), NOW) == Confidence.ROUGH
+    assert confidence(Range(NOW + minutes(10), NOW + minutes(371)), NOW) == Confidence.UNKNOWN
+    assert confidence(Range(NOW - minutes(100), NOW + minutes(300)), NOW) == Confidence.ROUGH
     assert confidence(None, NOW) == Confidence.UNKNOWN
+
+
+def test_no_range_is_made_far_back_in_a_long_queue() -> None:
+    waiting = [asks(4) for _ in range(FRONT + 10)]
+    unlimited = TenantQuota(used_units=4, limit_units=None)
+    found = forecast(pool([node("a", run(4))], *waiting, demo=unlimited), STEADY, draws=1)
+    assert list(found) == [claim.claim for claim in waiting[:FRONT]]
+
+
+def test_a_long_queue_is_planned_fewer_times() -> None:
+    def draws(waiting: int) -> int:
+        return enough_draws(pool([], *[asks(1) for _ in range(waiting)]))
+
+    assert [draws(number) for number in (1, 30, 60, 100, 1000)] == [20, 20, 10, 6, 6]

@@ -19,7 +19,7 @@ from quotas.models import Claim, Pool, TenantLimit
 from tests.crew import on_its_own
 from tests.quotas.stage import Stage, states
 from tests.quotas.test_at_once import at_once
-from tests.workspaces.test_order_of_locks import waits_for_me
+from tests.workspaces.runs.test_order_of_locks import waits_for_me
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from quotas import foretelling, pool_state, usage
+from quotas import foretelling, pool_state
+from quotas.allowed import usage
 from quotas.scheduling import Decisions, PoolState, decide
 from tests.bench.simulator import engine, foretold
 from tests.bench.simulator.engine import LETTING_GO, STARTING, Simulation

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clusters.hami import cards_of_node
 from clusters.models import Cluster
+from clusters.nodes.hami import cards_of_node
 from devcluster import gpus
 from portal.up.pools import NodeSeen, PoolPlan, family, plan_pools
 from quotas.models import Pool

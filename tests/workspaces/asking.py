@@ -7,8 +7,8 @@ from typing import Any
 
 from django.test import Client
 
-from accounts import tokens
 from accounts.access import Actor
+from accounts.credentials import tokens
 from accounts.models import Scope, Tenant
 
 BOTH = (Scope.READ, Scope.WORKSPACES)

@@ -8,8 +8,8 @@ from uuid import UUID
 from accounts.models import Tenant, User
 from clusters.models import Cluster
 from quotas.models import Pool
+from workspaces.cluster.wanted import SecretValues, Wanted
 from workspaces.models import Image, Workspace
-from workspaces.wanted import SecretValues, Wanted
 
 INSTANCE = UUID("00000000-0000-4000-8000-000000000001")
 RUN = UUID("00000000-0000-4000-8000-0000000000aa")

@@ -32,7 +32,7 @@ def _needs_transactions(request: pytest.FixtureRequest) -> bool:
 def play(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Play:
     from tests.workspaces.play import Play
     from tests.workspaces.playing import PlayedApi
-    from workspaces import reconcile as reconciling
+    from workspaces.runs import reconcile as reconciling
 
     api = PlayedApi()
     monkeypatch.setattr(reconciling, "api_for", lambda cluster: api)

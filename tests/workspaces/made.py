@@ -13,9 +13,9 @@ from django.utils import timezone
 from accounts.access import Actor
 from quotas.models import Claim
 from tests.cast import Cast
-from workspaces import keys
+from workspaces.launch import keys
 from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace, WorkspaceSecret
-from workspaces.story import tell
+from workspaces.state.story import tell
 
 DONE_CODES = {
     Step.REQUEST: "requested",

@@ -15,20 +15,20 @@ import pytest
 
 from accounts.access import Actor
 from accounts.models import Tenant
-from clusters.inventory import NodeTable, UsageTable, node_values
 from clusters.models import Installation, Node
+from clusters.nodes.inventory import NodeTable, UsageTable, node_values
+from devcluster.testing.cluster import running
+from devcluster.testing.kube import Kube
 from quotas import sharing
 from quotas.models import Pool, Quota
 from tests.cast import Cast
-from devcluster.testing.cluster import running
-from devcluster.testing.kube import Kube
 from tests.own_rights import OwnRights
 from tests.played_nodes import announced
-from tests.workspaces.test_path import api_of_admin, drive, in_phase
-from workspaces import lifecycle
-from workspaces.launch import LaunchSpec, launch
+from tests.workspaces.runs.test_path import api_of_admin, drive, in_phase
+from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
-from workspaces.sizing import SizeAsked
+from workspaces.runs import lifecycle
+from workspaces.sizes.sizing import SizeAsked
 
 A100 = "{product: NVIDIA-A100-SXM4-80GB, memory_mib: 81920, compute: '8.0', count: 2"
 NODES = f"""

@@ -12,10 +12,10 @@ from quotas.models import Claim
 from tests.cast import Cast
 from tests.workspaces.playing import PlayedApi
 from workspaces import enqueue
-from workspaces import reconcile as reconciling
-from workspaces.launch import LaunchSpec, launch
+from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
-from workspaces.sizing import SizeAsked
+from workspaces.runs import reconcile as reconciling
+from workspaces.sizes.sizing import SizeAsked
 
 
 class Play:

@@ -18,8 +18,8 @@ from portal.asgi import application
 from portal.channel_layer import NotifyLayer
 from tests.workspaces.sockets import headers_of, in_thread
 from workspaces import access
+from workspaces.api.representation import with_related, workspace_json, workspaces_json
 from workspaces.models import Workspace
-from workspaces.representation import with_related, workspace_json, workspaces_json
 
 Frame = dict[str, Any]
 SECONDS = 60

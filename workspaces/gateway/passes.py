@@ -10,14 +10,14 @@ from uuid import UUID
 from django.utils import timezone
 
 from accounts.access import Actor
+from accounts.credentials.secrets import decrypt
+from accounts.credentials.sign_in import person_of
+from accounts.credentials.tokens import digest
 from accounts.errors import Refusal
 from accounts.locks import forget
-from accounts.secrets import decrypt
-from accounts.sign_in import person_of
-from accounts.tokens import digest
 from workspaces import access
+from workspaces.api.ssh_config import bracketed
 from workspaces.models import GatewayPass, Phase, Workspace
-from workspaces.ssh_config import bracketed
 
 TICKET_LIFETIME = timedelta(seconds=60)
 MOST_PER_SESSION = 20  # per workspace: a page that opens Jupyter over and over must not fill the table

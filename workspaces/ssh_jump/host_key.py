@@ -11,10 +11,10 @@ from pathlib import Path
 import asyncssh
 from django.db import transaction
 
+from accounts.credentials.secrets import decrypt, encrypt
 from accounts.locks import locked
-from accounts.secrets import decrypt, encrypt
 from clusters.models import Installation
-from workspaces.keys import new_host_key
+from workspaces.launch.keys import new_host_key
 
 
 def ready_key(file: str) -> asyncssh.SSHKey:

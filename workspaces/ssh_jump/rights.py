@@ -13,13 +13,13 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import audit
 from accounts.access import Actor
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, SSHKey, User
+from accounts.trail import audit
 from workspaces import access
+from workspaces.api.ssh_config import SSH_PORT, host_alias, host_nickname
 from workspaces.models import Phase, Workspace
-from workspaces.ssh_config import SSH_PORT, host_alias, host_nickname
 
 OPENED = "workspace.ssh"
 NOTED_ONCE_IN = timedelta(minutes=10)

@@ -22,8 +22,8 @@ from clusters import explain
 from quotas.pools.gpu_map import IN_PERCENT
 from quotas.scheduling import as_gpus
 from quotas.when import in_words
-from workspaces import story
 from workspaces.models import Workspace
+from workspaces.state import story
 
 register = template.Library()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts import tokens
 from accounts.access import Actor, visible_tenants
+from accounts.credentials import tokens
 from accounts.errors import Refusal
 from accounts.models import Scope, Tenant, User
 

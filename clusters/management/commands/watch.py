@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from clusters.fleet import watch
+from clusters.watch.fleet import watch
 
 
 class Command(BaseCommand):

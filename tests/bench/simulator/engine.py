@@ -25,7 +25,7 @@ from tests.bench.simulator.trace import DAY, HOUR, Job, Outage, Pool
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)  # a Monday
 STARTING, LETTING_GO = 120.0, 60.0
 SAVES_EVERY = HOUR
-# As in `quotas/pool_state.py` and `quotas/usage.py`, which need a database.
+# As in `quotas/pool_state.py` and `quotas/allowed/usage.py`, which need a database.
 START_MARGIN = timedelta(minutes=15)
 HALF_LIFE_DAYS = 7
 PODS = 110

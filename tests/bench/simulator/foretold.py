@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from quotas.scheduling import PoolState, Run
-from quotas.scheduling.forecast import AS_PLAYED, Confidence, Range, confidence, enough_plays, forecast
+from quotas.scheduling.forecast import AS_DRAWN, Confidence, Range, confidence, enough_draws, forecast
 from quotas.scheduling.lengths import Lengths, Past
 
 # As in `quotas/foretelling.py`, which needs a database.
@@ -42,7 +42,7 @@ class Teller:
     def __init__(self) -> None:
         self.told: list[Told] = []
         self.told_within: defaultdict[int, list[Told]] = defaultdict(list)
-        self.stretch = AS_PLAYED
+        self.stretch = AS_DRAWN
         self._ended: deque[Past] = deque(maxlen=REMEMBERED)
         self._known: set[UUID] = set()
         self._first: dict[UUID, tuple[datetime, Range | None]] = {}
@@ -56,7 +56,7 @@ class Teller:
         chosen = [claim for claim in new if claim.int % ONE_OF == 0]
         if not chosen:
             return
-        found = forecast(state, self._lengths(state, asked_minutes), self.stretch, enough_plays(state))
+        found = forecast(state, self._lengths(state, asked_minutes), self.stretch, enough_draws(state))
         for claim in chosen:
             self._first[claim] = state.now, found.get(claim)
         for claim, range_ in found.items():

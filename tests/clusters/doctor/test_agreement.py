@@ -12,7 +12,7 @@ from clusters.doctor import (
     agreement,
     version,
 )
-from clusters.inventory import node_values
+from clusters.nodes.inventory import node_values
 from tests.clusters.doctor.told import levels, node, of_nodes
 
 

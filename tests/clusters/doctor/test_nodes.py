@@ -8,7 +8,7 @@ from clusters.api import Api
 from clusters.doctor import (
     nodes,
 )
-from clusters.inventory import node_values
+from clusters.nodes.inventory import node_values
 from tests.clusters.doctor.told import Said, levels, node, of_nodes
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from clusters.doctor import (
     storage,
 )
-from clusters.inventory import node_values
 from clusters.models import Cluster
+from clusters.nodes.inventory import node_values
 
 
 class Said:

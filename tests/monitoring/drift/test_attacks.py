@@ -29,8 +29,8 @@ from tests.monitoring.drift.test_compare import NAMESPACE, body, fences, of_a_ru
 from tests.monitoring.drift.test_ownership import SET, entry, of
 from tests.monitoring.drift.test_survey import Listing, looked
 from tests.workspaces.made import make_workspace
-from workspaces import mending
 from workspaces.models import Desired, Phase, Workspace
+from workspaces.runs import mending
 
 pytestmark = pytest.mark.django_db
 

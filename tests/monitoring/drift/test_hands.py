@@ -12,8 +12,8 @@ from monitoring.drift import deeds
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import finding, look, look_for_a_while, shown
-from tests.workspaces.test_path import api, drive, house, in_phase, launched, told
-from workspaces.manifests import FINALIZER
+from tests.workspaces.runs.test_path import api, drive, house, in_phase, launched, told
+from workspaces.cluster.manifests import FINALIZER
 from workspaces.models import Workspace
 
 __all__ = ["api", "house"]

@@ -16,9 +16,9 @@ from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import claim_body, finding, look, look_for_a_while, planted, shown
 from tests.waiting import until
-from tests.workspaces.test_path import ENOUGH_SECONDS, api, drive, house, in_phase, launched, told
-from workspaces import lifecycle
+from tests.workspaces.runs.test_path import ENOUGH_SECONDS, api, drive, house, in_phase, launched, told
 from workspaces.models import Workspace
+from workspaces.runs import lifecycle
 
 __all__ = ["api", "house"]
 

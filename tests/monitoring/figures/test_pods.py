@@ -9,7 +9,7 @@ import pytest
 
 from clusters import signals
 from clusters.models import Cluster, PodUsage
-from clusters.pod_metrics import Measured
+from clusters.nodes.pod_metrics import Measured
 from monitoring.figures import series
 from tests.cast import Cast, make_cast
 from tests.workspaces.made import make_workspace

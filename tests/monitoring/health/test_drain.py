@@ -17,8 +17,8 @@ from monitoring.health import drain, trusting
 from monitoring.models import AgentState, Trouble
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
 from tests.workspaces.playing import PlayedApi
-from workspaces import story as words
 from workspaces.models import Desired, Ending, Workspace
+from workspaces.state import story as words
 
 pytestmark = pytest.mark.django_db
 

@@ -20,8 +20,8 @@ from monitoring.models import AgentState, Trouble
 from quotas import holders
 from quotas.models import Claim
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
-from workspaces import story as words
 from workspaces.models import Workspace
+from workspaces.state import story as words
 
 pytestmark = pytest.mark.django_db
 
@@ -178,9 +178,9 @@ def test_who_is_on_a_node_that_says_itself_what_does_not_work_hears_of_it_until_
 
 
 def test_the_next_run_begins_without_what_the_last_one_suffered_from(ward: Ward) -> None:
-    from workspaces import runs
-    from workspaces.live import changing
     from workspaces.models import Ending
+    from workspaces.state import runs
+    from workspaces.state.live import changing
 
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.xid(1, 79)

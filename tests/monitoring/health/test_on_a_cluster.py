@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clusters.connections import api_for
-from clusters.inventory import NodeTable, node_values
 from clusters.models import Node
+from clusters.nodes.inventory import NodeTable, node_values
 from monitoring.health import drain
 from monitoring.models import Trouble
 from tests.cast import Cast

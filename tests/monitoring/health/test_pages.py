@@ -8,7 +8,7 @@ from django.urls import reverse
 from accounts.access import Actor
 from tests.accounts.people import browser
 from tests.monitoring.health.ward import Ward
-from workspaces import story
+from workspaces.state import story
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Node
-from clusters.watching import Changed
+from clusters.watch.watching import Changed
 from monitoring.health import starts
 from monitoring.models import FailedStart, Trouble
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story

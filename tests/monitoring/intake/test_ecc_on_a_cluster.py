@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clusters.connections import api_for
-from clusters.inventory import NodeTable, node_values
 from clusters.models import Gpu, Node
+from clusters.nodes.inventory import NodeTable, node_values
 from monitoring.intake import ecc
 from quotas.models import Pool
 from quotas.pools import selection

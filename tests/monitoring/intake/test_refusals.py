@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from accounts import tokens as api_tokens
+from accounts.credentials import tokens as api_tokens
 from accounts.errors import NotAllowed, Refusal
 from accounts.models import AuditEntry
 from clusters.models import Gpu

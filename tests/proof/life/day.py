@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 
 from clusters.errors import ClusterError
+from devcluster.testing.kube import Kube
 from tests.e2e.stack import PASSWORD, Client, Stack, T, until
-from tests.kube import Kube
 from tests.proof import invariants
 from tests.proof.life.faults import Faults
 from tests.proof.life.observer import Observer

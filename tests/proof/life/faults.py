@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from clusters.errors import ClusterError
+from devcluster.testing.kube import Kube
 from tests.e2e.stack import Stack
-from tests.kube import Kube
 from tests.proof.life.observer import OURS, PATHS
 
 BERTH = {"user_agent": "berth*"}

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.kube import Kube
+from devcluster.testing.kube import Kube
 from tests.proof.life.records import Json, Lived, PodLife
 
 INSTANCE, WORKSPACE, RUN = "berth.dev/instance", "berth.dev/workspace", "berth.dev/run"

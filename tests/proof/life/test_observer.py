@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.devcluster.cluster import DevCluster, running
+from devcluster.testing.cluster import DevCluster, running
 from tests.e2e.stack import until
 from tests.proof.life.observer import WORKSPACE, Observer
 

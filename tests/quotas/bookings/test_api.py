@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import tokens
 from accounts.access import Actor
+from accounts.credentials import tokens
 from accounts.models import User
 from quotas.bookings import changes as bookings
 from quotas.bookings.calendar import Week

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from clusters import kueue, node_labels
 from clusters.api import Api
 from clusters.doctor import Finding
 from clusters.errors import ClusterRefused
-from clusters.kueue import Managed
 from clusters.models import Cluster, Node
+from clusters.nodes import kueue, node_labels
+from clusters.nodes.kueue import Managed
 from quotas.models import Pool
 from quotas.pools import doctor, selection
 from tests.cast import PRODUCT

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.models import Cluster, Node
-from clusters.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
+from clusters.nodes.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
 from devcluster.scheduling.fitting import selector_fits
 from quotas.models import Pool
 from quotas.pools import selection
 from quotas.pools.selection import ECC, Expression
 from tests.quotas.pools.made import CLUSTER, pool
-from workspaces.pod import node_affinity
+from workspaces.cluster.pod import node_affinity
 
 A100 = "NVIDIA-A100-SXM4-80GB"
 

@@ -1,0 +1,57 @@
+"""Tickets for one use that open a websocket: a script's token must not be in an address, which logs keep."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.credentials import tokens
+from accounts.errors import NotSignedIn
+from accounts.locks import forget
+from accounts.models import SocketTicket
+
+LIFETIME = timedelta(seconds=60)
+KEPT = timedelta(minutes=10)  # long enough to say “expired” and not “unknown”
+
+
+def issue(actor: Actor) -> tuple[str, datetime]:
+    """Return a new ticket and its expiry. It opens what its maker may see, within their token's limits."""
+    now = timezone.now()
+    forget(SocketTicket.objects.filter(expires_at__lt=now - KEPT))
+    ticket = secrets.token_urlsafe(32)
+    row = SocketTicket.objects.create(
+        digest=tokens.digest(ticket), user=actor.user, token=actor.token, expires_at=now + LIFETIME
+    )
+    return ticket, row.expires_at
+
+
+def redeem(ticket: str) -> Actor:
+    """Use the ticket and return its actor. Raise NotSignedIn with code `ticket_expired` or `ticket_unknown`."""
+    row = (
+        SocketTicket.objects.select_related("user", "token__user")
+        .filter(digest=tokens.digest(ticket))
+        .first()
+    )
+    if row is not None and row.expires_at <= timezone.now():
+        raise NotSignedIn("ticket_expired", _("This ticket has expired."), _("Ask for a new one."))
+    if row is None or not _still_valid(row) or not _use(row):
+        raise NotSignedIn(
+            "ticket_unknown",
+            _("This ticket is unknown or was used already."),
+            _("Ask for a new one; each opens one websocket."),
+        )
+    return Actor(row.user, row.token)
+
+
+def _still_valid(row: SocketTicket) -> bool:
+    return row.user.is_active and (row.token is None or tokens.is_usable(row.token))
+
+
+def _use(row: SocketTicket) -> bool:
+    """Delete the row. Return True to only one of two callers with the same ticket."""
+    deleted, _by_model = SocketTicket.objects.filter(digest=row.digest).delete()
+    return deleted == 1

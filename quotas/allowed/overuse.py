@@ -1,0 +1,171 @@
+"""Use above a quota, limit or budget, after an admin lowered it. Nothing is stopped here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+from django.template.defaultfilters import floatformat
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from quotas.accounting import budgets
+from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
+from quotas.holders import storage_of
+from quotas.models import Budget, Claim, Quota, TenantLimit
+from quotas.scheduling import as_gpus
+
+
+@dataclass(frozen=True)
+class Overuse:
+    """A share (`whom`) that is smaller than its use, and sentences about it (`what`)."""
+
+    whom: str
+    what: tuple[str, ...]
+
+
+def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
+    """Return the overuse with this quota, or without any (`is_gone`); None if there is none."""
+    pool = quota.pool
+    own = 0 if is_gone else quota.nominal_gpus
+    gpus = 0 if is_gone else quota.limit_gpus
+    claims = Claim.objects.filter(tenant=quota.tenant, pool=pool)
+    holding = admitted(claims)
+    used = sum(claim.units for claim in holding)
+    if used <= own * pool.units_per_gpu:
+        return None
+    per_person: Counter[str] = Counter()
+    for claim in holding:
+        per_person[claim.user.username] += claim.units
+    held = _(", ").join(
+        f"{name} {as_gpus(units, pool.units_per_gpu)}" for name, units in sorted(per_person.items())
+    )
+    facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus, "own": own}
+    if used > gpus * pool.units_per_gpu:
+        told = [_("It holds %(used)s GPUs and may use %(limit)s then.") % facts]
+    else:
+        borrows = _(
+            "It holds %(used)s GPUs, of which %(own)s are its own then: the others can be asked back."
+        )
+        told = [borrows % facts]
+    told.append(_("Who holds them: %(people)s.") % {"people": held})
+    starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu).select_related(
+        "user"
+    )
+    if names := sorted({claim.user.username for claim in starving}):
+        told.append(
+            _("Who waits for more than that, and can then not start: %(people)s.")
+            % {"people": _(", ").join(names)}
+        )
+    return Overuse(str(quota), tuple(told))
+
+
+def of_limit(limit: TenantLimit) -> Overuse | None:
+    held = held_over_all_pools({limit.tenant_id})[limit.tenant_id]
+    told = [
+        sentence % {"used": used, "limit": most}
+        for sentence, used, most in (
+            (
+                _("It holds %(used)s CPU cores and may use %(limit)s then."),
+                cores(held.cpu_millicores),
+                cores(limit.cpu_millicores),
+            ),
+            (
+                _("It holds %(used)s GiB of memory and may use %(limit)s then."),
+                gib(held.memory_mib),
+                gib(limit.memory_mib),
+            ),
+            (
+                _("It runs %(used)s workspaces and may run %(limit)s at once then."),
+                held.workspaces,
+                limit.workspaces,
+            ),
+            (
+                _("It has %(used)s GiB of storage and may have %(limit)s then."),
+                gib(storage_of({limit.tenant_id}).get(limit.tenant_id)),
+                gib(limit.storage_mib),
+            ),
+        )
+        if most is not None and used is not None and used > most
+    ]
+    told += [*_of_people(limit), *_of_longest(limit)]
+    if not told:
+        return None
+    people = {claim.user.username for claim in admitted(Claim.objects.filter(tenant=limit.tenant))}
+    return Overuse(
+        str(limit), (*told, _("Who runs something: %(people)s.") % {"people": _(", ").join(sorted(people))})
+    )
+
+
+def of_budget(budget: Budget) -> Overuse | None:
+    """Return the overuse if this month's hours are already spent; else None."""
+    [standing] = budgets.standings([budget], timezone.now())
+    if not standing.is_spent:
+        return None
+    running = admitted(Claim.objects.filter(tenant=budget.tenant, units__gt=0, pool__weight__gt=0))
+    people = {claim.user.username for claim in running if budget.user_id in (None, claim.user_id)}
+    limit = floatformat(budgets.rounded(standing.limit), "-2")
+    told = [
+        _("It has %(limit)s GPU-hours this month then, and as many are spent already.") % {"limit": limit}
+    ]
+    if people:
+        names = _(", ").join(sorted(people))
+        told.append(_("Who runs something that stops after the grace: %(people)s.") % {"people": names})
+    return Overuse(str(budget), tuple(told))
+
+
+def _of_people(limit: TenantLimit) -> Iterable[str]:
+    """Yield a sentence per person who holds more than one person may."""
+    held = held_by_people({limit.tenant_id})
+    names = dict(User.objects.filter(pk__in=[user for _tenant, user in held]).values_list("pk", "username"))
+    for (_tenant, user), (gpus, workspaces) in sorted(held.items(), key=lambda item: names[item[0][1]]):
+        facts = {
+            "person": names[user],
+            "gpus": as_gpus(gpus.numerator, gpus.denominator),
+            "count": workspaces,
+        }
+        if limit.person_gpus is not None and gpus > limit.person_gpus:
+            sentence = _("%(person)s holds %(gpus)s GPUs, and one person may use %(limit)s then.")
+            yield sentence % {**facts, "limit": limit.person_gpus}
+        if limit.person_workspaces is not None and workspaces > limit.person_workspaces:
+            sentence = _("%(person)s runs %(count)s workspaces, and one person may run %(limit)s then.")
+            yield sentence % {**facts, "limit": limit.person_workspaces}
+
+
+def _of_longest(limit: TenantLimit) -> Iterable[str]:
+    """Yield a sentence on runs that keep a longer lifetime."""
+    longest = limit.longest_runtime_minutes
+    if longest is None:
+        return
+    asked_more = Q(max_runtime_minutes=None) | Q(max_runtime_minutes__gt=longest)
+    running = admitted(Claim.objects.filter(asked_more, tenant=limit.tenant))
+    if people := sorted({claim.user.username for claim in running}):
+        yield _("What runs for longer goes on by its own clock: %(people)s.") % {
+            "people": _(", ").join(people)
+        }
+
+
+def all_quotas() -> list[tuple[Quota, int | float]]:
+    """Return the quotas exceeded now, borrowing included, with the GPUs in use. Two queries."""
+    quotas = list(Quota.objects.exclude(pool__resource_name="").select_related("tenant", "pool"))
+    held = held_units({quota.tenant_id for quota in quotas})
+    return [
+        (quota, as_gpus(units, quota.pool.units_per_gpu))
+        for quota in quotas
+        if (units := held[quota.tenant_id, quota.pool_id]) > quota.limit_gpus * quota.pool.units_per_gpu
+    ]
+
+
+def admitted(claims: QuerySet[Claim]) -> Iterable[Claim]:
+    return claims.filter(state=Claim.State.ADMITTED).select_related("user")
+
+
+def cores(millicores: int | None) -> float | None:
+    return None if millicores is None else millicores / 1000
+
+
+def gib(mib: int | None) -> float | None:
+    return None if mib is None else round(mib / 1024, 2)

@@ -1,0 +1,277 @@
+"""Tests of the whole watch against a real API: rows follow the cluster, signals report changes, outages heal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from django.dispatch import Signal
+
+from clusters import signals
+from clusters.api import Api
+from clusters.labels import RUN, instance_selector
+from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
+from clusters.watch.announcements import Announcements
+from clusters.watch.fleet import Fleet
+from clusters.watch.watcher import matters
+from devcluster.testing.kube import Kube
+from tests.waiting import until
+
+RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
+KINDS = {"Node", "Pod", "Event", "StatefulSet", "Service"}
+
+
+@pytest.fixture(autouse=True)
+def installation(transactional_db: None) -> Installation:
+    return Installation.objects.get()
+
+
+@pytest.fixture
+def cluster(reached_cluster: Cluster) -> Cluster:
+    reached_cluster.save()
+    return reached_cluster
+
+
+@pytest.fixture
+def heard() -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    """Name and arguments of each signal that was sent."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    receivers = []
+    for name in ("objects_changed", "capacity_changed", "relisted", "tick", "pods_measured"):
+
+        def receive(name: str = name, **arguments: Any) -> None:
+            told.append((name, arguments))
+
+        getattr(signals, name).connect(receive)
+        receivers.append((name, receive))
+    yield told
+    for name, receive in receivers:
+        getattr(signals, name).disconnect(receive)
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with running() as fleet:
+        yield fleet
+
+
+@contextmanager
+def running() -> Iterator[Fleet]:
+    fleet = Fleet()
+    stopped = threading.Event()
+
+    def lead() -> None:
+        while not stopped.is_set():
+            fleet.step()
+        fleet.stop()
+        connections.close_all()
+
+    thread = threading.Thread(target=lead)
+    thread.start()
+    try:
+        yield fleet
+    finally:
+        stopped.set()
+        thread.join(60)
+        assert not thread.is_alive()
+        until(lambda: not watching())  # otherwise they would write to the next test's rows
+
+
+def watching() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(("real/", "lost/"))]
+
+
+def pod(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "local/none:1",
+        "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def changes(heard: list[tuple[str, dict[str, Any]]], kind: str) -> list[tuple[str, str]]:
+    return [
+        (step.change, step.body["metadata"]["name"])
+        for name, told in list(heard)
+        if name == "objects_changed"
+        for step in told["changes"]
+        if step.body["kind"] == kind
+    ]
+
+
+def test_what_pods_use_is_asked_beside_the_watch(
+    api: Api, cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    if "metrics.k8s.io" not in api.groups():
+        pytest.skip("this cluster has no metrics-server")
+    until(lambda: [told["cluster"] for name, told in list(heard) if name == "pods_measured"] == [cluster])
+
+
+def test_rows_follow_the_cluster_and_what_is_ours_is_told(
+    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    until(lambda: [name for name, __ in heard].count("relisted"))
+    assert Node.objects.filter(cluster=cluster, ready=True).count() == len(api.list("Node"))
+    cluster.refresh_from_db()
+    assert cluster.version.startswith("v1.")
+    until(lambda: {row.kind for row in Watcher.objects.all()} >= KINDS)
+
+    api.create(pod(namespace, "foreign", {}))
+    api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
+    until(lambda: PodUsage.objects.filter(namespace=namespace).count() == 2)
+    runs = {row.name: str(row.run) for row in PodUsage.objects.filter(namespace=namespace)}
+    assert runs == {"foreign": "None", "ours": RUN_ID}
+    until(lambda: "capacity_changed" in [name for name, __ in heard])
+    until(lambda: "ours" in [name for __, name in changes(heard, "Pod")])
+    assert not [name for __, name in changes(heard, "Pod") if name == "foreign"]
+
+    for name in ("foreign", "ours"):
+        api.delete("Pod", namespace, name, grace_seconds=0)
+    until(lambda: not PodUsage.objects.filter(namespace=namespace).exists())
+    until(lambda: ("DELETED", "ours") in changes(heard, "Pod"))
+
+
+def test_all_kinds_at_the_start_are_told_as_one_relist(
+    cluster: Cluster, heard: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "clusters.watch.fleet.TICK_SECONDS", 600
+    )  # no second tick, however long the lists take
+    with running():
+        until(lambda: [name for name, __ in heard].count("relisted"))
+        until(lambda: {row.kind for row in Watcher.objects.all()} >= KINDS)
+    assert [name for name, __ in heard].count("relisted") == 1
+    assert [name for name, __ in heard].count("tick") == 1
+
+
+@contextmanager
+def failing_once(signal: Signal) -> Iterator[list[str]]:
+    """Connect a receiver whose database is away once. Without a repeat it would never see that object again."""
+    failures: list[str] = []
+
+    def receive(**_: Any) -> None:
+        if not failures:
+            failures.append("failed")
+            raise OperationalError("the database system is shutting down")
+
+    signal.connect(receive)
+    yield failures
+    signal.disconnect(receive)
+
+
+@pytest.mark.slow
+def test_a_change_that_could_not_be_written_down_is_told_again(
+    cluster: Cluster, api: Api, namespace: str, heard: list[tuple[str, dict[str, Any]]], fleet: Fleet
+) -> None:
+    until(lambda: [name for name, __ in heard].count("relisted") == 1)
+    with failing_once(signals.objects_changed) as failures:
+        api.create(pod(namespace, "ours", {**instance_selector(), RUN: RUN_ID}))
+        until(lambda: failures)
+        told = len(changes(heard, "Pod"))
+        until(lambda: len(changes(heard, "Pod")) > told)
+
+
+def test_an_announcement_that_could_not_be_written_down_is_told_again(
+    heard: list[tuple[str, dict[str, Any]]],
+) -> None:
+    announcements = Announcements()
+    announcements.add(signals.relisted, Cluster(slug="any"))
+    with failing_once(signals.relisted):
+        for _ in range(3):
+            announcements.send_pending(wait_seconds=0)
+    assert [name for name, __ in heard] == ["relisted", "relisted"]
+
+
+@pytest.mark.slow
+def test_an_unreachable_cluster_says_so_and_stops_no_other(
+    cluster: Cluster, kubeconfig: str, tmp_path: Path, fleet: Fleet
+) -> None:
+    path = tmp_path / "kubeconfig"
+    row = Cluster.objects.create(
+        slug="lost", name="Lost", connection=Cluster.Connection.KUBECONFIG, kubeconfig_path=str(path)
+    )
+    until(lambda: Cluster.objects.filter(slug="lost", unreachable_since__isnull=False).exists())
+    row.refresh_from_db()
+    assert "No such file" in row.unreachable_reason
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
+
+    path.write_text(Path(kubeconfig).read_text())  # it comes back, with no restart of ours
+    until(
+        lambda: Cluster.objects.filter(slug="lost", unreachable_since=None, unreachable_reason="").exists(),
+    )
+    until(lambda: Node.objects.filter(cluster=row).exists())
+
+
+@pytest.mark.long
+def test_a_cluster_that_takes_calls_and_answers_none_is_away_though_its_watches_are_open(
+    cluster: Cluster, kubeconfig: str, fleet: Fleet
+) -> None:
+    kube = Kube(Path(kubeconfig))
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
+    status, fault = kube.call("POST", "/_faults", {"hold": "before", "match": {"user_agent": "berth"}})
+    if status >= 300:
+        pytest.skip("a cluster without faults to switch on")
+    try:
+        until(lambda: Cluster.objects.filter(unreachable_since__isnull=False).exists())
+    finally:
+        kube.call("DELETE", f"/_faults/{fault['id']}")
+    until(lambda: Cluster.objects.filter(unreachable_since=None, unreachable_reason="").exists())
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_removed_is_no_longer_watched(cluster: Cluster, fleet: Fleet) -> None:
+    until(lambda: Node.objects.filter(cluster=cluster).exists())
+    cluster.delete()
+    until(lambda: not watching())
+    assert not Node.objects.exists()
+
+
+@pytest.mark.slow
+def test_the_command_ends_when_asked_and_another_takes_over(cluster: Cluster) -> None:
+    database = connections["default"].settings_dict
+    url = f"postgres://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
+    environment = {**os.environ, "BERTH_ROLE": "watcher", "DATABASE_URL": url}
+    command = [sys.executable, "manage.py", "watch"]
+    processes = []
+    try:
+        processes.append(subprocess.Popen(command, env=environment))
+        until(lambda: Watcher.objects.filter(kind="Node").exists())
+        processes.append(subprocess.Popen(command, env=environment))
+        time.sleep(2)
+        Node.objects.all().delete()
+        processes[0].kill()  # no time to clean up
+        until(Node.objects.exists)
+        processes[1].send_signal(signal.SIGTERM)
+        assert processes[1].wait(60) == 0
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "kind", "level", "expected"),
+    [
+        ("berth-demo", "Pod", "Normal", True),
+        ("berth-demo", "ReplicaSet", "Normal", False),
+        ("berth-demo", "ReplicaSet", "Warning", True),
+        ("default", "Pod", "Warning", False),
+        ("", "Node", "Warning", False),
+    ],
+)
+def test_an_event_matters_in_a_tenants_namespace(
+    namespace: str, kind: str, level: str, expected: bool
+) -> None:
+    assert matters({"type": level, "involvedObject": {"namespace": namespace, "kind": kind}}) is expected

@@ -1,0 +1,51 @@
+"""Rules about the code itself: plain docstrings, and folders in which a reader finds a file."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.gate.prose import is_poor, openings
+
+ROOT = Path(__file__).parents[2]
+MOST_FILES = 25
+"""Python files in one folder; more hide each other."""
+MOST_POOR = 0.05
+"""Share of a room's docstrings."""
+
+
+def python_files() -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    return [Path(name) for name in names if (ROOT / name).is_file() and "migrations" not in Path(name).parts]
+
+
+def test_no_folder_has_more_files_than_a_reader_can_look_through() -> None:
+    folders = Counter(file.parent for file in python_files())
+    assert {folder: files for folder, files in folders.items() if files > MOST_FILES} == {}
+
+
+def test_docstrings_open_with_a_verb_or_a_noun() -> None:
+    seen, poor = Counter[str](), dict[str, list[str]]()
+    for file in python_files():
+        for line, word in openings(ROOT / file):
+            seen[file.parts[0]] += 1
+            if is_poor(word):
+                poor.setdefault(file.parts[0], []).append(f"{file}:{line}: {word}")
+    assert {room: lines for room, lines in poor.items() if len(lines) > MOST_POOR * seen[room]} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "poor"),
+    [
+        ("Return it.", []),
+        ("Nodes of it.", []),
+        ("Whoever waits.", ["whoever"]),
+        ("`Of` it.", ["of"]),
+        ("...", []),
+    ],
+)
+def test_the_first_word_of_a_docstring_is_judged(tmp_path: Path, text: str, poor: list[str]) -> None:
+    (file := tmp_path / "file.py").write_text(f'def act():\n    """{text}"""\n')
+    assert [word for _line, word in openings(file) if is_poor(word)] == poor

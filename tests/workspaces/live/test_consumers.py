@@ -1,0 +1,446 @@
+"""Websockets: access, messages, and the end of access."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from channels.layers import get_channel_layer
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from accounts.access import Actor
+from accounts.credentials import sessions, tickets, tokens
+from accounts.models import APIToken, Scope, SocketTicket
+from accounts.signals import tell_access_changed
+from tests.cast import Cast
+from tests.workspaces.made import make_many, make_workspace
+from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
+from workspaces.cluster import logs
+from workspaces.live import consumers, reading_together
+from workspaces.models import Event, Phase, Workspace
+from workspaces.state.live import changing
+from workspaces.state.story import tell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOME = "/ws/workspaces/"
+NOBODY = "/ws/workspaces/00000000-0000-4000-8000-000000000000/"
+
+
+@pytest.fixture(autouse=True)
+async def _no_connection_stays_open() -> AsyncIterator[None]:
+    yield
+    await in_thread(connections.close_all)()
+
+
+def one(workspace: Workspace, query: str = "") -> str:
+    return f"/ws/workspaces/{workspace.pk}/{query}"
+
+
+def happen(workspace: Workspace, count: int = 1) -> None:
+    for _ in range(count):
+        with changing(workspace.pk) as row:
+            tell(row, "stopping")
+
+
+def happen_in_a_thread(workspace: Workspace, count: int) -> None:
+    happen(workspace, count)
+    connection.close()
+
+
+# --- Who gets in
+
+
+@pytest.mark.parametrize("path", [HOME, NOBODY, f"{NOBODY}logs/", "/ws/nothing/"])
+async def test_who_is_not_signed_in_is_closed_with_4401(cast: Cast, path: str) -> None:
+    async with socket(path) as communicator:
+        assert await communicator.closed_with() == 4401
+
+
+async def test_a_stranger_is_closed_with_4404_as_for_what_does_not_exist(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    for path in (one(workspace), one(workspace, "logs/"), NOBODY, f"{NOBODY}logs/", "/ws/nothing/"):
+        async with socket(path, cast.carol) as communicator:
+            assert await communicator.closed_with() == 4404
+
+
+async def test_logs_are_not_for_viewers_and_other_members(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.alice)
+    for other in (cast.victor, cast.bob):
+        async with socket(one(workspace, "logs/"), other) as communicator:
+            assert await communicator.closed_with() == 4404
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://testserver:8888"])
+async def test_a_foreign_origin_is_refused_before_it_is_open(cast: Cast, origin: str) -> None:
+    headers = await in_thread(headers_of)(cast.bob, origin)
+    assert not await Socket(HOME, headers).opens()
+
+
+async def test_scripts_need_no_origin(cast: Cast) -> None:
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    communicator = Socket(f"{HOME}?token={ticket}", [(b"host", b"testserver")])
+    assert await communicator.opens()
+    assert (await communicator.hear())["type"] == "snapshot"
+    await communicator.leave()
+
+
+async def test_a_ticket_opens_one_socket(cast: Cast) -> None:
+    await in_thread(make_workspace)(cast, cast.bob)
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert (await communicator.hear())["type"] == "snapshot"
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert await communicator.closed_with() == 4401
+
+
+async def test_an_expired_ticket_is_closed_with_4408(cast: Cast) -> None:
+    ticket, _expires = await in_thread(tickets.issue)(cast.bob)
+    await in_thread(SocketTicket.objects.update)(expires_at=timezone.now())
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        assert await communicator.closed_with() == 4408
+
+
+async def test_a_ticket_of_a_bound_token_shows_that_tenant_alone(cast: Cast) -> None:
+    for actor, name in ((cast.bob, "of-demo"), (cast.carol, "of-second")):
+        await in_thread(make_workspace)(cast, actor, name=name)
+    token, _secret = await in_thread(tokens.issue)(cast.admin.user, "t", [Scope.READ], cast.second, 1)
+    ticket, _expires = await in_thread(tickets.issue)(Actor(cast.admin.user, token))
+    async with socket(f"{HOME}?token={ticket}") as communicator:
+        names = [row["name"] for row in (await communicator.hear())["workspaces"]]
+        assert names == ["of-second"]
+
+
+# --- What is heard
+
+
+async def test_the_list_tells_a_snapshot_then_each_change(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    foreign = await in_thread(make_workspace)(cast, cast.carol)
+    async with socket(HOME, cast.bob) as communicator:
+        first = await communicator.hear()
+        assert (first["type"], first["truncated"]) == ("snapshot", False)
+        assert [row["id"] for row in first["workspaces"]] == [str(workspace.pk)]
+        await in_thread(happen)(foreign)
+        await in_thread(happen)(workspace)
+        changed = await communicator.hear()
+        assert (changed["type"], changed["workspace"]["id"]) == ("workspace", str(workspace.pk))
+        assert changed["workspace"]["last_event"] == 11
+        await in_thread(happen)(foreign)
+        await in_thread(happen)(workspace)
+        assert (await communicator.hear())["workspace"]["last_event"] == 12  # and nothing in between
+
+
+async def test_the_link_is_heard_by_its_own_person_alone(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    for actor, sees in ((cast.bob, True), (cast.alice, False), (cast.victor, False), (cast.admin, False)):
+        async with socket(HOME, actor) as communicator:
+            (row,) = (await communicator.hear())["workspaces"]
+            assert bool(row["endpoints"]["jupyter"]) == sees
+        async with socket(one(workspace, "?after=10"), actor) as communicator:
+            assert bool((await communicator.hear())["workspace"]["endpoints"]["ssh"]) == sees
+
+
+async def test_admins_hear_of_every_tenant(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.carol)
+    async with socket(HOME, cast.admin) as communicator:
+        await communicator.hear()
+        await in_thread(happen)(workspace)
+        assert (await communicator.hear())["workspace"]["tenant"] == "second"
+
+
+@pytest.mark.parametrize(("query", "first"), [("", 1), ("?after=4", 5), ("?after=x", 1), ("?after=10", None)])
+async def test_events_come_from_where_the_reader_left_off(cast: Cast, query: str, first: int | None) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, query), cast.bob) as communicator:
+        heard = await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        ids = [frame["event"]["id"] for frame in heard[:-1]]
+        assert ids == (list(range(first, 11)) if first else [])
+
+
+async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    writers, each = 4, 10
+    last = 10 + writers * each
+
+    async def write() -> None:
+        await asyncio.to_thread(happen_in_a_thread, workspace, each)
+
+    async def read(after: int) -> list[int]:
+        async with socket(one(workspace, f"?after={after}"), cast.bob) as communicator:
+            heard = await communicator.hear_until(
+                lambda frame: frame["type"] == "event" and frame["event"]["id"] == last
+            )
+            return [frame["event"]["id"] for frame in heard if frame["type"] == "event"]
+
+    results = await asyncio.gather(read(0), read(10), *(write() for _ in range(writers)))
+    assert results[0] == list(range(1, last + 1))
+    assert results[1] == list(range(11, last + 1))
+
+
+async def test_more_events_than_one_batch_come_in_order(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (consumers, reading_together):
+        monkeypatch.setattr(module, "EVENTS_AT_ONCE", 3)
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator:
+        heard = await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        assert [frame["event"]["id"] for frame in heard[:-1]] == list(range(1, 11))
+
+
+async def test_after_a_gap_in_the_live_connection_rows_are_read_again(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with (
+        socket(one(workspace, "?after=10"), cast.bob) as communicator,
+        socket(HOME, cast.bob) as listing,
+    ):
+        assert (await communicator.hear())["type"] == "workspace"
+        assert (await listing.hear())["type"] == "snapshot"
+        await in_thread(write_unannounced)(workspace)
+        layer = get_channel_layer()
+        assert layer is not None
+        for group in (f"workspace.{workspace.pk}", f"tenant.{workspace.tenant_id}"):
+            await layer.group_send(group, {"type": "resync"})
+        assert (await communicator.hear())["event"]["id"] == 11
+        assert (await listing.hear())["type"] == "snapshot"
+
+
+def write_unannounced(workspace: Workspace) -> None:
+    Event.objects.create(workspace=workspace, number=11, at=timezone.now(), code="stopping")
+    Workspace.objects.filter(pk=workspace.pk).update(last_event=11)
+
+
+async def test_many_changes_while_the_client_is_slow_are_told_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    may_send = asyncio.Event()
+    may_send.set()
+    send = consumers.WorkspaceList.send
+
+    async def slowly(self: Any, *frames: Any, **others: Any) -> None:
+        await may_send.wait()
+        await send(self, *frames, **others)
+
+    monkeypatch.setattr(consumers.WorkspaceList, "send", slowly)
+    async with (
+        socket(HOME, cast.bob) as communicator,
+        socket(one(workspace, "?after=10"), cast.bob) as other,
+    ):
+        await communicator.hear()
+        may_send.clear()
+        await in_thread(happen)(workspace, 30)
+        await other.hear_until(lambda frame: frame["type"] == "event" and frame["event"]["id"] == 40)
+        may_send.set()
+        told = await communicator.hear_until(lambda frame: frame["workspace"]["last_event"] == 40)
+        assert len(told) <= 3
+
+
+async def test_a_burst_of_changes_reaches_the_list_whole(cast: Cast) -> None:
+    count = 150
+    await in_thread(make_many)(cast, cast.bob, count, Phase.STOPPED)
+    async with socket(HOME, cast.bob) as communicator:
+        await communicator.hear()
+        await in_thread(happen_to_all)()
+        heard = {(await communicator.hear())["workspace"]["id"] for _ in range(count)}
+        assert len(heard) == count
+
+
+def happen_to_all() -> None:
+    with transaction.atomic():
+        for workspace in Workspace.objects.all():
+            happen(workspace)
+
+
+async def test_a_ping_comes_again_and_again(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "PING_SECONDS", 0.05)
+    async with socket(HOME, cast.bob) as communicator:
+        await communicator.hear_until(lambda frame: frame["type"] == "snapshot")
+        assert [await communicator.hear() for _ in range(4)] == [{"type": "ping"}] * 4
+
+
+# --- When access ends
+
+
+async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator, socket(HOME, cast.bob) as listing:
+        await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        await listing.hear()
+        await in_thread(take_out)(cast.bob)
+        assert await communicator.closed_with() == 4404
+        assert (await listing.hear())["workspaces"] == []
+        await in_thread(happen)(workspace)
+        await in_thread(tell_access_changed)(cast.bob.user)
+        assert (await listing.hear())["type"] == "snapshot"  # and nothing about the change
+
+
+def take_out(actor: Actor) -> None:
+    actor.user.memberships.all().delete()
+    tell_access_changed(actor.user)
+
+
+async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace), cast.bob) as communicator, socket(HOME, cast.bob) as listing:
+        await communicator.hear_until(lambda frame: frame["type"] == "workspace")
+        await listing.hear()
+        await in_thread(deactivate)(cast.bob)
+        assert await communicator.closed_with() == 4401
+        assert await listing.closed_with() == 4401
+
+
+def deactivate(actor: Actor) -> None:
+    actor.user.is_active = False
+    actor.user.save()
+    tell_access_changed(actor.user)
+
+
+async def test_who_signs_out_while_a_socket_joins_is_put_out_though_it_heard_nothing(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = consumers.who
+
+    def signs_out_at_once(scope: dict[str, Any]) -> Actor:
+        actor = known(scope)
+        sessions.end_all(actor.user)
+        return actor
+
+    monkeypatch.setattr(consumers, "who", signs_out_at_once)
+    async with socket(HOME, cast.bob) as communicator:
+        assert await communicator.closed_with() == 4401
+
+
+async def with_token(actor: Actor, address: str) -> tuple[APIToken, str]:
+    token, _secret = await in_thread(tokens.issue)(actor.user, "script", [Scope.READ])
+    ticket, _expires = await in_thread(tickets.issue)(Actor(actor.user, token))
+    return token, f"{address}?token={ticket}"
+
+
+async def test_a_revoked_token_ends_what_it_opened_and_nothing_else(cast: Cast) -> None:
+    token, address = await with_token(cast.bob, HOME)
+    async with socket(address) as by_token, socket(HOME, cast.bob) as by_session:
+        await by_token.hear()
+        await by_session.hear()
+        await in_thread(tokens.revoke)(cast.bob, token.pk)
+        assert await by_token.closed_with() == 4401
+        assert (await by_session.hear())["type"] == "snapshot"
+
+
+async def test_what_a_token_opened_ends_when_it_expires(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, address = await with_token(cast.bob, HOME)
+    expired = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await (expired.wait() if seconds > 3600 else asyncio.sleep(seconds))
+
+    clock = SimpleNamespace(now=lambda: token.expires_at if expired.is_set() else timezone.now())
+    monkeypatch.setattr(consumers, "timezone", clock)
+    monkeypatch.setattr(consumers, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+    async with socket(address) as communicator:
+        await communicator.hear()
+        await in_thread(APIToken.objects.filter(pk=token.pk).update)(expires_at=timezone.now())
+        expired.set()
+        assert await communicator.closed_with() == 4401
+
+
+async def test_a_clock_that_is_set_back_lets_nothing_outlast_its_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expires_at, slept = timezone.now(), list[float]()
+    clock = iter(expires_at - timedelta(seconds=left) for left in (60, 30, 30, 0))
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(consumers, "timezone", SimpleNamespace(now=lambda: next(clock)))
+    monkeypatch.setattr(consumers, "asyncio", SimpleNamespace(sleep=sleep))
+    live = consumers.Live()
+    live._wake = asyncio.Event()
+    await live._recheck_at(expires_at)
+    assert (slept, live._recheck) == ([60, 30], True)
+
+
+# --- Logs
+
+
+class Container:
+    """A cluster's log: lines as they are put in, until it is closed."""
+
+    def __init__(self) -> None:
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        self.closed = False
+
+    def __iter__(self) -> Container:
+        return self
+
+    def __next__(self) -> str:
+        line = self.lines.get()
+        if line is None:
+            raise StopIteration
+        return line
+
+    def close(self) -> None:
+        self.closed = True
+        self.lines.put(None)
+
+
+@pytest.fixture
+def container(monkeypatch: pytest.MonkeyPatch) -> Container:
+    container = Container()
+    monkeypatch.setattr(logs, "_ask", lambda workspace, tail, follow: container)
+    return container
+
+
+async def test_log_lines_come_as_they_are_written(cast: Cast, container: Container) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        assert await communicator.hear() == {"type": "start"}
+        for line in ("one", "two"):
+            container.lines.put(line)
+            assert await communicator.hear() == {"type": "line", "line": line}
+    assert container.closed
+
+
+async def test_a_log_ends_when_access_does(cast: Cast, container: Container) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        await communicator.hear()
+        await in_thread(take_out)(cast.bob)
+        assert await communicator.closed_with() == 4404
+    assert container.closed
+
+
+@pytest.mark.parametrize("frame", [{"text": "no JSON"}, {"bytes": b"\xff"}])
+async def test_whatever_a_client_says_it_leaves_nothing_running(
+    cast: Cast, container: Container, frame: dict[str, Any]
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        await communicator.hear()
+        await communicator.wire.send_input({"type": "websocket.receive", **frame})
+        container.lines.put("still there")
+        assert await communicator.hear() == {"type": "line", "line": "still there"}
+    assert container.closed
+
+
+async def test_without_a_container_the_log_says_why_and_begins_when_there_is_one(
+    cast: Cast, container: Container
+) -> None:
+    workspace = await in_thread(make_workspace)(cast, cast.bob, Phase.WAITING)
+    async with socket(one(workspace, "logs/"), cast.bob) as communicator:
+        note = await communicator.hear()
+        assert note["type"] == "note"
+        assert "Waiting in the queue." in note["message"]
+        await in_thread(begin)(workspace)
+        assert await communicator.hear() == {"type": "start"}
+
+
+def begin(workspace: Workspace) -> None:
+    with changing(workspace.pk) as row:
+        row.phase = Phase.STARTING

@@ -1,0 +1,349 @@
+"""Start, stop, restart, delete in any order at any moment, with workers killed, clusters away, pods ended from outside.
+
+After every step: at most one pod may run, and only under an admitted claim; events have no gap, and no step of a
+run is reported twice or out of order. When all is quiet again, the cluster has what was wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts.errors import Refusal
+from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.watch.watching import Changed
+from quotas import admission
+from quotas.models import Claim
+from tests.cast import make_cast
+from tests.sampling import rare
+from tests.workspaces.playing import PlayedApi
+from workspaces import enqueue, receivers
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.models import STEPS, Desired, Workspace
+from workspaces.runs import lifecycle, lifetime
+from workspaces.runs import reconcile as reconciling
+from workspaces.runs.changes import Change, Lifetime, change
+from workspaces.sizes.sizing import SizeAsked
+
+AWAY = ClusterUnavailable("away")
+REFUSED = ClusterRefused(403, "Forbidden", "not now")
+ROUNDS_UNTIL_QUIET = 30
+LONG_AGO = "2026-01-01T00:00:00Z"
+
+
+class Killed(BaseException):
+    """The worker's end between two statements or calls."""
+
+
+def after(calls: int, error: BaseException) -> Callable[..., None]:
+    """Return a function that does nothing for so many calls, then raises the error, once."""
+    left = iter([None] * calls + [error])
+
+    def call(*_: Any) -> None:
+        if (problem := next(left, None)) is not None:
+            raise problem
+
+    return call
+
+
+@contextmanager
+def killed_after(statements: int) -> Iterator[None]:
+    """Kill the worker before a statement to the database. Uncommitted changes are lost."""
+    fuse = after(statements, Killed())
+
+    def execute(run: Any, sql: str, *rest: Any) -> Any:
+        if "pg_advisory_unlock" not in sql and not sql.startswith(("SAVEPOINT", "ROLLBACK", "RELEASE")):
+            fuse()
+        return run(sql, *rest)
+
+    with connection.execute_wrapper(execute), suppress(Killed):
+        yield
+
+
+class AnyOrder(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.atomic = transaction.atomic()
+        self.atomic.__enter__()
+        self.cast = make_cast()
+        self.cast.pool.flavors.create(
+            slug="a100-2", name="Two A100", units=2, cpu_millicores=8000, memory_mib=32_768
+        )
+        self.api = PlayedApi()
+        self.watching = True
+        self.api.changed = self.watched
+        size = SizeAsked(flavor="a100-1")
+        spec = LaunchSpec(tenant="demo", name="exp", image="jupyter", size=size, disk_mib=1024)
+        self.id = launch(self.cast.alice, spec).pk
+
+    def teardown(self) -> None:
+        try:
+            self.becomes_quiet()
+        finally:
+            transaction.set_rollback(True)
+            self.atomic.__exit__(None, None, None)
+
+    @initialize(ready=st.booleans())
+    def begin(self, ready: bool) -> None:
+        if ready:
+            self.all_goes_well(9)
+            assert self.row.phase == "ready"
+
+    @property
+    def row(self) -> Workspace:
+        return Workspace.objects.get(pk=self.id)
+
+    def watched(self, body: Any) -> None:
+        """Handle a change as the watcher does, while it is there."""
+        if self.watching:
+            receivers.on_objects_changed(changes=[Changed("MODIFIED", body)])
+
+    def work(self) -> None:
+        """Run the task that a mark enqueued, as a worker does."""
+        if self.row.dirty_since:
+            reconciling.reconcile(self.id)
+
+    # --- people
+
+    @rule(verb=st.sampled_from([lifecycle.start, lifecycle.stop, lifecycle.restart]))
+    def ask(self, verb: Callable[..., bool]) -> None:
+        try:
+            verb(self.cast.alice, self.row)
+        except Refusal:
+            assert self.row.desired == Desired.DELETED
+
+    @rule(delete_disk=st.booleans())
+    def delete(self, delete_disk: bool) -> None:
+        if self.row.deleted_at is None:
+            lifecycle.delete(self.cast.alice, self.row, delete_disk=delete_disk)
+
+    @rule(flavor=st.sampled_from(["a100-1", "a100-2"]))
+    def change_the_size(self, flavor: str) -> None:
+        with suppress(Refusal):
+            change(self.cast.alice, self.row, Change(size=SizeAsked(flavor=flavor)))
+
+    @rule(minutes=st.sampled_from([None, 1, 60]))
+    def change_the_lifetime(self, minutes: int | None) -> None:
+        with suppress(Refusal):
+            change(self.cast.alice, self.row, Change(lifetime=Lifetime(minutes=minutes)))
+
+    @rule()
+    def extend(self) -> None:
+        with suppress(Refusal):
+            lifetime.extend(self.cast.alice, self.row, 60)
+
+    # --- Berth
+
+    @rule(over=st.booleans())
+    def time_goes_by(self, over: bool) -> None:
+        """Move to the next warning, or to the end of the lifetime."""
+        now = timezone.now()
+        late = {"lifetime_due_at": now} | ({"stops_at": now} if over else {})
+        Workspace.objects.filter(stops_at__isnull=False).update(**late)
+        lifetime.pass_due()
+
+    @rule()
+    def pass_over_the_queue(self) -> None:
+        Claim.objects.update(not_before=None)
+        admission.admit(self.cast.pool.pk)
+
+    @rule()
+    def look(self) -> None:
+        self.work()
+
+    @rule(calls=st.integers(0, 20), error=st.sampled_from([AWAY, REFUSED, Killed()]))
+    def look_and_fail(self, calls: int, error: BaseException) -> None:
+        self.api.before_call = after(calls, error)
+        try:
+            self.work()
+        except (Killed, ClusterRefused):
+            pass
+        finally:
+            self.api.before_call = lambda: None
+
+    @rule(statements=st.integers(0, 60))
+    def look_and_die(self, statements: int) -> None:
+        with killed_after(statements):
+            self.work()
+
+    @rule(statements=st.integers(2, 12), verb=st.sampled_from([lifecycle.stop, lifecycle.restart, "delete"]))
+    def look_while_somebody_asks(self, statements: int, verb: Any) -> None:
+        """Look while a request comes between two calls."""
+
+        def ask() -> None:
+            calls.append(None)
+            if len(calls) == statements:
+                self.delete(delete_disk=True) if verb == "delete" else self.ask(verb)
+
+        calls: list[None] = []
+        self.api.before_call = ask
+        try:
+            self.work()
+        finally:
+            self.api.before_call = lambda: None
+
+    @rule(rounds=st.integers(3, 9))
+    def all_goes_well(self, rounds: int) -> None:
+        for _ in range(rounds):
+            self.pass_over_the_queue()
+            self.work()
+            self.api.step()
+
+    @rule()
+    def periodic_pass(self) -> None:
+        for tick in range(enqueue.TICKS_BETWEEN_LOOKS):  # which one is its own depends on its random id
+            enqueue.periodic_pass(tick)
+
+    # --- the cluster
+
+    @rule()
+    def cluster_goes_on(self) -> None:
+        self.api.step()
+
+    # Impossible steps are skipped in the rule's body: with a precondition, the drawn values would depend on the state.
+
+    @rule()
+    def watcher_goes_away(self) -> None:
+        self.watching = False
+
+    @rule()
+    def watcher_comes_back(self) -> None:
+        if self.watching:
+            return
+        self.watching = True
+        receivers.on_relisted(cluster=self.cast.cluster)
+
+    @rule(forced=st.booleans())
+    def pod_is_deleted_by_hand(self, forced: bool) -> None:
+        if not (self.api.of("Pod")):
+            return
+        pod = self.api.of("Pod")[0]["metadata"]
+        self.api.delete("Pod", pod["namespace"], pod["name"], grace_seconds=0 if forced else None)
+
+    @rule(reason=st.sampled_from(["Evicted", "OutOfcpu"]))
+    def pod_ends_by_itself(self, reason: str) -> None:
+        if not (self.api.of("Pod")):
+            return
+        pod = self.api.of("Pod")[0]
+        if pod["spec"].get("nodeName") and pod["status"]["phase"] in ("Pending", "Running"):
+            self.api.end_pod(pod, reason)
+
+    @rule(propagation=st.sampled_from(["Foreground", "Background"]))
+    def stateful_set_is_deleted_by_hand(self, propagation: str) -> None:
+        if not (self.api.of("StatefulSet")):
+            return
+        body = self.api.of("StatefulSet")[0]["metadata"]
+        self.api.delete("StatefulSet", body["namespace"], body["name"], propagation=propagation)
+
+    # --- always
+
+    @invariant()
+    def one_pod_and_only_under_a_claim(self) -> None:
+        alive = [
+            pod
+            for pod in self.api.of("Pod")
+            if pod["spec"].get("nodeName") and pod["status"]["phase"] in ("Pending", "Running")
+        ]
+        assert len(alive) <= 1
+        for pod in alive:
+            run = pod["metadata"]["labels"]["berth.dev/run"]
+            assert Claim.objects.get(pk=run).state == Claim.State.ADMITTED
+
+    @invariant()
+    def the_story_has_no_gap(self) -> None:
+        row = self.row
+        numbers = list(row.events.order_by("number").values_list("number", flat=True))
+        assert numbers == list(range(1, row.last_event + 1))
+
+    @invariant()
+    def steps_are_told_once_and_in_order(self) -> None:
+        for run in set(self.row.events.values_list("run", flat=True)):
+            told = self.row.events.filter(run=run, level="info").exclude(step="").order_by("number")
+            assert list(told.values_list("step", flat=True)) == list(STEPS[: len(told)])
+
+    @invariant()
+    def files_go_when_their_person_said_so_and_only_then(self) -> None:
+        row = self.row
+        there = {claim["metadata"]["name"] for claim in self.api.of("PersistentVolumeClaim")}
+        if not row.delete_disk:
+            assert row.volumes.keys() <= there
+        elif row.deleted_at is not None:
+            assert not there
+
+    @invariant()
+    def a_clock_runs_only_while_it_shall_run(self) -> None:
+        row = self.row
+        assert (row.stops_at is None) == (row.lifetime_due_at is None)
+        assert row.stops_at is None or row.desired == Desired.RUNNING
+
+    def becomes_quiet(self) -> None:
+        """Run until quiet: there are no more requests, and nothing fails."""
+        self.watcher_comes_back()
+        quiet = 0
+        for tick in range(ROUNDS_UNTIL_QUIET):
+            if quiet > enqueue.TICKS_BETWEEN_LOOKS:  # not even the periodic pass finds anything to do
+                break
+            before = self.row.changed_at
+            Workspace.objects.filter(dirty_since__isnull=False).update(dirty_since=LONG_AGO)
+            enqueue.periodic_pass(tick)
+            self.pass_over_the_queue()
+            self.work()
+            went_on = self.api.step()
+            quiet = 0 if went_on or self.row.changed_at != before or self.row.dirty_since else quiet + 1
+            self.one_pod_and_only_under_a_claim()
+            self.steps_are_told_once_and_in_order()
+        self.the_story_has_no_gap()
+        self.is_as_wanted(self.row)
+
+    def is_as_wanted(self, row: Workspace) -> None:
+        live = Claim.objects.exclude(state=Claim.State.RELEASED).count()
+        if row.desired == Desired.RUNNING:
+            assert (row.phase, row.ending, live) == ("ready", "", 1)
+            assert (row.stops_at is None) == (row.max_runtime_minutes is None)
+            return
+        assert (row.ending, row.next_size) == ("", None)
+        assert live == 0
+        assert self.api.of("Pod", "StatefulSet", "Service", "Secret", "ConfigMap") == []
+        if row.desired == Desired.DELETED:
+            assert row.deleted_at
+        else:
+            assert row.phase in ("stopped", "failed")
+
+
+def play(monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> None:
+    class Playing(AnyOrder):
+        def __init__(self) -> None:
+            super().__init__()
+            monkeypatch.setattr(reconciling, "api_for", lambda cluster: self.api)
+
+    options = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, print_blob=False
+    )
+    run_state_machine_as_test(Playing, settings=options)
+
+
+@pytest.mark.django_db
+def test_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    play(monkeypatch, examples=2, steps=20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.django_db
+@pytest.mark.parametrize("examples", [10, rare(150)])
+def test_any_order_for_long(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
+    play(monkeypatch, examples=examples, steps=60)

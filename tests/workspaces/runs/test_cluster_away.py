@@ -1,0 +1,85 @@
+"""Behaviour while a cluster does not answer: nobody calls it, pages say so, and all goes on when it is back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Cluster
+from tests.workspaces.play import Play
+from workspaces import enqueue, receivers
+from workspaces.api.representation import message
+from workspaces.models import Workspace
+from workspaces.runs import lifecycle
+
+pytestmark = [pytest.mark.django_db]
+
+
+AWAY = "The cluster does not answer at the moment."
+
+
+def goes_away() -> None:
+    Cluster.objects.update(unreachable_since=timezone.now(), unreachable_reason="no answer in time")
+
+
+def comes_back() -> None:
+    Cluster.objects.update(unreachable_since=None, unreachable_reason="")
+
+
+def test_nobody_calls_it_and_the_wish_stays(play: Play) -> None:
+    play.begin_ready()
+    goes_away()
+    play.fail_calls(AssertionError("it was called"))
+    lifecycle.stop(play.cast.alice, play.row)
+    play.look()
+    assert (play.row.phase, play.row.message_code) == ("stopping", "cluster_unavailable")
+    play.answer_calls()
+    comes_back()
+    play.until_phase("stopped")
+
+
+def test_marks_wait_without_filling_the_queue_and_are_answered_soon_after(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[str] = []
+    monkeypatch.setattr(enqueue, "async_task", lambda name, key, **_: queued.append(key))
+    goes_away()
+    Workspace.objects.update(dirty_since=timezone.now() - timedelta(hours=1), dirty_marks=1)
+    enqueue.periodic_pass(0)
+    assert queued == []
+    comes_back()
+    enqueue.periodic_pass(0)
+    assert queued == [str(play.id)]
+
+
+def test_all_who_show_what_runs_there_are_woken_by_one_statement(play: Play) -> None:
+    play.begin_ready()
+    with CaptureQueriesContext(connection) as queries:
+        receivers.on_reachability_changed(cluster=play.row.pool.cluster)
+    [woken] = [query["sql"] for query in queries.captured_queries if "pg_notify" in query["sql"]]
+    for group in ("staff", f"tenant.{play.row.tenant_id}", f"workspace.{play.id}"):
+        assert group in woken
+
+
+def test_who_runs_there_is_told_and_who_is_stopped_is_not(play: Play) -> None:
+    play.begin_ready()
+    goes_away()
+    assert message(play.row) == AWAY
+    comes_back()
+    lifecycle.stop(play.cast.alice, play.row)
+    play.until_phase("stopped")
+    goes_away()
+    assert message(play.row).startswith("Stopped.")
+
+
+def test_the_page_of_one_that_runs_says_so_too(play: Play, client: Client) -> None:
+    play.begin_ready()
+    client.force_login(play.cast.alice.user)
+    assert AWAY not in client.get(f"/workspaces/{play.id}/").content.decode()
+    goes_away()
+    assert AWAY in client.get(f"/workspaces/{play.id}/").content.decode()

@@ -1,0 +1,246 @@
+"""Lifetimes: the clock that starts when a run is ready, its warnings, its end, and moving the end."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from quotas.models import Claim
+from tests.cast import Cast
+from tests.workspaces.asking import ask, script
+from tests.workspaces.made import make_workspace
+from tests.workspaces.play import Play
+from workspaces import receivers
+from workspaces.models import Desired, Ending, Phase, Workspace
+from workspaces.runs import lifecycle, lifetime
+from workspaces.state import story
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def running(cast: Cast, left: timedelta | None = None, **changes: Any) -> Workspace:
+    """Make a ready workspace of bob's whose lifetime ends in `left`."""
+    changes = {"max_runtime_minutes": 60} | changes
+    if left is not None:
+        stops_at = timezone.now() + left
+        changes |= {"stops_at": stops_at, "lifetime_due_at": min(stops_at, timezone.now())}
+    return make_workspace(cast, cast.bob, **changes)
+
+
+def told(workspace: Workspace, code: str) -> list[dict[str, Any]]:
+    return list(workspace.events.filter(code=code).values_list("data", flat=True))
+
+
+# --- When
+
+
+@pytest.mark.parametrize(
+    ("minutes", "warned_before"),
+    [(1440, [30, 5]), (60, [30, 5]), (59, [5]), (10, [5]), (8, [4]), (1, [0.5])],
+)
+def test_it_is_warned_in_time_and_a_short_one_at_its_half(minutes: int, warned_before: list[float]) -> None:
+    stops_at = NOON + timedelta(minutes=minutes)
+    due, warnings = lifetime.first_due(NOON, stops_at), []
+    while due < stops_at:
+        warnings.append((stops_at - due) / timedelta(minutes=1))
+        due = lifetime.due_after_warning(due, stops_at)
+    assert warnings == warned_before
+
+
+# --- The clock of a run
+
+
+def test_the_clock_starts_when_it_is_ready_and_a_start_begins_it_anew(play: Play) -> None:
+    Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
+    play.until_phase("starting")
+    assert play.row.stops_at is None
+    row = play.until_phase("ready")
+    assert row.ready_at is not None
+    assert row.stops_at is not None
+    assert row.stops_at == row.ready_at + timedelta(minutes=60)
+    lifecycle.stop(play.cast.alice, row)
+    assert play.row.stops_at is None
+    play.until_phase("stopped")
+    lifecycle.start(play.cast.alice, play.row)
+    again = play.until_phase("ready")
+    assert again.stops_at is not None
+    assert again.stops_at > row.stops_at
+
+
+def test_a_run_that_was_interrupted_goes_on_under_its_clock(play: Play) -> None:
+    Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
+    before = play.begin_ready()
+    play.api.end_pod(play.pod(), "Evicted")
+    after = play.until(lambda row: row.phase == "ready" and row.run != before.run)
+    assert after.stops_at == before.stops_at
+
+
+def test_without_a_lifetime_nothing_ends_it(play: Play) -> None:
+    assert play.begin_ready().lifetime_due_at is None
+
+
+# --- What is due
+
+
+def test_its_end_is_warned_of_then_it_is_stopped_with_its_files_and_gives_its_gpu_back(play: Play) -> None:
+    Workspace.objects.filter(pk=play.id).update(max_runtime_minutes=60)
+    row = play.begin_ready()
+    for left in (30, 5):
+        soon = timezone.now() + timedelta(minutes=left)
+        Workspace.objects.filter(pk=play.id).update(stops_at=soon, lifetime_due_at=timezone.now())
+        receivers.on_tick()
+        receivers.on_tick()
+        assert play.row.phase == "ready"
+    assert [data["minutes"] for data in told(row, "stops_soon")] == [30, 5]
+    Workspace.objects.filter(pk=play.id).update(stops_at=timezone.now(), lifetime_due_at=timezone.now())
+    receivers.on_tick()
+    assert (play.row.desired, play.row.phase, play.row.stops_at) == (Desired.STOPPED, Phase.STOPPING, None)
+    play.until_phase("stopped")
+    assert play.claim().state == Claim.State.RELEASED
+    assert len(told(row, "stopped_by_lifetime")) == 1
+    assert play.api.of("PersistentVolumeClaim")
+
+
+def test_a_pass_that_comes_late_stops_at_once_without_a_warning(cast: Cast) -> None:
+    workspace = running(cast, timedelta(hours=-3))
+    lifetime.pass_due()
+    workspace.refresh_from_db()
+    assert (workspace.desired, workspace.ending) == (Desired.STOPPED, Ending.STOP)
+    assert told(workspace, "stops_soon") == []
+
+
+def test_two_passes_at_once_stop_and_tell_once(cast: Cast) -> None:
+    workspace = running(cast, timedelta(seconds=-1))
+    for _ in range(2):  # the second found it due before the first was done
+        lifetime.act(workspace.pk, cast.cluster.pk)
+    assert len(told(workspace, "stopped_by_lifetime")) == 1
+
+
+def test_only_whose_time_it_is_is_touched(cast: Cast) -> None:
+    others = [running(cast, name="later", lifetime_due_at=timezone.now() + timedelta(minutes=1)),
+              make_workspace(cast, cast.bob, name="none")]  # fmt: skip
+    lifetime.pass_due()
+    for workspace in others:
+        number = workspace.last_event
+        workspace.refresh_from_db()
+        assert workspace.last_event == number
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_extends_while_the_pass_waits_for_the_row_keeps_it(cast: Cast) -> None:
+    workspace = running(cast, timedelta(seconds=-1))
+    locked, extended = threading.Event(), threading.Event()
+
+    def extend() -> None:
+        try:
+            with transaction.atomic():
+                lifetime.extend(cast.bob, workspace, 30)
+                locked.set()
+                extended.wait(10)
+        finally:
+            connection.close()
+
+    def stop() -> None:
+        try:
+            lifetime.act(workspace.pk, cast.cluster.pk)
+        finally:
+            connection.close()
+
+    person = threading.Thread(target=extend)
+    person.start()
+    assert locked.wait(10)
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    stopping.join(0.3)
+    assert stopping.is_alive()  # it waits
+    extended.set()
+    person.join(10)
+    stopping.join(10)
+    workspace.refresh_from_db()
+    assert workspace.desired == Desired.RUNNING
+    assert workspace.stops_at is not None
+    assert workspace.stops_at > timezone.now() + timedelta(minutes=29)
+
+
+# --- Extend
+
+
+def extend(cast: Cast, workspace: Workspace, body: Any = None, who: str = "bob") -> Any:
+    return ask(script(getattr(cast, who)), "POST", f"workspaces/{workspace.pk}/extend/", body)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(90, "90 minutes"), (240, "4 hours"), (2880, "2 days"), (1, "1 minute")]
+)
+def test_the_story_says_spans_as_the_pages_do(minutes: int, said: str) -> None:
+    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob gave it {said} more."
+    assert story.sentence("lifetime_changed", {"minutes": minutes}) == f"Its lifetime is {said} from now on."
+
+
+@pytest.mark.parametrize(("body", "more"), [({"minutes": 15}, 15), ({}, 60), (None, 60)])
+def test_extend_moves_the_end_by_what_is_said_or_by_the_lifetime(cast: Cast, body: Any, more: int) -> None:
+    workspace = running(cast, timedelta(minutes=10))
+    assert workspace.stops_at is not None
+    answer = extend(cast, workspace, body)
+    assert answer.status_code == 202
+    assert datetime.fromisoformat(answer.json()["stops_at"]) == workspace.stops_at + timedelta(minutes=more)
+    assert told(workspace, "extended") == [{"by": "bob", "minutes": more}]
+    workspace.refresh_from_db()
+    assert workspace.lifetime_due_at is not None
+    assert workspace.lifetime_due_at > timezone.now()
+
+
+@pytest.mark.parametrize("who", ["alice", "admin"])
+def test_owners_of_the_tenant_and_admins_extend_too(cast: Cast, who: str) -> None:
+    workspace = running(cast, timedelta(minutes=10))
+    assert extend(cast, workspace, {"minutes": 5}, who).status_code == 202
+    assert AuditEntry.objects.filter(action="workspace.extend", outcome="done").exists()
+
+
+def test_what_nothing_ends_stays_as_it_is(cast: Cast) -> None:
+    workspace = make_workspace(cast, cast.bob)
+    answer = extend(cast, workspace)
+    assert (answer.status_code, answer.json()["last_event"]) == (200, workspace.last_event)
+
+
+@pytest.mark.parametrize(
+    ("changes", "body", "status", "code"),
+    [
+        ({"phase": Phase.STOPPED}, {}, 409, "not_running"),
+        ({"phase": Phase.WAITING}, {}, 409, "clock_not_running"),
+        ({"left": timedelta(minutes=5), "max_runtime_minutes": None}, {}, 422, "minutes_required"),
+        ({"left": timedelta(days=364)}, {"minutes": 2880}, 422, "lifetime_too_long"),
+        ({"left": timedelta(minutes=5)}, {"minutes": 0}, 400, "invalid"),
+        ({"left": timedelta(minutes=5)}, {"minutes": 10**9}, 400, "invalid"),
+        ({"left": timedelta(minutes=5)}, {"hours": 1}, 400, "invalid"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused_in_words(
+    cast: Cast, changes: dict[str, Any], body: Any, status: int, code: str
+) -> None:
+    workspace = running(cast, **changes)
+    answer = extend(cast, workspace, body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert answer.json()["error"]["hint"]
+    before = workspace.stops_at
+    workspace.refresh_from_db()
+    assert workspace.stops_at == before
+
+
+# --- At launch
+
+
+def test_a_launch_says_its_lifetime(cast: Cast) -> None:
+    body = {"tenant": "demo", "name": "exp-1", "image": "jupyter", "flavor": "a100-1"}
+    bob = script(cast.bob)
+    made = ask(bob, "POST", "workspaces/", body | {"max_runtime_minutes": 90, "notify": False}).json()
+    assert (made["max_runtime_minutes"], made["notify"], made["stops_at"]) == (90, False, None)
+    none = ask(bob, "POST", "workspaces/", body | {"name": "exp-2", "max_runtime_minutes": None}).json()
+    assert (none["max_runtime_minutes"], none["notify"]) == (None, True)

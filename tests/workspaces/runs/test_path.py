@@ -1,0 +1,453 @@
+"""The whole path of a run against a real HTTP Kubernetes API: up, down, and what happens in between.
+
+Nothing runs in the background here: `drive` acts as worker and watcher, one look after the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.utils import timezone
+
+from accounts.credentials import ssh_keys
+from clusters.api import Api
+from clusters.connections import connect
+from clusters.models import Cluster, Installation
+from quotas import admission
+from quotas.models import Claim, Flavor, Pool
+from tests.cast import Cast
+from tests.waiting import until
+from workspaces import enqueue
+from workspaces.cluster.manifests import FINALIZER
+from workspaces.cluster.wanted import wanted_of
+from workspaces.launch.launch import LaunchSpec, launch
+from workspaces.models import STEPS, Image, Workspace
+from workspaces.runs import lifecycle
+from workspaces.runs.reconcile import reconcile
+from workspaces.sizes.sizing import SizeAsked
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+ENOUGH_SECONDS = 60
+
+
+@pytest.fixture
+def house(cast: Cast, played_cluster: Path, own_rights: Path) -> Iterator[Cast]:
+    """The cast on a cluster that several tests share: the tenant, and so its namespace, is this test's own.
+
+    Berth has the rights of its manifest there, and no more.
+    """
+    cast.cluster.kubeconfig_path = str(own_rights)
+    cast.cluster.save()
+    if "BERTH_TEST_KUBECONFIG" in os.environ:
+        move_to_a_real_node(cast)
+    cast.demo.slug = f"demo-{uuid4().hex[:8]}"
+    cast.demo.save()
+    yield cast
+    clear_away(cast.demo.namespace, api_of_admin(played_cluster))
+
+
+@pytest.fixture
+def api(house: Cast, played_cluster: Path) -> Api:
+    """API with an admin's rights, for changes to the cluster by hand or by accident."""
+    return api_of_admin(played_cluster)
+
+
+def api_of_admin(kubeconfig: Path) -> Api:
+    return connect(Cluster(slug="admin", connection="kubeconfig", kubeconfig_path=str(kubeconfig)))
+
+
+def move_to_a_real_node(cast: Cast) -> None:
+    """Use $BERTH_TEST_NODE, which runs the container image $BERTH_WORKSPACE_IMAGE and needs no GPU."""
+    node = {"kubernetes.io/hostname": os.environ["BERTH_TEST_NODE"]}
+    cast.cluster.nodes.update(labels=node)
+    Pool.objects.update(resource_name="", node_labels=node)
+    Flavor.objects.update(units=0, cpu_millicores=500, memory_mib=512)
+    Image.objects.update(reference=os.environ["BERTH_WORKSPACE_IMAGE"])
+    for row in (cast.pool, cast.flavor, cast.image):
+        row.refresh_from_db()
+
+
+def clear_away(namespace: str, api: Api) -> None:
+    """Delete a test's pods, which would take GPUs from the next test."""
+    for pod in api.list("Pod", namespace=namespace):
+        api.merge_patch("Pod", namespace, pod["metadata"]["name"], {"metadata": {"finalizers": None}})
+    api.delete("Namespace", None, namespace)
+
+
+def launched(house: Cast, name: str = "exp-1", **changes: Any) -> Workspace:
+    size = SizeAsked(flavor="a100-1")
+    spec = LaunchSpec(
+        tenant=house.demo.slug, name=name, image=changes.pop("image", "jupyter"), size=size, **changes
+    )
+    return launch(house.alice, spec)
+
+
+def drive(
+    workspace: Workspace, done: Callable[[Workspace], bool], seconds: float = ENOUGH_SECONDS
+) -> Workspace:
+    """Look at the workspace again and again until it is as expected."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if Claim.objects.filter(pool=workspace.pool_id, state=Claim.State.WAITING).exists():
+            admission.admit(workspace.pool_id)
+        enqueue.reconcile([workspace.pk])
+        reconcile(workspace.pk)
+        workspace.refresh_from_db()
+        if done(workspace):
+            return workspace
+        if time.monotonic() > deadline:
+            pytest.fail(
+                f"still {workspace.phase} at {workspace.step}: {workspace.message_code} {workspace.message_data}"
+            )
+        time.sleep(0.02)
+
+
+def claim_of(workspace: Workspace, run: UUID | None = None) -> Claim:
+    """Claim of the current run, or of the given one."""
+    return Claim.objects.get(pk=run or workspace.run or uuid4())
+
+
+def in_phase(*phases: str) -> Callable[[Workspace], bool]:
+    return lambda workspace: workspace.phase in phases and not workspace.ending
+
+
+def told(workspace: Workspace) -> list[str]:
+    return list(workspace.events.values_list("code", flat=True))
+
+
+def steps_told(workspace: Workspace) -> list[str]:
+    rows = workspace.events.filter(run=workspace.run, level="info").exclude(step="").order_by("number")
+    return list(rows.values_list("step", flat=True))
+
+
+def objects(house: Cast, api: Api, kinds: tuple[str, ...]) -> list[str]:
+    namespace = house.demo.namespace
+    return [
+        f"{kind}/{body['metadata']['name']}"
+        for kind in kinds
+        for body in api.list(
+            kind,
+            namespace=namespace,
+            labels={
+                "berth.dev/instance": str(Installation.current_id()),
+                "app.kubernetes.io/managed-by": "berth",
+            },
+        )
+        if "berth.dev/workspace" in body["metadata"]["labels"]
+    ]
+
+
+def set_is_whole(api: Api, namespace: str) -> bool:
+    """Return True if the controller has seen its pod available, and so does not write to the set any more."""
+    [body] = api.list("StatefulSet", namespace=namespace)
+    return bool(body["status"].get("availableReplicas") == body["spec"]["replicas"])
+
+
+RUN_KINDS = ("Pod", "StatefulSet", "Service", "Secret", "ConfigMap")
+
+
+def test_ten_steps_in_order_and_an_address_at_the_end(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    assert steps_told(workspace) == list(STEPS)
+    assert workspace.host
+    assert (workspace.jupyter_port, workspace.ssh_port) == (8888, 22)
+    assert workspace.node
+    numbers = list(workspace.events.order_by("number").values_list("number", flat=True))
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_looking_twice_changes_nothing(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    until(lambda: set_is_whole(api, house.demo.namespace))
+    before = (
+        Workspace.objects.filter(pk=workspace.pk)
+        .values("changed_at", "last_event", "phase", "message_code")
+        .get()
+    )
+    versions = {
+        body["metadata"]["resourceVersion"]
+        for body in api.list("StatefulSet", namespace=house.demo.namespace)
+    }
+    for _ in range(3):
+        enqueue.reconcile([workspace.pk])
+        reconcile(workspace.pk)
+    after = (
+        Workspace.objects.filter(pk=workspace.pk)
+        .values("changed_at", "last_event", "phase", "message_code")
+        .get()
+    )
+    assert after == before
+    assert versions == {
+        body["metadata"]["resourceVersion"]
+        for body in api.list("StatefulSet", namespace=house.demo.namespace)
+    }
+
+
+def test_stop_keeps_the_volumes_and_leaves_nothing_else(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    asked_at = timezone.now()
+    assert lifecycle.stop(house.alice, workspace)
+    workspace = drive(workspace, in_phase("stopped"))
+    assert workspace.step_since > asked_at  # lists show since when it is stopped
+    assert objects(house, api, RUN_KINDS) == []
+    assert len(objects(house, api, ("PersistentVolumeClaim",))) == 2
+    assert claim_of(workspace).state == "released"
+    assert not lifecycle.stop(house.alice, workspace)
+
+
+def test_a_start_after_a_stop_tells_the_ten_steps_again_under_the_next_run(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    first_run, host_key = workspace.run, workspace.secret.host_key_public
+    lifecycle.stop(house.alice, workspace)
+    workspace = drive(workspace, in_phase("stopped"))
+    assert lifecycle.start(house.alice, workspace)
+    workspace = drive(workspace, in_phase("ready"))
+    assert workspace.run != first_run
+    assert steps_told(workspace) == list(STEPS)
+    assert workspace.secret.host_key_public == host_key
+
+
+@pytest.mark.slow
+def test_restart_keeps_the_units_and_begins_the_next_run(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    first_run, node = workspace.run, workspace.node
+    assert lifecycle.restart(house.alice, workspace)
+    workspace = drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)
+    assert workspace.node == node
+    assert Claim.objects.filter(holder_id=workspace.pk).exclude(state="released").count() == 1
+    assert steps_told(workspace) == list(STEPS)
+
+
+@pytest.mark.slow
+def test_start_while_it_still_stops_begins_when_the_end_is_proven(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    first_run = workspace.run
+    lifecycle.stop(house.alice, workspace)
+    workspace.refresh_from_db()
+    assert lifecycle.start(house.alice, workspace)
+    drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)
+
+
+def test_stopping_what_waits_takes_it_out_of_the_queue_at_once(house: Cast) -> None:
+    workspace = launched(house)
+    lifecycle.stop(house.alice, workspace)
+    workspace.refresh_from_db()
+    assert (workspace.phase, workspace.desired) == ("stopped", "stopped")
+    assert not Claim.objects.exclude(state="released").exists()
+
+
+def test_delete_with_files_leaves_no_object_and_no_claim(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    assert lifecycle.delete(house.alice, workspace, delete_disk=True)
+    drive(workspace, lambda w: w.deleted_at is not None)
+    assert objects(house, api, (*RUN_KINDS, "PersistentVolumeClaim")) == []
+    assert not Claim.objects.exclude(state="released").exists()
+    assert told(workspace)[-1] == "deleted_with_files"
+    launched(house)  # the name is free again
+
+
+@pytest.mark.slow
+def test_delete_keeps_the_files_unless_told(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    lifecycle.delete(house.alice, workspace)
+    drive(workspace, lambda w: w.deleted_at is not None)
+    assert objects(house, api, RUN_KINDS) == []
+    (claim,) = api.list("PersistentVolumeClaim", namespace=house.demo.namespace)
+    volume = api.get("PersistentVolume", None, claim["spec"]["volumeName"])
+    assert volume is not None
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+
+
+@pytest.mark.slow
+def test_a_pod_deleted_by_hand_is_followed_by_a_new_run(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    first_run = workspace.run
+    api.delete("Pod", house.demo.namespace, f"{workspace.object_name}-0", grace_seconds=0)
+    workspace = drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)
+    assert "interrupted" in told(workspace)
+    assert claim_of(workspace, first_run).state == "released"
+
+
+@pytest.mark.slow
+def test_a_namespace_deleted_by_hand_is_made_anew_with_the_same_volumes(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house, disk_mib=1024), in_phase("ready"))
+    first_run, volumes = workspace.run, workspace.volumes
+    assert len(volumes) == 2
+    api.delete("Namespace", None, house.demo.namespace)
+    drive(workspace, lambda w: w.phase == "ready" and w.run != first_run)
+    claims = api.list("PersistentVolumeClaim", namespace=house.demo.namespace)
+    assert {claim["metadata"]["name"]: claim["spec"]["volumeName"] for claim in claims} == volumes
+
+
+@pytest.mark.slow
+def test_a_pod_that_vanished_without_an_end_keeps_its_units_until_an_admin_says_so(
+    house: Cast, api: Api
+) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    name = f"{workspace.object_name}-0"
+    pod = api.get("Pod", house.demo.namespace, name)
+    assert pod is not None
+    assert FINALIZER in pod["metadata"]["finalizers"]
+    lifecycle.stop(house.alice, workspace)
+    # Somebody removes our finalizer and deletes the pod by force while it runs.
+    api.merge_patch("Pod", house.demo.namespace, name, {"metadata": {"finalizers": None}})
+    api.delete("StatefulSet", house.demo.namespace, workspace.object_name, propagation="Orphan")
+    api.delete("Pod", house.demo.namespace, name, grace_seconds=0)
+    workspace = drive(workspace, lambda w: w.message_code == "end_unproven")
+    assert claim_of(workspace).state == "admitted"
+    admission.release(claim_of(workspace).pk, "end_confirmed")
+    drive(workspace, in_phase("stopped"))
+
+
+def test_an_image_that_is_not_there_is_explained_and_gives_up_in_time(
+    house: Cast, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.image.reference = "berth.local/absent:1"
+    house.image.save()
+    workspace = drive(launched(house), lambda w: bool(w.troubles))
+    assert workspace.message_code in {"image_not_found", "image_registry_unreachable"}
+    assert workspace.phase == "starting"
+    # Five minutes later.
+    past = dict.fromkeys(workspace.troubles, "2020-01-01T00:00:00+00:00")
+    Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
+    workspace = drive(workspace, in_phase("failed"))
+    assert workspace.failure is not None
+    assert workspace.failure["code"] in {"image_not_found", "image_registry_unreachable"}
+    assert told(workspace)[-1] == "given_up"
+    assert objects(house, api, RUN_KINDS) == []
+    assert not Claim.objects.exclude(state="released").exists()
+
+
+def test_no_node_takes_it_sends_it_back_to_the_front(house: Cast, api: Api) -> None:
+    house.cluster.nodes.update(labels={})  # Berth's rows now have nodes that the cluster does not have
+    house.pool.node_labels = {}
+    house.pool.save()
+    workspace = launched(house)
+    house.pool.node_labels = {"nvidia.com/gpu.product": "absent"}
+    admission.admit(house.pool.pk)
+    house.pool.save()
+    workspace = drive(workspace, lambda w: bool(w.troubles))
+    first_run = workspace.run
+    past = dict.fromkeys(workspace.troubles, "2020-01-01T00:00:00+00:00")
+    Workspace.objects.filter(pk=workspace.pk).update(troubles=past)
+    workspace = drive(workspace, lambda w: w.run != first_run)
+    claim = claim_of(workspace)
+    assert (claim.state, claim.attempt) == ("waiting", 1)
+    assert claim.not_before is not None
+    assert workspace.phase == "waiting"
+
+
+@pytest.mark.slow
+def test_a_run_whose_node_went_out_of_use_waits_in_the_queue_for_it_and_says_why(
+    house: Cast, api: Api
+) -> None:
+    workspace = launched(house)
+    admission.admit(house.pool.pk)
+    first = claim_of(workspace)
+    house.cluster.nodes.filter(name=first.node).update(gpus_out_code="gpu_uvm_missing")
+    workspace = drive(workspace, lambda w: w.run != first.pk)
+    claim = claim_of(workspace)
+    assert (claim.state, claim.reason_code) == ("waiting", "gpu_uvm_missing")
+    assert objects(house, api, RUN_KINDS) == []
+    house.cluster.nodes.update(gpus_out_code="")
+    Claim.objects.update(not_before=None)  # a moment later
+    drive(workspace, in_phase("ready"))
+
+
+def test_a_foreign_namespace_is_refused_never_adopted(house: Cast, api: Api) -> None:
+    api.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": house.demo.namespace, "labels": {"x": "y"}},
+        }
+    )
+    workspace = drive(launched(house), in_phase("failed"))
+    assert workspace.failure is not None
+    assert workspace.failure["code"] == "namespace_foreign"
+    namespace = api.get("Namespace", None, house.demo.namespace)
+    assert namespace is not None
+    assert "app.kubernetes.io/managed-by" not in namespace["metadata"]["labels"]
+
+
+def test_new_ssh_keys_reach_a_running_workspace(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    private = Ed25519PrivateKey.generate()
+    key = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    ssh_keys.add(house.alice, "laptop", key)
+    workspace.refresh_from_db()
+    assert workspace.dirty_since is not None
+    reconcile(workspace.pk)
+    claim = claim_of(workspace)
+    assert key.split()[1] in wanted_of(workspace, claim).secret.authorized_keys[0]
+    secret = api.get("Secret", house.demo.namespace, workspace.object_name)
+    assert secret is not None
+    assert key.split()[1] in base64.b64decode(secret["data"]["authorized_keys"]).decode()
+
+
+def test_a_cluster_that_is_away_delays_and_loses_nothing(house: Cast, api: Api, tmp_path: Any) -> None:
+    workspace = launched(house)
+    kubeconfig = house.cluster.kubeconfig_path
+    house.cluster.kubeconfig_path = str(tmp_path / "absent")
+    house.cluster.save()
+    admission.admit(house.pool.pk)
+    reconcile(workspace.pk)
+    workspace.refresh_from_db()
+    assert workspace.message_code == "cluster_unavailable"
+    assert workspace.dirty_since is not None
+    house.cluster.kubeconfig_path = kubeconfig
+    house.cluster.save()
+    drive(workspace, in_phase("ready"))
+
+
+@pytest.mark.slow
+def test_many_faces_of_one_trouble_share_one_clock(house: Cast, api: Api) -> None:
+    house.image.reference = "berth.local/absent:1"
+    house.image.save()
+    workspace = drive(launched(house), lambda w: bool(w.troubles))
+    earlier = {"container_keeps_crashing": "2020-01-01T00:00:00+00:00"}
+    Workspace.objects.filter(pk=workspace.pk).update(troubles=earlier)
+    drive(workspace, in_phase("failed"))
+    assert told(workspace).count(workspace.message_code) <= 2
+
+
+# --- Addresses by the cluster's exposure setting
+
+
+@pytest.mark.parametrize("node_address", ["", pytest.param("gpu.example.org", marks=pytest.mark.slow)])
+def test_ssh_at_a_port_of_the_nodes(house: Cast, api: Api, node_address: str) -> None:
+    Cluster.objects.update(exposure=Cluster.Exposure.NODE_PORT, node_address=node_address)
+    workspace = drive(launched(house), in_phase("ready"))
+    [service] = api.list("Service", namespace=house.demo.namespace)
+    ports = {port["name"]: port["nodePort"] for port in service["spec"]["ports"]}
+    [pod] = api.list("Pod", namespace=house.demo.namespace)
+    assert service["spec"]["type"] == "NodePort"
+    assert workspace.host == (node_address or pod["status"]["hostIP"])
+    assert {"ssh": workspace.ssh_port, "jupyter": workspace.jupyter_port} == ports
+    assert all(30000 <= port <= 32767 for port in ports.values())
+
+
+@pytest.mark.slow
+def test_one_that_runs_moves_when_the_clusters_way_in_changes(house: Cast, api: Api) -> None:
+    workspace = drive(launched(house), in_phase("ready"))
+    balanced = workspace.host
+    Cluster.objects.update(exposure=Cluster.Exposure.NODE_PORT)
+    moved = drive(workspace, lambda row: row.host != balanced)
+    assert moved.phase == "ready"
+    assert moved.ssh_port is not None
+    assert moved.ssh_port >= 30000
+    Cluster.objects.update(exposure=Cluster.Exposure.PORTAL)
+    inside = drive(moved, lambda row: row.ssh_port == 22)
+    [service] = api.list("Service", namespace=house.demo.namespace)
+    assert inside.host == service["spec"]["clusterIP"]
+    assert not any("nodePort" in port for port in service["spec"]["ports"])

@@ -1,0 +1,339 @@
+"""REST API of workspaces. Views are thin: each rule is in the use case that a view calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import django_filters
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django.utils.translation import gettext_noop
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.access import Actor, tenant_by_slug
+from accounts.models import Scope
+from accounts.rest.actors import actor_of
+from accounts.rest.schema import answers
+from accounts.rest.serializers import StrictSerializer
+from accounts.rest.shapes import NoBody
+from accounts.rest.views import ListView, checked
+from workspaces import access
+from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
+from workspaces.launch.clone import clone
+from workspaces.launch.launch import check, launch
+from workspaces.models import Desired, Event, Image, Phase, Workspace
+from workspaces.runs import changes, lifecycle, lifetime
+from workspaces.sizes.estimate import estimate
+
+from .representation import event_json, with_related, workspace_json, workspaces_json
+from .serializers import (
+    ChangeBody,
+    CloneBody,
+    EstimateShape,
+    EventShape,
+    ExtendBody,
+    ImageShape,
+    LaunchBody,
+    WorkspaceShape,
+    change_of,
+    spec_of,
+)
+
+LONGEST_FOLLOW_SECONDS = 600
+# Fields of the asked size, which an alternative replaces; and secrets, which are never sent back.
+REPLACED_BY_ALTERNATIVES = {
+    "flavor",
+    "pool",
+    "gpu",
+    "gpus",
+    "gpu_memory_mib",
+    "cpu",
+    "memory_mib",
+    "secret_env",
+}
+
+
+def answer(actor: Actor, workspace_id: UUID, status: int) -> Response:
+    """Return the workspace as it is now."""
+    workspace = access.get(actor, workspace_id)
+    return Response(workspace_json(workspace, actor), status=status)
+
+
+class WorkspaceFilter(django_filters.FilterSet):  # type: ignore[misc]
+    tenant = django_filters.CharFilter(field_name="tenant__slug")
+    owner = django_filters.CharFilter(field_name="owner__username")
+    pool = django_filters.CharFilter(field_name="pool__slug")
+    phase = django_filters.MultipleChoiceFilter(choices=Phase.choices)
+    name = django_filters.CharFilter()
+    image = django_filters.CharFilter(field_name="image__slug")
+    flavor = django_filters.CharFilter(field_name="flavor__slug")
+    node = django_filters.CharFilter()
+    desired = django_filters.MultipleChoiceFilter(choices=Desired.choices)
+
+
+class WorkspacesView(ListView):
+    write_scope = Scope.WORKSPACES
+    is_launch = True
+    serializer_class = WorkspaceShape
+    queryset = Workspace.objects.none()
+    filterset_class = WorkspaceFilter
+    search_fields = ("name", "image__slug", "node")
+
+    def get_queryset(self) -> QuerySet[Workspace]:
+        return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
+
+    @extend_schema(
+        summary=gettext_noop("Workspaces that you may see"),
+        responses=answers({200: WorkspaceShape(many=True)}),
+    )
+    def get(self, request: Request) -> Response:
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(workspaces_json(rows or [], actor_of(request)))
+
+    @extend_schema(
+        summary=gettext_noop("Launch a workspace"),
+        request=LaunchBody,
+        responses=answers({201: WorkspaceShape}, 404, 409, 422, 429, 501),
+    )
+    def post(self, request: Request) -> Response:
+        actor = actor_of(request)
+        body = checked(LaunchBody, request)
+        access.require_launch(actor, tenant_by_slug(actor, body["tenant"]))
+        workspace = launch(actor, spec_of(body))
+        return answer(actor, workspace.pk, 201)
+
+
+class WorkspaceView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(summary=gettext_noop("One workspace"), responses=answers({200: WorkspaceShape}, 404))
+    def get(self, request: Request, id: UUID) -> Response:
+        return answer(actor_of(request), id, 200)
+
+    @extend_schema(
+        summary=gettext_noop("Change its name, size, lifetime"),
+        description=(
+            "A size that is changed while it runs takes effect at the next start: `restart_needed` and `next_size` "
+            "say so. A lifetime that is changed counts from now. All of it is changed, or nothing."
+        ),
+        request=ChangeBody,
+        responses=answers({200: WorkspaceShape}, 404, 409, 422, 501),
+    )
+    def patch(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_own(actor, workspace)
+        changes.change(actor, workspace, change_of(checked(ChangeBody, request), workspace))
+        return answer(actor, id, 200)
+
+    @extend_schema(
+        summary=gettext_noop("Delete a workspace"),
+        parameters=[OpenApiParameter("delete_disk", bool, description="Its files too. They stay otherwise.")],
+        responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        delete_disk = DeleteQuery.of(request)["delete_disk"]
+        changed = lifecycle.delete(actor, workspace, delete_disk=delete_disk)
+        return answer(actor, id, 202 if changed else 200)
+
+
+class Query(StrictSerializer):
+    """Query parameters, checked like a body. Unknown parameters are ignored."""
+
+    @classmethod
+    def of(cls, request: Request) -> dict[str, Any]:
+        names = cls().fields
+        query = cls(data={name: text for name, text in request.query_params.items() if name in names})
+        query.is_valid(raise_exception=True)
+        return dict(query.validated_data)
+
+
+class DeleteQuery(Query):
+    delete_disk = serializers.BooleanField(default=False)
+
+
+class EventQuery(Query):
+    after = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
+
+
+class LogQuery(Query):
+    container = serializers.CharField(default="", max_length=63, allow_blank=True)
+    tail = serializers.IntegerField(default=DEFAULT_TAIL, min_value=0, max_value=LONGEST_TAIL)
+    follow = serializers.BooleanField(default=False)
+
+
+class ActionView(APIView):
+    """Start, stop or restart: 202 if something will happen, 200 if nothing has to change."""
+
+    write_scope = Scope.WORKSPACES
+    use_case: Callable[[Actor, Workspace], bool]
+
+    @extend_schema(
+        request=NoBody, responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422, 429)
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        checked(NoBody, request)
+        changed = type(self).use_case(actor, workspace)
+        return answer(actor, id, 202 if changed else 200)
+
+
+@extend_schema(summary=gettext_noop("Start a stopped or failed workspace"))
+class StartView(ActionView):
+    use_case = staticmethod(lifecycle.start)
+
+
+@extend_schema(summary=gettext_noop("Stop a workspace; its files stay"))
+class StopView(ActionView):
+    use_case = staticmethod(lifecycle.stop)
+
+
+@extend_schema(summary=gettext_noop("Restart a workspace on the same units"))
+class RestartView(ActionView):
+    use_case = staticmethod(lifecycle.restart)
+
+
+class ExtendView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary=gettext_noop("Move the end of its lifetime"),
+        description="200 when nothing ends it: there is no end to move.",
+        request=ExtendBody,
+        responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_manage(actor, workspace)
+        changed = lifetime.extend(actor, workspace, **checked(ExtendBody, request))
+        return answer(actor, id, 202 if changed else 200)
+
+
+class KeepAliveView(APIView):
+    write_scope = Scope.WORKSPACES
+
+    @extend_schema(
+        summary=gettext_noop("Do not stop it for being idle"),
+        description="Nothing stops a workspace for being idle yet, so this changes nothing.",
+        request=NoBody,
+        responses=answers({200: WorkspaceShape}, 404),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        access.require_manage(actor, access.get(actor, id))
+        checked(NoBody, request)
+        return answer(actor, id, 200)
+
+
+class CloneView(APIView):
+    write_scope = Scope.WORKSPACES
+    is_launch = True
+
+    @extend_schema(
+        summary=gettext_noop("Launch another with the same settings"),
+        description=(
+            "Files are not copied. Of somebody else's workspace, environment and repository are left out: they are "
+            "private."
+        ),
+        request=CloneBody,
+        responses=answers({202: WorkspaceShape}, 404, 409, 422, 429),
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        actor = actor_of(request)
+        source = access.get(actor, id)
+        access.require_launch(actor, source.tenant)
+        copy = clone(actor, source, **checked(CloneBody, request))
+        return answer(actor, copy.pk, 202)
+
+
+class EventsView(ListView):
+    serializer_class = EventShape
+    queryset = Event.objects.none()
+    filter_backends = (DjangoFilterBackend,)
+    filterset_fields = ("run", "step", "level", "code")
+    keyset = ("number", "id")
+
+    @extend_schema(
+        summary=gettext_noop("The story of a workspace, oldest first"),
+        parameters=[OpenApiParameter("after", int, description="Only events with a larger id.")],
+        responses=answers({200: EventShape(many=True)}, 404),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        workspace = access.get(actor_of(request), id)
+        events = Event.objects.filter(workspace=workspace, number__gt=EventQuery.of(request)["after"])
+        page = self.paginate_queryset(self.filter_queryset(events))
+        return self.get_paginated_response([event_json(event) for event in page or []])
+
+
+class WhateverAccepted(DefaultContentNegotiation):
+    """Accept any Accept header: the log is sent as text, refusals as JSON."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class LogsView(APIView):
+    content_negotiation_class = WhateverAccepted
+
+    @extend_schema(
+        summary=gettext_noop("The log of a workspace's container, as text"),
+        parameters=[
+            OpenApiParameter("container", str, description="A workspace has one: leave it out."),
+            OpenApiParameter("tail", int, description="How many of the last lines."),
+            OpenApiParameter("follow", bool, description="Go on with what comes, for ten minutes at most."),
+        ],
+        responses=answers({(200, "text/plain"): OpenApiTypes.STR}, 404, 409, 422, 429),  # type: ignore[dict-item]
+    )
+    def get(self, request: Request, id: UUID) -> StreamingHttpResponse:
+        actor = actor_of(request)
+        workspace = access.get(actor, id)
+        access.require_log(actor, workspace)
+        log = open_log(workspace, **LogQuery.of(request), longest_seconds=LONGEST_FOLLOW_SECONDS)
+        return StreamingHttpResponse(log, content_type="text/plain; charset=utf-8")
+
+
+class ImagesView(ListView):
+    serializer_class = ImageShape
+    queryset = Image.objects.filter(is_active=True)
+    filterset_fields = ("slug", "name")
+    search_fields = ("slug", "name", "description")
+    keyset = ("slug", "id")
+
+    @extend_schema(
+        summary=gettext_noop("Images to launch with"), responses=answers({200: ImageShape(many=True)})
+    )
+    def get(self, request: Request) -> Response:
+        return self.page()
+
+
+class EstimateView(APIView):
+    write_scope = Scope.READ
+
+    @extend_schema(
+        summary=gettext_noop("Would this launch start now? Writes nothing"),
+        request=LaunchBody,
+        responses=answers({200: EstimateShape}, 404, 422, 501),
+    )
+    def post(self, request: Request) -> Response:
+        actor = actor_of(request)
+        body = checked(LaunchBody, request)
+        tenant = tenant_by_slug(actor, body["tenant"])
+        _image, size = check(tenant, spec_of(body))
+        outlook, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
+        kept = {
+            name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES
+        }
+        return Response({**outlook, "alternatives": [{**kept, **other.body} for other in others]})

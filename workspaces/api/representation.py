@@ -1,0 +1,260 @@
+"""JSON of workspaces and events for the API, the websockets and the pages. From rows alone, never the cluster.
+
+The private parts of a workspace (Jupyter link, SSH endpoint, environment, repository) are for its owner alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.credentials.secrets import decrypt
+from clusters.models import Cluster, Installation
+from quotas import reasons, reclaim
+from quotas.queries import Queue, queues_of
+from quotas.reclaim import Asked
+from workspaces.access import is_own
+from workspaces.models import STEPS, Event, Phase, Step, Workspace
+from workspaces.sizes.sizing import Size
+from workspaces.state import story
+
+from . import ssh_config
+from .ssh_config import Jump, bracketed
+
+MAY_WAIT = (Phase.WAITING, Phase.STARTING, Phase.STOPPING, Phase.DELETING)
+SHARED = ("tenant", "owner", "image", "pool__cluster", "flavor")
+Json = dict[str, Any]
+
+
+def with_related(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    """Load all that a workspace's JSON needs, in seven queries for any number.
+
+    Shared rows are read once for all: joined, they would come with each row, and a join of eight tables takes
+    PostgreSQL ten times longer to plan than to run.
+    """
+    return rows.select_related("secret").prefetch_related(*SHARED)
+
+
+def joined(rows: QuerySet[Workspace]) -> QuerySet[Workspace]:
+    """Load the same for a few rows that are known by their ids, in one query."""
+    return rows.select_related("secret", *SHARED)
+
+
+def workspace_json(workspace: Workspace, actor: Actor) -> Json:
+    return workspaces_json([workspace], actor)[0]
+
+
+def workspaces_json(workspaces: Iterable[Workspace], actor: Actor) -> list[Json]:
+    """JSON of many workspaces, with as many queries as for one. The rows come from `with_related`."""
+    workspaces = list(workspaces)
+    describe = describing(workspaces)
+    return [describe(workspace, actor) for workspace in workspaces]
+
+
+def describing(workspaces: Iterable[Workspace]) -> Callable[[Workspace, Actor], Json]:
+    """Return a function for the JSON of any of these for any actor, without further queries."""
+    workspaces = list(workspaces)
+    queues = queues_of(one.run for one in workspaces if one.run and one.phase in MAY_WAIT)
+    asked = reclaim.asked(workspace.run for workspace in workspaces)
+    jump = known_jump()
+
+    def describe(workspace: Workspace, actor: Actor) -> Json:
+        queue = queues.get(workspace.run) if workspace.run else None
+        return _workspace_json(workspace, actor, queue, asked.get(workspace.run), jump)
+
+    return describe
+
+
+def _workspace_json(
+    workspace: Workspace, actor: Actor, queue: Queue | None, asked: Asked | None, jump: Jump | None
+) -> Json:
+    own = is_own(actor, workspace)
+    return {
+        "id": str(workspace.pk),
+        "tenant": workspace.tenant.slug,
+        "owner": workspace.owner.get_username(),
+        "name": workspace.name,
+        "image": workspace.image.slug,
+        "pool": workspace.pool.slug,
+        "flavor": workspace.flavor.slug if workspace.flavor else None,
+        "gpus": gpus(workspace),
+        "gpu_memory_mib": gpu_memory_mib(workspace),
+        "cpu": number(workspace.cpu_millicores / 1000),
+        "memory_mib": workspace.memory_mib,
+        "disk_mib": workspace.disk_mib,
+        "env": workspace.env if own else None,
+        "repository": workspace.repository if own else None,
+        "priority": workspace.priority,
+        "desired": workspace.desired,
+        "phase": workspace.phase,
+        "message": message(workspace),
+        "queue": queue_json(queue) if queue else None,
+        "progress": {
+            "step": workspace.step,
+            "index": step_index(workspace),
+            "total": len(STEPS),
+            "since": moment(workspace.step_since),
+        },
+        "endpoints": endpoints(workspace, jump) if own else {"jupyter": None, "ssh": None},
+        "failure": failure_json(workspace.failure),
+        "volumes": [],
+        "node": workspace.node or None,
+        "created_at": moment(workspace.created_at),
+        "started_at": moment(workspace.started_at),
+        "ready_at": moment(workspace.ready_at),
+        "deleted_at": moment(workspace.deleted_at),
+        "stops_at": moment(workspace.stops_at),
+        "reclaim": reclaim_json(asked) if asked else None,
+        "max_runtime_minutes": workspace.max_runtime_minutes,
+        "notify": workspace.notify,
+        "restart_needed": workspace.next_size is not None,
+        "next_size": next_size_json(workspace),
+        "idle": {"since": None, "stops_at": None, "busy_by": []},
+        "last_event": workspace.last_event,
+    }
+
+
+def message(workspace: Workspace) -> str:
+    """Current action or trouble. While the cluster does not answer, its absence replaces what was last seen."""
+    at_rest = workspace.deleted_at or workspace.phase in (Phase.STOPPED, Phase.FAILED)
+    if workspace.pool.cluster.unreachable_since and not at_rest:
+        return story.sentence("cluster_unavailable", {})
+    return story.sentence(workspace.message_code, workspace.message_data)
+
+
+def event_json(event: Event) -> Json:
+    return {
+        "id": event.number,
+        "run": str(event.run) if event.run else None,
+        "at": moment(event.at),
+        "step": event.step or None,
+        "level": event.level,
+        "code": event.code,
+        "message": story.sentence(event.code, event.data),
+        "hint": story.hint(event.code, event.data),
+        "data": event.data,
+    }
+
+
+def next_size_json(workspace: Workspace) -> Json | None:
+    """Size that takes effect at the next start; None if the size stays."""
+    kept = workspace.next_size
+    if kept is None:
+        return None
+    return {
+        "pool": kept["pool"],
+        "flavor": kept["flavor"],
+        "gpus": number(kept["gpus"]),
+        "cpu": number(kept["cpu_millicores"] / 1000),
+        "memory_mib": kept["memory_mib"],
+        "message": _("This size takes effect at the next start. Restart it to have it now."),
+    }
+
+
+def queue_json(queue: Queue) -> Json:
+    """Answer of the queue, with times as text."""
+    return {name: moment(value) if isinstance(value, datetime) else value for name, value in queue.items()}
+
+
+def reclaim_json(asked: Asked) -> Json:
+    """Time at which the run must give its GPUs back, and the reason."""
+    return {
+        "at": moment(asked.at),
+        "code": asked.code,
+        "message": reasons.sentence(asked.code, {}),
+        "hint": reasons.hint(asked.code, {}),
+    }
+
+
+def failure_json(failure: Json | None) -> Json | None:
+    if failure is None:
+        return None
+    code, data = failure["code"], failure.get("data") or {}
+    return {
+        "code": code,
+        "message": story.sentence(code, data),
+        "hint": story.hint(code, data),
+        "at": failure["at"],
+        "post_mortem": None,
+    }
+
+
+# --- Endpoints
+
+
+def endpoints(workspace: Workspace, jump: Jump | None = None) -> Json:
+    """Addresses of Jupyter and SSH; only while it is ready. `jump`: Berth's own SSH address, see `known_jump`."""
+    if workspace.phase != Phase.READY or not workspace.host:
+        return {"jupyter": None, "ssh": None}
+    jupyter = None
+    exposure = workspace.pool.cluster.exposure
+    # A node's port is open to all who reach the node, and speaks plain HTTP: prefer the way through the portal.
+    if settings.WORKSPACE_DOMAIN and workspace.jupyter_port and exposure != Cluster.Exposure.LOAD_BALANCER:
+        jupyter = f"{settings.BASE_URL}{reverse('workspace-jupyter', args=[workspace.pk])}"
+    elif workspace.jupyter_port and exposure != Cluster.Exposure.PORTAL:
+        token = quote(decrypt(workspace.secret.jupyter_token), safe="")
+        address = f"http://{bracketed(workspace.host)}:{workspace.jupyter_port}"
+        # /login redirects once and leaves a cookie; /lab would keep the token in the address bar
+        jupyter = f"{address}/login?next=%2Flab&token={token}"
+    return {"jupyter": jupyter, "ssh": ssh_endpoint(workspace, jump)}
+
+
+def ssh_endpoint(workspace: Workspace, jump: Jump | None) -> Json | None:
+    """SSH at the workspace's own address if it has one; `jump` is the way through Berth if people cannot reach it."""
+    if not workspace.ssh_port:
+        return None
+    nickname = ssh_config.host_nickname(workspace.name)
+    if workspace.pool.cluster.exposure != Cluster.Exposure.PORTAL:
+        direct = ssh_config.direct(workspace, workspace.host, workspace.ssh_port)
+        by_jump = ssh_config.through(workspace, jump, nickname=f"{nickname}-jump") if jump else None
+        return direct | {"jump": by_jump}
+    if jump is None:
+        return None
+    by_jump = ssh_config.through(workspace, jump, nickname=nickname)
+    return by_jump | {"jump": by_jump}
+
+
+def known_jump() -> Jump | None:
+    """Berth's SSH address as people reach it; None if it is not set up or has never run."""
+    if not settings.SSH_JUMP_HOST:
+        return None
+    row = Installation.objects.get()
+    name = f"berth-jump-{row.pk.hex[:8]}"
+    if not row.ssh_jump_public_key:
+        return None
+    return Jump(name, settings.SSH_JUMP_HOST, settings.SSH_JUMP_PORT, row.ssh_jump_public_key)
+
+
+# --- Figures
+
+
+def number(value: float) -> int | float:
+    """Return whole numbers as int: 2 rather than 2.0."""
+    return int(value) if float(value).is_integer() else value
+
+
+def gpus(workspace: Workspace) -> int | float:
+    return number(round(float(workspace.pool.gpus(workspace.units)), 4))
+
+
+def gpu_memory_mib(workspace: Workspace) -> int | None:
+    return Size.of(workspace).gpu_memory_mib
+
+
+def step_index(workspace: Workspace) -> int:
+    return STEPS.index(Step(workspace.step)) + 1
+
+
+def moment(at: datetime | str | None) -> str | None:
+    """Time as RFC 3339 in UTC."""
+    if isinstance(at, datetime):
+        return at.isoformat().replace("+00:00", "Z")
+    return at

@@ -1,0 +1,342 @@
+"""Bodies of the workspace endpoints: requests, and for the documentation responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from fractions import Fraction
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+
+from accounts.errors import NotYet
+from accounts.rest.serializers import StrictSerializer
+from quotas.pools.needs import GpuAsked
+from quotas.scheduling.forecast import Confidence
+from workspaces.launch.launch import ENV_NAME, LaunchSpec
+from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
+from workspaces.runs.changes import Change, Lifetime
+from workspaces.runs.lifetime import LONGEST_MINUTES
+from workspaces.sizes.sizing import Size, SizeAsked
+
+LARGEST_MIB = 16 * 1024 * 1024
+# Fields of the contract that are not built yet: accepted if empty, else answered 501.
+LATER = ("volumes", "idle_minutes")
+
+
+class Environment(serializers.DictField):
+    """Names to values. Malformed names are a 400; the launch itself refuses reserved names."""
+
+    child = serializers.CharField(allow_blank=True, trim_whitespace=False)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if isinstance(data, Mapping) and not all(ENV_NAME.fullmatch(str(name)) for name in data):
+            raise serializers.ValidationError(
+                _("Names have letters, digits and _, and do not begin with a digit.")
+            )
+        values: dict[str, str] = super().to_internal_value(data)
+        return values
+
+
+class GpuBody(StrictSerializer):
+    """Minimum requirements on a GPU to find."""
+
+    min_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
+    min_compute_capability = serializers.RegexField(r"^\d{1,2}(\.\d{1,2})?$", required=False)
+    ecc = serializers.BooleanField(required=False)
+    product = serializers.CharField(required=False, max_length=120)
+
+
+class SettingsBody(StrictSerializer):
+    """Fields of both a launch and a change."""
+
+    flavor = serializers.CharField(required=False, max_length=40)
+    pool = serializers.CharField(required=False, max_length=40)
+    gpu = GpuBody(required=False)
+    gpus = serializers.FloatField(required=False, min_value=0, max_value=4096)
+    gpu_memory_mib = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_MIB)
+    cpu = serializers.FloatField(required=False, min_value=0.1, max_value=1024)
+    memory_mib = serializers.IntegerField(required=False, min_value=128, max_value=LARGEST_MIB)
+    disk_mib = serializers.IntegerField(required=False, min_value=0, max_value=LARGEST_MIB)
+    max_runtime_minutes = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LONGEST_MINUTES,
+        help_text="It is stopped so long after it is ready; files stay. Null: it runs until it is stopped.",
+    )
+    idle_minutes = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LONGEST_MINUTES,
+        help_text="Not built yet: leave it out, or null.",
+    )
+    notify = serializers.BooleanField(
+        required=False, help_text="Tell its person when it is ready, fails or stops. True unless said."
+    )
+
+
+class LaunchBody(SettingsBody):
+    """Launch of a workspace. Give exactly one of flavor, pool or gpu to choose the place; other fields set amounts."""
+
+    tenant = serializers.CharField(max_length=40)
+    name = serializers.CharField(max_length=63)
+    image = serializers.CharField(max_length=40)
+    env = Environment(required=False, default=dict)
+    secret_env = Environment(required=False, default=dict, write_only=True, help_text="Never given back.")
+    repository = serializers.CharField(required=False, default="", allow_blank=True, max_length=1024)
+    priority = serializers.IntegerField(required=False, default=0, min_value=-100, max_value=100)
+    volumes = serializers.ListField(
+        required=False, child=serializers.DictField(), help_text="Not built yet: leave it out, or empty."
+    )
+
+
+class ChangeBody(SettingsBody):
+    """Changes to an existing workspace; fields that are left out stay."""
+
+    name = serializers.CharField(required=False, max_length=63)
+
+
+class ExtendBody(StrictSerializer):
+    minutes = serializers.IntegerField(
+        required=False, min_value=1, max_value=LONGEST_MINUTES, help_text="Left out: its lifetime once more."
+    )
+
+
+class CloneBody(StrictSerializer):
+    name = serializers.CharField(required=False, max_length=63, help_text="Left out: one that is free.")
+
+
+def refuse_later(body: Mapping[str, Any]) -> None:
+    for name in LATER:
+        if body.get(name):
+            text = _("“%(name)s” is not built yet.") % {"name": name}
+            raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
+
+
+def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
+    """Convert a valid LaunchBody to a LaunchSpec. Raise NotYet for a field that is not built yet."""
+    refuse_later(body)
+    return LaunchSpec(
+        tenant=body["tenant"],
+        name=body["name"],
+        image=body["image"],
+        size=size_asked(body),
+        disk_mib=body.get("disk_mib", 0),
+        env=body["env"],
+        secret_env=body["secret_env"],
+        repository=body["repository"],
+        priority=body["priority"],
+        max_runtime_minutes=body.get("max_runtime_minutes"),
+        notify=body.get("notify", True),
+    )
+
+
+def size_asked(body: Mapping[str, Any]) -> SizeAsked:
+    return SizeAsked(
+        flavor=body.get("flavor"),
+        pool=body.get("pool"),
+        gpu=GpuAsked(**body["gpu"]) if "gpu" in body else None,
+        # As it was written: 0.14 is 14/100, not the nearest binary fraction.
+        gpus=Fraction(str(body["gpus"])) if "gpus" in body else None,
+        gpu_memory_mib=body.get("gpu_memory_mib"),
+        cpu_millicores=round(body["cpu"] * 1000) if "cpu" in body else None,
+        memory_mib=body.get("memory_mib"),
+    )
+
+
+def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
+    """Convert a valid ChangeBody to a Change. Raise NotYet for a field that is not built yet."""
+    refuse_later(body)
+    return Change(
+        name=body.get("name"),
+        size=new_size_asked(size_asked(body), Size.of_next(workspace)),
+        disk_mib=body.get("disk_mib"),
+        lifetime=Lifetime(minutes=body["max_runtime_minutes"]) if "max_runtime_minutes" in body else None,
+        notify=body.get("notify"),
+    )
+
+
+def new_size_asked(asked: SizeAsked, now: Size) -> SizeAsked | None:
+    """Change the present size by amounts only; a place (flavor, pool, gpu) asks anew, as at launch. None: no change."""
+    if asked == SizeAsked() or asked.flavor or asked.pool or asked.gpu:
+        return None if asked == SizeAsked() else asked
+    has = now.asked()
+    if asked.gpus is not None or asked.gpu_memory_mib is not None:
+        has = replace(has, flavor=None, pool=now.pool.slug, gpus=now.gpus_asked, gpu_memory_mib=None)
+    return replace(has, **{name: value for name, value in asdict(asked).items() if value is not None})
+
+
+# --- Responses, for OpenAPI alone: representation.py makes them
+
+
+class ReasonShape(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+
+
+class WhenShape(serializers.Serializer[Any]):
+    estimated_start = serializers.DateTimeField(allow_null=True, help_text="The middle of the range.")
+    estimated_from = serializers.DateTimeField(
+        allow_null=True, help_text="Eight of ten starts fall after this …"
+    )
+    estimated_to = serializers.DateTimeField(
+        allow_null=True, help_text="… and before this. Null: nobody knows."
+    )
+    confidence = serializers.ChoiceField(choices=[one.value for one in Confidence])
+
+
+class QueueShape(WhenShape):
+    position = serializers.IntegerField()
+    ahead = serializers.IntegerField()
+    gpus_ahead = serializers.FloatField(help_text="What those ahead ask for together.")
+    reason = ReasonShape()
+
+
+class ProgressShape(serializers.Serializer[Any]):
+    step = serializers.ChoiceField(choices=Step.choices)
+    index = serializers.IntegerField(help_text="1 to 10.")
+    total = serializers.IntegerField()
+    since = serializers.DateTimeField()
+
+
+class DirectSSHShape(serializers.Serializer[Any]):
+    host = serializers.CharField()
+    port = serializers.IntegerField()
+    user = serializers.CharField()
+    command = serializers.CharField()
+    config = serializers.CharField(help_text="For ~/.ssh/config.")
+    nickname = serializers.CharField(help_text="The host of these lines: `ssh <nickname>`.")
+    host_key_fingerprint = serializers.CharField()
+    vscode = serializers.CharField(help_text="Opens it in VS Code.")
+
+
+class JumpSSHShape(DirectSSHShape):
+    jump_host_key_fingerprint = serializers.CharField(help_text="Of Berth's own SSH address.")
+
+
+class SSHShape(DirectSSHShape):
+    jump_host_key_fingerprint = serializers.CharField(required=False)
+    jump = JumpSSHShape(allow_null=True, help_text="The way through Berth, where that is set up.")
+
+
+class EndpointsShape(serializers.Serializer[Any]):
+    jupyter = serializers.CharField(allow_null=True)
+    ssh = SSHShape(allow_null=True)
+
+
+class FailureShape(ReasonShape):
+    at = serializers.DateTimeField()
+    post_mortem = serializers.JSONField(allow_null=True)
+
+
+class ReclaimShape(ReasonShape):
+    at = serializers.DateTimeField()
+
+
+class IdleShape(serializers.Serializer[Any]):
+    since = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(allow_null=True)
+    busy_by = serializers.ListField(child=serializers.CharField())
+
+
+class NextSizeShape(serializers.Serializer[Any]):
+    pool = serializers.CharField()
+    flavor = serializers.CharField(allow_null=True)
+    gpus = serializers.FloatField()
+    cpu = serializers.FloatField()
+    memory_mib = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class WorkspaceShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    tenant = serializers.CharField()
+    owner = serializers.CharField()
+    name = serializers.CharField()
+    image = serializers.CharField()
+    pool = serializers.CharField()
+    flavor = serializers.CharField(allow_null=True)
+    gpus = serializers.FloatField()
+    gpu_memory_mib = serializers.IntegerField(allow_null=True)
+    cpu = serializers.FloatField()
+    memory_mib = serializers.IntegerField()
+    disk_mib = serializers.IntegerField()
+    env = serializers.DictField(child=serializers.CharField(), allow_null=True, help_text="Null for others.")
+    repository = serializers.CharField(allow_null=True, allow_blank=True, help_text="Null for others.")
+    priority = serializers.IntegerField()
+    desired = serializers.ChoiceField(choices=Desired.choices)
+    phase = serializers.ChoiceField(choices=Phase.choices)
+    message = serializers.CharField(allow_blank=True)
+    queue = QueueShape(allow_null=True)
+    progress = ProgressShape()
+    endpoints = EndpointsShape(help_text="Null for everybody but its own person.")
+    failure = FailureShape(allow_null=True)
+    volumes = serializers.ListField(child=serializers.DictField())
+    node = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ready_at = serializers.DateTimeField(allow_null=True)
+    deleted_at = serializers.DateTimeField(allow_null=True)
+    stops_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its lifetime ends; null: no end is set."
+    )
+    reclaim = ReclaimShape(
+        allow_null=True, help_text="Its GPUs are asked back, or its budget is spent: when it stops, and why."
+    )
+    max_runtime_minutes = serializers.IntegerField(allow_null=True)
+    notify = serializers.BooleanField()
+    restart_needed = serializers.BooleanField(help_text="A change of its size waits for the next start.")
+    next_size = NextSizeShape(allow_null=True, help_text="The size that it has from then on.")
+    idle = IdleShape()
+    last_event = serializers.IntegerField()
+
+
+class EventShape(serializers.Serializer[Any]):
+    id = serializers.IntegerField(help_text="1, 2, 3 … within the workspace.")
+    run = serializers.UUIDField(allow_null=True)
+    at = serializers.DateTimeField()
+    step = serializers.ChoiceField(choices=Step.choices, allow_null=True)
+    level = serializers.ChoiceField(choices=Event.Level.choices)
+    code = serializers.CharField()
+    message = serializers.CharField()
+    hint = serializers.CharField(allow_blank=True)
+    data = serializers.DictField()  # type: ignore[assignment]
+
+
+class ImageShape(serializers.ModelSerializer[Image]):
+    offers = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Image
+        fields = (
+            "slug",
+            "name",
+            "description",
+            "reference",
+            "offers",
+            "uid",
+            "gid",
+            "username",
+            "home",
+            "shell",
+        )
+
+    def get_offers(self, image: Image) -> list[str]:
+        offered = {"jupyter": image.offers_jupyter, "ssh": image.offers_ssh}
+        return [name for name, is_offered in offered.items() if is_offered]
+
+
+class EstimateShape(WhenShape):
+    admissible = serializers.BooleanField()
+    starts_now = serializers.BooleanField()
+    position = serializers.IntegerField(allow_null=True)
+    gpus_ahead = serializers.FloatField(allow_null=True)
+    borrows = serializers.BooleanField(help_text="On GPUs beyond the tenant's own, which may be asked back.")
+    reasons = ReasonShape(many=True)
+    alternatives = serializers.ListField(
+        child=serializers.DictField(), help_text="Launch bodies that would start now; add your secret_env."
+    )

@@ -1,0 +1,361 @@
+"""State of a run, derived from the cluster's objects: how many of the ten steps have their evidence, which trouble
+there is, and whether the run's end is proven. Pure: from raw objects to an `Observation`.
+
+Time that a trouble of a start may last before it is final:
+at once       a name that is no image, a refusal of the container's configuration
+5 minutes     an image that is missing or denied, a container that keeps crashing
+2 minutes     no node takes the pod: the claim goes back to the front of the queue
+never         a pull under way, a mount that is tried again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from clusters.causes.cause import Diagnosis
+from clusters.explain import diagnose, is_passing
+from clusters.labels import RUN
+from workspaces.models import STEPS, Step
+
+Object = Mapping[str, Any]
+
+AT_ONCE = {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"}
+# The kubelet has not read a Secret or ConfigMap yet, as happens on a busy node: it soon will.
+NOT_READ_YET = "failed to sync"
+IMAGE_TROUBLES = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
+CRASH_TROUBLES = {"CrashLoopBackOff", "CreateContainerError", "RunContainerError", "StartError"}
+MOUNT_REASONS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
+CLAIM_REASONS = {"ProvisioningFailed", "FailedBinding"}
+SERVICE_REASONS = {"AllocationFailed", "SyncLoadBalancerFailed"}
+SANDBOX_REASONS = {"FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "NodeNotReady"}
+PULL_REASONS = {"Failed"}
+CREATE_REASONS = {"FailedCreate"}
+TROUBLE_REASONS = (
+    MOUNT_REASONS | CLAIM_REASONS | SERVICE_REASONS | SANDBOX_REASONS | PULL_REASONS | CREATE_REASONS
+)
+FIRST_USE = "WaitForFirstConsumer"
+LONGEST_RAW = 2000
+DELETED, EVICTED = "Deleted", "Evicted"
+BY_KUBELET = "TerminationByKubelet"  # reason in the condition DisruptionTarget
+
+
+class Outcome(Enum):
+    """Result of a trouble that lasts."""
+
+    FAIL = "fail"
+    REQUEUE = "requeue"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Obstacle to a start. `after_seconds`: how long it may last before `outcome`."""
+
+    diagnosis: Diagnosis
+    outcome: Outcome = Outcome.WAIT
+    after_seconds: int = 0
+
+
+def trouble_told(source: str, text: str, outcome: Outcome = Outcome.WAIT, after_seconds: int = 0) -> Trouble:
+    """Explain a text of the cluster. The original text is kept for the page, which shows it folded."""
+    diagnosis = diagnose(source, text)
+    with_raw = replace(diagnosis, data={"raw": text[:LONGEST_RAW], **diagnosis.data})
+    return Trouble(with_raw, outcome, after_seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Raw objects of one workspace, as last read. `binding_modes`: storage class name to its mode."""
+
+    volume_claims: Sequence[Object] = ()
+    stateful_set: Object | None = None
+    pods: Sequence[Object] = ()
+    service: Object | None = None
+    events: Sequence[Object] = ()
+    binding_modes: Mapping[str, str] = field(default_factory=dict)
+    # The pod's node; read only while the pod is not ready.
+    node: Object | None = None
+
+    @property
+    def pod(self) -> Object | None:
+        """The workspace's pod; the newest if somebody made another by hand."""
+        return max(self.pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "", default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    done: int
+    trouble: Trouble | None = None
+    node: str = ""
+    host: str = ""
+    jupyter_port: int | None = None
+    ssh_port: int | None = None
+    restarts: int = 0
+    # How the container last ended before the node started it again.
+    last_end: Diagnosis | None = None
+    # Set when the pod ended unasked: the reason in one word, and an explanation if the node reported more.
+    ended: str = ""
+    end_told: Diagnosis | None = None
+
+    @property
+    def step(self) -> Step:
+        """The current step, or the last if all are done."""
+        return STEPS[min(self.done, len(STEPS) - 1)]
+
+
+def observe(seen: Seen, *, run: str, claims_wanted: int, node_address: str = "") -> Observation:
+    """Return how far the run got. Steps count only in order: the first without evidence is the current one."""
+    pod = seen.pod
+    host, ports = address(seen.service, pod, node_address)
+    evidence = [
+        True,  # request: there is a row
+        True,  # admission: only an admitted claim is brought up
+        len(seen.volume_claims) >= claims_wanted
+        and all(accepted(claim, seen.binding_modes) for claim in seen.volume_claims),
+        started_set(seen.stateful_set, run),
+        bool(pod and pod["spec"].get("nodeName")),
+        bool(pod and has_image(pod)),
+        bool(pod and (has_started(pod) or condition(pod, "PodReadyToStartContainers") == "True")),
+        bool(pod and condition(pod, "Ready") == "True"),
+        bool(host),
+    ]
+    done = next((index for index, there in enumerate(evidence) if not there), len(STEPS))
+    ended = "" if pod is None or not terminal(pod) else end_reason(pod)
+    return Observation(
+        done=done,
+        trouble=None if done == len(STEPS) else trouble(seen),
+        node=pod["spec"].get("nodeName", "") if pod else "",
+        host=host,
+        jupyter_port=ports.get("jupyter"),
+        ssh_port=ports.get("ssh"),
+        restarts=container_status(pod).get("restartCount", 0) if pod else 0,
+        last_end=last_end(pod) if pod else None,
+        ended=ended,
+        end_told=end_told(pod) if pod and ended else None,
+    )
+
+
+# --- evidence
+
+
+def accepted(claim: Object, binding_modes: Mapping[str, str]) -> bool:
+    """Return True if the PVC is bound, or its class binds when the pod is placed."""
+    if claim["metadata"].get("deletionTimestamp"):
+        return False
+    phase = claim.get("status", {}).get("phase")
+    return phase == "Bound" or (
+        phase == "Pending" and binding_modes.get(claim["spec"].get("storageClassName", "")) == FIRST_USE
+    )
+
+
+def started_set(stateful_set: Object | None, run: str) -> bool:
+    """Return True if this run's StatefulSet asks for its pod and is not being deleted (an apply would be lost)."""
+    return bool(
+        stateful_set
+        and not stateful_set["metadata"].get("deletionTimestamp")
+        and run_of(stateful_set) == run
+        and stateful_set["spec"].get("replicas") == 1
+    )
+
+
+def run_of(stateful_set: Object) -> str:
+    """Run of the set's pods. Read from the pod template, since the set's own labels are easily removed."""
+    return str(stateful_set["spec"]["template"]["metadata"]["labels"].get(RUN))
+
+
+def container_status(pod: Object) -> Object:
+    statuses = pod.get("status", {}).get("containerStatuses") or [{}]
+    return next((s for s in statuses if s.get("name") == "workspace"), statuses[0])
+
+
+def has_image(pod: Object) -> bool:
+    return bool(container_status(pod).get("imageID")) or has_started(pod)
+
+
+def has_started(pod: Object) -> bool:
+    status = container_status(pod)
+    return "running" in status.get("state", {}) or bool(status.get("restartCount"))
+
+
+def condition(pod: Object, kind: str) -> str:
+    return next((c["status"] for c in pod.get("status", {}).get("conditions", []) if c["type"] == kind), "")
+
+
+def terminal(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def going(pod: Object) -> bool:
+    """Return True if the pod has ended or is being deleted."""
+    return terminal(pod) or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def is_of(run: str, pod: Object) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(RUN) == run)
+
+
+def end_proven(pod: Object) -> bool:
+    """Return True if no process of the pod is left: seen terminal, or deleted before it had a node."""
+    unplaced = not pod["spec"].get("nodeName") and bool(pod["metadata"].get("deletionTimestamp"))
+    return terminal(pod) or unplaced
+
+
+def end_reason(pod: Object) -> str:
+    status = pod.get("status", {})
+    evicted = EVICTED if evicted_why(pod) else ""
+    ended = container_status(pod).get("state", {}).get("terminated", {})
+    deleted = DELETED if pod["metadata"].get("deletionTimestamp") else ""
+    return str(status.get("reason") or evicted or deleted or ended.get("reason") or status.get("phase"))
+
+
+def evicted_why(pod: Object) -> str:
+    """Message of an eviction. The kubelet may lose it in the status while containers end, but not in this condition."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return next((str(one.get("message", "")) for one in conditions if one.get("reason") == BY_KUBELET), "")
+
+
+def last_end(pod: Object) -> Diagnosis | None:
+    """Explain why the previous container ended; None if there was none."""
+    ended = container_status(pod).get("lastState", {}).get("terminated")
+    if not ended:
+        return None
+    text = f"{ended.get('reason', '')}, exit code {ended.get('exitCode')}: {ended.get('message', '')}"
+    return trouble_told("container", text.rstrip(": ")).diagnosis
+
+
+def end_told(pod: Object) -> Diagnosis | None:
+    """Explain the node's message about the end (an eviction, a shutdown). None if there is no message that we know."""
+    message = pod.get("status", {}).get("message") or evicted_why(pod)
+    if not message:
+        return None
+    told = diagnose("container", f"{end_reason(pod)}: {message}")
+    return told if told.known else None
+
+
+def address(service: Object | None, pod: Object | None, node_address: str = "") -> tuple[str, dict[str, int]]:
+    """Host, and ports by name; ("", {}) while there is none. For a NodePort: `node_address`, else the pod's node."""
+    if service is None:
+        return "", {}
+    ports = service["spec"].get("ports", [])
+    if service["spec"].get("type") == "NodePort":
+        host = node_address or (pod.get("status", {}).get("hostIP", "") if pod else "")
+        return host, {port["name"]: port["nodePort"] for port in ports if host and port.get("nodePort")}
+    if service["spec"].get("type") == "ClusterIP":
+        host = service["spec"].get("clusterIP") or ""
+        return host, {port["name"]: port["port"] for port in ports if host}
+    ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress") or [{}]
+    host = ingress[0].get("ip") or ingress[0].get("hostname") or ""
+    return host, {port["name"]: port["port"] for port in ports if host}
+
+
+# --- troubles
+
+
+def tells_trouble(event: Object) -> bool:
+    """Return True if the event may be a trouble, by its reason."""
+    return event.get("reason") in TROUBLE_REASONS
+
+
+def trouble(seen: Seen) -> Trouble | None:
+    """Return the first trouble, in the order in which a start meets them."""
+    pod = seen.pod
+    unbound = any(claim.get("status", {}).get("phase") != "Bound" for claim in seen.volume_claims)
+    if unbound and (found := _from_events(seen, CLAIM_REASONS, "PersistentVolumeClaim", "volume")):
+        return found
+    if pod is None:
+        return _from_events(seen, CREATE_REASONS, "StatefulSet", "admission", Outcome.REQUEUE, 120)
+    if rejected(pod):
+        text = f"{pod['status'].get('reason', '')}: {pod['status'].get('message', '')}"
+        return trouble_told("container", text, Outcome.REQUEUE, 120)
+    if not pod["spec"].get("nodeName"):
+        return _unplaced(pod)
+    return _on_node(seen, pod)
+
+
+def rejected(pod: Object) -> bool:
+    """Return True if the kubelet rejected the pod (UnexpectedAdmissionError, OutOf…): the controller tries again."""
+    reason = pod.get("status", {}).get("reason") or ""
+    return terminal(pod) and (
+        reason in ("UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError")
+        or reason.startswith("OutOf")
+    )
+
+
+def _unplaced(pod: Object) -> Trouble | None:
+    for entry in pod.get("status", {}).get("conditions", []):
+        if entry["type"] == "PodScheduled" and entry["status"] == "False" and entry.get("message"):
+            return trouble_told("scheduling", entry["message"], Outcome.REQUEUE, 120)
+    return None
+
+
+def _on_node(seen: Seen, pod: Object) -> Trouble | None:
+    if unwell := _node_not_ready(seen.node):
+        return unwell
+    status = container_status(pod)
+    waiting = status.get("state", {}).get("waiting", {})
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in AT_ONCE:
+        after_seconds = 300 if NOT_READ_YET in message else 0
+        return trouble_told("container", f"{reason}: {message}", Outcome.FAIL, after_seconds)
+    if reason in IMAGE_TROUBLES:
+        return trouble_told("image", _fullest(seen, message, PULL_REASONS), Outcome.FAIL, 300)
+    if reason in CRASH_TROUBLES:
+        return trouble_told("container", _crash(status, reason, message), Outcome.FAIL, 300)
+    if not has_started(pod):
+        return _from_events(seen, MOUNT_REASONS, "Pod", "volume") or _from_events(
+            seen, SANDBOX_REASONS, "Pod", "container"
+        )
+    return _from_events(seen, SERVICE_REASONS, "Service", "service")
+
+
+def _node_not_ready(node: Object | None) -> Trouble | None:
+    """Trouble of a node that is not ready: the pod's status is then as old as the node's last report."""
+    for entry in (node or {}).get("status", {}).get("conditions", []):
+        if entry["type"] == "Ready" and entry["status"] != "True":
+            return trouble_told("container", f"{entry.get('reason', '')}: {entry.get('message', '')}")
+    return None
+
+
+def _crash(status: Object, reason: str, message: str) -> str:
+    """Text of a crash. The last end explains more than the back-off that follows it."""
+    last = status.get("lastState", {}).get("terminated", {})
+    if last.get("reason"):
+        return (
+            f"{reason}: {last['reason']}, exit code {last.get('exitCode')}: {last.get('message', '')}".rstrip(
+                ": "
+            )
+        )
+    return f"{reason}: {message}"
+
+
+def _fullest(seen: Seen, message: str, reasons: set[str]) -> str:
+    """Return the text that explains a failed pull: “Back-off pulling image” does not, but the event before it does."""
+    if "failed" in message.lower() or "not found" in message.lower():
+        return message
+    texts = [str(e.get("message", "")) for e in seen.events if e.get("reason") in reasons]
+    return max((t for t in texts if "pull" in t.lower()), key=len, default=message)
+
+
+def _from_events(
+    seen: Seen,
+    reasons: set[str],
+    kind: str,
+    source: str,
+    outcome: Outcome = Outcome.WAIT,
+    after_seconds: int = 0,
+) -> Trouble | None:
+    """Trouble from the newest such warning about a kind of object."""
+    found = [
+        e
+        for e in seen.events
+        if e.get("reason") in reasons
+        and e.get("involvedObject", {}).get("kind") == kind
+        and not is_passing(str(e.get("message", "")))
+    ]
+    if not found:
+        return None
+    newest = max(found, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
+    return trouble_told(source, str(newest.get("message", "")), outcome, after_seconds)

@@ -1,0 +1,50 @@
+"""Proof that a run's pods have ended, on which its claim depends: recorded before anything is done to a pod.
+
+Every pod carries our finalizer, so no pod can vanish before its end was seen. The finalizer is removed only after the
+pod was seen terminal (or was deleted before it had a node) and that was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusters.api import Api
+from workspaces.models import Workspace
+from workspaces.state.live import changing
+
+from .manifests import FINALIZER
+from .observe import Object, end_proven
+
+
+def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
+    """Record the pod that was seen, and whether it has ended. Return False if the last pod vanished without an end.
+
+    Then nothing else is recorded: the end of another pod does not prove the end of that pod.
+    """
+    ends = {pod["metadata"]["uid"]: end_proven(pod) for pod in pods}
+    if ends == ({} if workspace.pod_ended else {workspace.pod_uid: False}):
+        return True  # as recorded before
+    with changing(workspace.pk) as row:
+        if row.run != workspace.run:
+            return True
+        if not row.pod_ended and row.pod_uid not in ends:
+            return False
+        for uid in sorted(ends, key=lambda uid: not ends[uid]):  # a running pod last
+            if uid != row.pod_uid:
+                row.pod_uid, row.pod_ended, row.container_restarts = uid, False, 0
+            row.pod_ended = row.pod_ended or ends[uid]
+        return True
+
+
+def let_go(pod: Object, api: Api) -> None:
+    """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
+    finalizers = pod["metadata"].get("finalizers") or []
+    if FINALIZER not in finalizers:
+        return
+    path = f"/metadata/finalizers/{finalizers.index(FINALIZER)}"
+    api.json_patch(
+        "Pod",
+        pod["metadata"]["namespace"],
+        pod["metadata"]["name"],
+        [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}],
+    )

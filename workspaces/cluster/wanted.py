@@ -1,0 +1,112 @@
+"""Input for the objects of one run, gathered from rows before anything is applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from accounts.access import Actor, role_in
+from accounts.credentials.secrets import decrypt
+from accounts.models import Role
+from clusters import labels
+from clusters.models import Cluster, Gpu, Installation
+from quotas.models import Claim, Pool, Sharing
+from quotas.pools.nodes import unwell_nodes
+from workspaces.models import Workspace
+
+from .tenancy import tenant_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Input for the objects of one run. Secrets are never shown by repr."""
+
+    workspace: Workspace
+    instance: UUID
+    run: UUID
+    node: str
+    requested_cpu_millicores: int
+    requested_memory_mib: int
+    secret: SecretValues
+    # GPUs that it must not get, if the way of sharing supports that.
+    bad_gpus: tuple[str, ...] = ()
+    # Nodes that it must not start on, though Kubernetes would place it there.
+    unwell_nodes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        return self.workspace.tenant.namespace
+
+    @property
+    def name(self) -> str:
+        return self.workspace.object_name
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.workspace.pool.cluster
+
+    @property
+    def mounts_driver(self) -> bool:
+        """True if its GPUs need the driver of an old node."""
+        return bool(self.workspace.units and self.workspace.pool.driver_path)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return tenant_labels(self.workspace.tenant, self.instance) | {
+            labels.OWNER: label_value(self.workspace.owner.get_username()),
+            labels.WORKSPACE: str(self.workspace.pk),
+        }
+
+
+class SecretValues:
+    """Clear values for the Secret. A plain class, whose repr shows none of them."""
+
+    def __init__(
+        self, *, jupyter_token: str, host_key: str, authorized_keys: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        self.jupyter_token = jupyter_token
+        self.host_key = host_key
+        self.authorized_keys = list(authorized_keys)
+        self.env = dict(env)
+
+
+def label_value(text: str) -> str:
+    """Return a text as a label's value: at most 63 of letters, digits, `-_.`, an alphanumeric at both ends."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:63].strip("-_.")
+
+
+def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
+    secret = workspace.secret
+    return Wanted(
+        workspace=workspace,
+        instance=Installation.current_id(),
+        run=claim.pk,
+        node=claim.node,
+        requested_cpu_millicores=claim.cpu_millicores,
+        requested_memory_mib=claim.memory_mib,
+        bad_gpus=avoided(workspace.pool),
+        unwell_nodes={} if workspace.ready_at else unwell_nodes(workspace.pool),
+        secret=SecretValues(
+            jupyter_token=decrypt(secret.jupyter_token),
+            host_key=decrypt(secret.host_key),
+            authorized_keys=authorized_keys(workspace),
+            env=secret.clear_env(),
+        ),
+    )
+
+
+def avoided(pool: Pool) -> tuple[str, ...]:
+    if pool.sharing != Sharing.HAMI:
+        return ()
+    bad = Gpu.objects.filter(cluster=pool.cluster_id).exclude(out_code="")
+    return tuple(bad.order_by("uuid").values_list("uuid", flat=True))
+
+
+def authorized_keys(workspace: Workspace) -> list[str]:
+    """SSH keys of the owner; none once they were deactivated, removed from the tenant, or became a viewer."""
+    owner = workspace.owner
+    if not owner.is_active or role_in(Actor(owner), workspace.tenant) in (None, Role.VIEWER):
+        return []
+    return list(owner.ssh_keys.values_list("public_key", flat=True))

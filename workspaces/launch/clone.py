@@ -1,0 +1,49 @@
+"""Launch with the settings of another workspace, for anyone who may launch in its tenant. Files are never copied.
+
+The owner's private settings (environment, repository) are copied only into the owner's own clones.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, count
+
+from accounts.access import Actor
+from workspaces import access
+from workspaces.models import Workspace
+from workspaces.sizes.sizing import Size
+
+from . import longest
+from .launch import LONGEST_NAME, LaunchSpec, launch
+
+
+def clone(actor: Actor, source: Workspace, name: str | None = None) -> Workspace:
+    """Launch a copy like any new workspace: with the same checks, limits and queue."""
+    own = access.is_own(actor, source)
+    return launch(
+        actor,
+        LaunchSpec(
+            tenant=source.tenant.slug,
+            name=name or free_name(actor, source),
+            image=source.image.slug,
+            size=Size.of_next(source).asked(),
+            disk_mib=source.disk_mib,
+            env=source.env if own else {},
+            secret_env=source.secret.clear_env() if own else {},
+            repository=source.repository if own else "",
+            priority=source.priority if actor.user.is_staff else min(source.priority, 0),
+            max_runtime_minutes=longest.at_most(source.tenant_id, source.max_runtime_minutes),
+            notify=source.notify,
+            settings_of=source,
+        ),
+    )
+
+
+def free_name(actor: Actor, source: Workspace) -> str:
+    """Return the first of `exp`, `exp-2`, `exp-3` … that is free among the person's names in this tenant."""
+    mine = Workspace.objects.filter(owner=actor.user, tenant=source.tenant, deleted_at__isnull=True)
+    taken = set(mine.values_list("name", flat=True))
+    stem = re.sub(r"-\d+$", "", source.name)
+    endings = (f"-{number}" for number in count(2))
+    numbered = (stem[: LONGEST_NAME - len(ending)].rstrip(" ._-") + ending for ending in endings)
+    return next(name for name in chain([source.name], numbered) if name not in taken)

@@ -1,0 +1,41 @@
+"""Secrets of a workspace: the SSH host key, which stays the same over all its runs, and Jupyter's token."""
+
+import base64
+import hashlib
+import json
+import secrets
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from accounts.credentials.secrets import encrypt
+from workspaces.models import Workspace, WorkspaceSecret
+
+
+def make_secret(workspace: Workspace, env: dict[str, str]) -> WorkspaceSecret:
+    """Create the workspace's secrets and store them, encrypted."""
+    private, public = new_host_key()
+    return WorkspaceSecret.objects.create(
+        workspace=workspace,
+        jupyter_token=encrypt(secrets.token_urlsafe(32)),
+        host_key=encrypt(private),
+        host_key_public=public,
+        host_key_fingerprint=fingerprint(public),
+        env=encrypt(json.dumps(env)),
+    )
+
+
+def new_host_key() -> tuple[str, str]:
+    """Create an ed25519 key. Return private and public part in OpenSSH's formats."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return private.decode(), public.decode()
+
+
+def fingerprint(public_key: str) -> str:
+    """Fingerprint as `ssh-keygen -l` prints it: SHA256 of the key blob in unpadded base64."""
+    blob = base64.b64decode(public_key.split()[1])
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")

@@ -1,0 +1,246 @@
+"""First step of a launch: check the request, then write workspace, claim and first event in one transaction.
+
+Form, API and command line all make a `LaunchSpec`. Impossible requests are refused here, by field, with a hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor, tenant_by_slug
+from accounts.errors import Conflict, Invalid, Refusal, TooMany
+from accounts.locks import locked
+from accounts.models import Membership, Tenant, User
+from accounts.trail import audit
+from quotas import admission
+from quotas.models import Claim
+from workspaces.access import require_launch
+from workspaces.models import Image, Phase, Step, Workspace
+from workspaces.sizes.sizing import Size, SizeAsked, resolve
+from workspaces.state import runs
+from workspaces.state.live import announce
+from workspaces.state.story import tell
+
+from . import keys, longest, storage
+
+LONGEST_NAME = 63
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Set by Berth alone: they decide which GPUs a container sees, its user and how it is reached.
+RESERVED_ENV = re.compile(
+    r"NVIDIA_.*|CUDA_MPS_.*|CUDA_DEVICE_.*|CUDA_DISABLE_CONTROL|CUDA_TASK_PRIORITY|CUDA_OVERSUBSCRIBE"
+    r"|GPU_CORE_.*|LD_PRELOAD"
+    r"|JUPYTER_.*|KUBERNETES_.*|BERTH_.*|HOME|PATH|POD_IP"
+)
+REPOSITORY = re.compile(r"(?:https?://|ssh://|git://|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s'\"\\]+")
+LONGEST_ENV_BYTES = 64 * 1024
+SMALLEST_DISK_MIB = 64
+MOST_WAITING = 500  # per person
+LARGEST_DISK_MIB = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchSpec:
+    """Request for a workspace. `secret_env` leaves this object only encrypted."""
+
+    tenant: str
+    name: str
+    image: str
+    size: SizeAsked
+    disk_mib: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    repository: str = ""
+    priority: int = 0
+    max_runtime_minutes: int | None = None
+    notify: bool = True
+    settings_of: Workspace | None = None  # source of a clone, named in an event
+
+
+def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
+    """Create the workspace and put its claim into the queue. Raise a Refusal, which is also audited."""
+    tenant = tenant_by_slug(actor, spec.tenant)
+    try:
+        require_launch(actor, tenant)
+        refuse_unfair(actor, spec)
+        image, size = check(tenant, spec)
+        minutes = longest.granted(tenant, spec.max_runtime_minutes)
+        return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
+    except Refusal as refusal:
+        audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
+        raise
+
+
+def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
+    """Refuse a priority above 0 except from admins: it would jump the queue of all tenants."""
+    if spec.priority > 0 and not actor.user.is_staff:
+        text = _("Only admins may give a priority above 0.")
+        raise Invalid("priority_too_high", text, _("Use 0 or less."), fields={"priority": [text]})
+
+
+def refuse_too_many_waiting(actor: Actor) -> None:
+    """Refuse more than MOST_WAITING requests per person: nobody may fill the queue."""
+    if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
+        raise TooMany(
+            "too_many_waiting",
+            _("%(count)d of your requests wait already.") % {"count": MOST_WAITING},
+            _("Wait until some have started, or stop some."),
+            retry_after_seconds=60,
+        )
+
+
+def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
+    """Check what can be checked without writing. Raise Invalid with all faulty fields at once."""
+    fields: dict[str, list[str]] = {}
+    fields |= check_name(spec.name)
+    image = Image.objects.filter(slug=spec.image, is_active=True).first()
+    if image is None:
+        fields["image"] = [_("There is no image “%(slug)s”. See the list of images.") % {"slug": spec.image}]
+    fields |= check_disk(spec.disk_mib)
+    fields |= check_repository(spec.repository)
+    fields |= check_env(spec.env, spec.secret_env)
+    if fields or image is None:
+        raise Invalid(
+            "invalid", _("Some of it cannot be launched."), _("Correct the named fields."), fields=fields
+        )
+    return image, resolve(tenant, spec.size)
+
+
+def check_name(name: str) -> dict[str, list[str]]:
+    if NAME.fullmatch(name):
+        return {}
+    return {
+        "name": [
+            _("Use 1 to 63 letters, digits, spaces, dots, dashes; begin and end with a letter or digit.")
+        ]
+    }
+
+
+def check_repository(address: str) -> dict[str, list[str]]:
+    if not address or REPOSITORY.fullmatch(address):
+        return {}
+    return {"repository": [_("Give an address that git can clone, as https://host/group/project.git")]}
+
+
+def check_disk(disk_mib: int) -> dict[str, list[str]]:
+    if disk_mib and not SMALLEST_DISK_MIB <= disk_mib <= LARGEST_DISK_MIB:
+        return {"disk_mib": [_("Use 0 for none, or 64 MiB to 16 TiB.")]}
+    return {}
+
+
+def name_taken(name: str) -> Conflict:
+    return Conflict(
+        "name_taken",
+        _("You already have a workspace “%(name)s” in this tenant.") % {"name": name},
+        _("Start that one, delete it, or choose another name."),
+        fields={"name": [_("Already taken.")]},
+    )
+
+
+def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str, list[str]]:
+    """Faults by field: malformed or reserved names, a name twice, too much."""
+    faults: dict[str, list[str]] = {}
+    for where, values in (("env", env), ("secret_env", secret_env)):
+        texts = [
+            _("“%(name)s” is not a name: use letters, digits and _; not a digit first.") % {"name": name}
+            for name in values
+            if not ENV_NAME.fullmatch(name)
+        ]
+        texts += [
+            _("“%(name)s” is reserved: Berth sets it. Use another name.") % {"name": name}
+            for name in values
+            if RESERVED_ENV.fullmatch(name)
+        ]
+        texts += [
+            _("The value of “%(name)s” has a NUL character, which no environment can hold.") % {"name": name}
+            for name, value in values.items()
+            if "\0" in value
+        ]
+        if sum(len(name) + len(value.encode()) for name, value in values.items()) > LONGEST_ENV_BYTES:
+            texts.append(_("Together they are longer than 64 KiB. Put long values into a file."))
+        if texts:
+            faults[where] = texts
+    if twice := sorted(set(env) & set(secret_env)):
+        faults.setdefault("secret_env", []).append(
+            _("%(names)s stands in both env and secret_env. Keep one.") % {"names": ", ".join(twice)}
+        )
+    return faults
+
+
+def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
+    """Write the rows, without the cluster's lock: no admission pass can be using rows that are new."""
+    try:
+        with transaction.atomic():
+            list(locked(User.objects.filter(pk=actor.user.pk)))  # one launch of a person at a time
+            # A concurrent removal from the tenant waits for this lock and then finds the workspace, or came first.
+            list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
+            require_launch(actor, tenant)
+            refuse_too_many_waiting(actor)
+            storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
+            workspace = Workspace.objects.create(
+                tenant=tenant,
+                owner=actor.user,
+                name=spec.name,
+                image=image,
+                pool=size.pool,
+                flavor=size.flavor,
+                **asdict(size.portion),
+                cpu_millicores=size.cpu_millicores,
+                memory_mib=size.memory_mib,
+                disk_mib=spec.disk_mib,
+                env=dict(spec.env),
+                repository=spec.repository,
+                priority=spec.priority,
+                max_runtime_minutes=spec.max_runtime_minutes,
+                notify=spec.notify,
+                phase=Phase.WAITING,
+                step=Step.REQUEST,
+                step_since=timezone.now(),
+            )
+            keys.make_secret(workspace, dict(spec.secret_env))
+            runs.begin(workspace, claim_for(workspace), "requested")
+            if spec.settings_of is not None:
+                tell_source(workspace, spec.settings_of)
+            workspace.save()
+            announce(workspace)
+            audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
+            return workspace
+    except IntegrityError as error:
+        if "one_workspace_of_a_name" not in str(error):
+            raise
+        raise name_taken(spec.name) from None
+
+
+def tell_source(workspace: Workspace, source: Workspace) -> None:
+    if source.owner_id == workspace.owner_id:
+        tell(workspace, "cloned", name=source.name)
+    else:
+        tell(workspace, "cloned_of_another", name=source.name, owner=source.owner.get_username())
+
+
+def claim_for(workspace: Workspace) -> Claim:
+    """Ask the queue for what the workspace needs, as the pod will request it."""
+    return admission.request(**needs(workspace, Size.of(workspace)))
+
+
+def needs(workspace: Workspace, size: Size) -> dict[str, Any]:
+    """Arguments of a claim: who asks, and for how much."""
+    return {
+        "tenant": workspace.tenant,
+        "user": workspace.owner,
+        "pool": size.pool,
+        "portion": size.portion,
+        "cpu_millicores": size.requested_cpu_millicores,
+        "memory_mib": size.requested_memory_mib,
+        "holder_kind": Claim.Holder.WORKSPACE,
+        "holder_id": workspace.pk,
+        "priority": workspace.priority,
+        "max_runtime_minutes": workspace.max_runtime_minutes,
+    }

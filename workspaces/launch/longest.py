@@ -1,0 +1,49 @@
+"""Longest runtime of a tenant: the most that a launch may ask for, and what it gets if it asks for no lifetime."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from accounts.errors import Invalid
+from accounts.models import Tenant
+from quotas.models import TenantLimit
+from workspaces.models import Workspace
+from workspaces.state import story
+
+FIELD = "max_runtime_minutes"
+
+
+def longest_of(tenant_id: UUID) -> int | None:
+    """Longest runtime in minutes; None: no limit."""
+    limits = TenantLimit.objects.filter(tenant=tenant_id)
+    return limits.values_list("longest_runtime_minutes", flat=True).first()
+
+
+def granted(tenant: Tenant, minutes: int | None) -> int | None:
+    """Return the lifetime for a request of so many minutes (None: no lifetime). Raise Invalid above the longest."""
+    longest = longest_of(tenant.pk)
+    if longest is None or minutes is None:
+        return minutes if longest is None else longest
+    if minutes > longest:
+        text = _("What runs in %(tenant)s runs for %(span)s at most.") % {
+            "tenant": tenant.name,
+            "span": story.lifetime(longest),
+        }
+        raise Invalid("above_longest_runtime", text, _("Ask for less time."), fields={FIELD: [text]})
+    return minutes
+
+
+def at_most(tenant_id: UUID, minutes: int | None) -> int | None:
+    """Return the minutes, cut to the tenant's longest without a refusal: for copied settings."""
+    given = [span for span in (minutes, longest_of(tenant_id)) if span is not None]
+    return min(given, default=None)
+
+
+def fit(row: Workspace) -> None:
+    """Cut the lifetime of the next run to what the tenant may have now. Inside `changing`."""
+    minutes = at_most(row.tenant_id, row.max_runtime_minutes)
+    if minutes is not None and minutes != row.max_runtime_minutes:
+        row.max_runtime_minutes = minutes
+        story.tell(row, "lifetime_capped", minutes=minutes)

@@ -1,0 +1,108 @@
+"""Form of a workspace's settings page: what its owner may change, as in the API's PATCH."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts.errors import Refusal
+from accounts.forms import show_refusal
+from quotas.models import Flavor, Pool
+from workspaces.models import Workspace
+from workspaces.runs.changes import Change, Lifetime
+from workspaces.sizes.parts import Part, parts_of
+from workspaces.sizes.sizing import Size, SizeAsked
+
+from .forms import lifetimes, plain_text
+
+AS_IT_IS = ""
+# Names in refusals, where the form's field is called otherwise.
+OTHER_NAMES = {
+    "gpus": "flavor",
+    "gpu_memory_mib": "flavor",
+    "cpu": "flavor",
+    "memory_mib": "flavor",
+    "pool": "flavor",
+}
+
+
+class SettingsForm(forms.Form):
+    name = forms.CharField(label=_("Name"), max_length=63, widget=plain_text())
+    flavor = forms.ChoiceField(
+        label=_("Size"), required=False, help_text=_("While it runs, another size waits for the next start.")
+    )
+    max_runtime_minutes = forms.TypedChoiceField(
+        label=_("Stops by itself after"),
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text=_("While it runs, another time counts from now. Files are kept."),
+    )
+    notify = forms.BooleanField(label=_("Tell me when it is ready, fails or stops"), required=False)
+
+    def __init__(self, data: QueryDict | None, workspace: Workspace) -> None:
+        size = Size.of_next(workspace)
+        self.asked = size.asked()
+        initial = {
+            "name": workspace.name,
+            "flavor": self.asked.flavor or AS_IT_IS,
+            "max_runtime_minutes": workspace.max_runtime_minutes or "",
+            "notify": workspace.notify,
+        }
+        super().__init__(data, initial=initial, label_suffix="")
+        pools = flavors_by_pool(workspace)
+        self.parts = {part.value: part for pool in pools for part in parts_of(pool, pools[pool])}
+        self._choose("flavor", sizes(size, pools, self.parts.values()))
+        self._choose("max_runtime_minutes", lifetimes(workspace.max_runtime_minutes))
+
+    def _choose(self, name: str, choices: list[Any]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def change(self) -> Change:
+        """Return what a valid form changes."""
+        data, changed = self.cleaned_data, set(self.changed_data)
+        chosen = data["flavor"]
+        other_size = "flavor" in changed and chosen != AS_IT_IS
+        part = self.parts.get(chosen)
+        size = part.size() if part else SizeAsked(flavor=chosen)
+        return Change(
+            name=data["name"] if "name" in changed else None,
+            size=size if other_size else None,
+            lifetime=Lifetime(minutes=data["max_runtime_minutes"])
+            if "max_runtime_minutes" in changed
+            else None,
+            notify=data["notify"] if "notify" in changed else None,
+        )
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Show the faults at their fields."""
+        show_refusal(self, refusal, lambda name: OTHER_NAMES.get(name, name))
+
+
+def flavors_by_pool(workspace: Workspace) -> dict[Pool, list[Flavor]]:
+    """Sizes by pool, in the cluster that has the workspace's files."""
+    found: dict[Pool, list[Flavor]] = {}
+    for flavor in Flavor.objects.filter(pool__cluster=workspace.pool.cluster).select_related("pool"):
+        found.setdefault(flavor.pool, []).append(flavor)
+    return found
+
+
+def sizes(size: Size, pools: Mapping[Pool, Sequence[Flavor]], parts: Iterable[Part]) -> list[Any]:
+    """Choices of ready-made sizes and shares of a GPU, by pool; first the current size, if it is not ready-made."""
+    choices: dict[Pool, list[tuple[str, str]]] = {
+        pool: [(flavor.slug, flavor.name) for flavor in flavors] for pool, flavors in pools.items()
+    }
+    for part in parts:
+        choices[part.pool].append((part.value, part.name))
+    by_pool = [(pool.name, offered) for pool, offered in choices.items()]
+    if size.asked().flavor is not None:
+        return by_pool
+    own = gettext("As it is: %(size)s") % {"size": size.describe()}
+    return [(AS_IT_IS, own), *by_pool]

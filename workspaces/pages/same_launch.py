@@ -1,0 +1,117 @@
+"""The same launch for a script: the API's body, and a curl command. Secrets stay names with a value to fill in,
+and credentials are left out of a repository's address.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+from accounts.access import Actor
+from workspaces import access
+from workspaces.api.representation import number
+from workspaces.models import Workspace
+from workspaces.sizes.sizing import Size
+
+from .forms import LaunchForm
+
+TO_FILL_IN = "…"
+CREDENTIALS = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^/:@]*)[^/]*@", re.IGNORECASE)
+
+
+def curl(address: str, body: dict[str, Any]) -> str:
+    return (
+        f"curl -X POST {address} \\\n"
+        '  -H "Authorization: Bearer $BERTH_TOKEN" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+    )
+
+
+def without_credentials(address: str) -> str:
+    """Return a repository's address as others may see it. Over SSH a user's name alone is part of the address."""
+
+    def rest(found: re.Match[str]) -> str:
+        over_ssh = found["scheme"].lower() == "ssh://" and found["user"]
+        return f"{found['scheme']}{found['user']}@" if over_ssh else found["scheme"]
+
+    return CREDENTIALS.sub(rest, address)
+
+
+def holds_credentials(address: str) -> bool:
+    return without_credentials(address) != address
+
+
+def body_of_form(form: LaunchForm) -> dict[str, Any]:
+    """Body from the fields that are filled in so far and valid."""
+    data = form.cleaned_data
+    body = {name: data.get(name) or TO_FILL_IN for name in ("tenant", "name", "image")}
+    if not form.size_faults:
+        body |= _size_of_form(form)
+    return body | _filled(
+        disk_mib=(data.get("disk_gib") or 0) * 1024,
+        max_runtime_minutes=data.get("max_runtime_minutes"),
+        repository=without_credentials(data.get("repository") or ""),
+        env=data.get("env"),
+        secret_env=dict.fromkeys(data.get("secret_env") or {}, TO_FILL_IN),
+        **({} if data.get("notify") else {"notify": False}),
+    )
+
+
+def _size_of_form(form: LaunchForm) -> dict[str, Any]:
+    asked = form.size()
+    if asked.flavor:
+        return {"flavor": asked.flavor}
+    figures = _filled(
+        gpus=number(float(asked.gpus)) if asked.gpus is not None else None,
+        gpu_memory_mib=asked.gpu_memory_mib,
+        cpu=number(asked.cpu_millicores / 1000) if asked.cpu_millicores else None,
+        memory_mib=asked.memory_mib,
+    )
+    if asked.gpu is None:
+        return {"pool": asked.pool, **figures}
+    wanted = _filled(
+        min_memory_mib=asked.gpu.min_memory_mib,
+        min_compute_capability=asked.gpu.min_compute_capability,
+        ecc=asked.gpu.ecc,
+    )
+    return {"gpu": wanted, **figures}
+
+
+def gpus_asked(workspace: Workspace) -> dict[str, Any]:
+    asked = Size.of(workspace).asked()
+    has_cards = _filled(gpu_memory_mib=asked.gpu_memory_mib)
+    return {"gpus": number(round(float(asked.gpus or 0), 4)), **has_cards}
+
+
+def body_of_workspace(actor: Actor, workspace: Workspace) -> dict[str, Any]:
+    """Body of the workspace's launch. Environment and repository are included only for the owner."""
+    own = access.is_own(actor, workspace)
+    body: dict[str, Any] = {
+        "tenant": workspace.tenant.slug,
+        "name": workspace.name,
+        "image": workspace.image.slug,
+    }
+    if workspace.flavor:
+        body["flavor"] = workspace.flavor.slug
+    else:
+        body |= {
+            "pool": workspace.pool.slug,
+            **gpus_asked(workspace),
+            "cpu": number(workspace.cpu_millicores / 1000),
+            "memory_mib": workspace.memory_mib,
+        }
+    return body | _filled(
+        disk_mib=workspace.disk_mib,
+        max_runtime_minutes=workspace.max_runtime_minutes,
+        env=workspace.env if own else None,
+        repository=without_credentials(workspace.repository) if own else None,
+        **({} if workspace.notify else {"notify": False}),
+    )
+
+
+def _filled(**values: Any) -> dict[str, Any]:
+    """Leave out empty values, but keep False."""
+    return {name: value for name, value in values.items() if value or value is False}

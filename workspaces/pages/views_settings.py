@@ -1,0 +1,46 @@
+"""Settings page of a workspace: its values, and for its owner the form that changes them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.errors import SHOWN_IN_PLACE
+from accounts.rest.actors import actor_of
+from workspaces import access
+from workspaces.models import Desired
+from workspaces.runs.changes import change
+
+from .forms_settings import SettingsForm
+from .views_workspace import workspace_page
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def settings(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    if request.method == "POST":
+        access.require_own(actor, workspace)
+    may_change = access.is_own(actor, workspace) and access.may_launch(actor, workspace.tenant)
+    if not may_change or workspace.desired == Desired.DELETED:
+        return workspace_page(request, workspace, "settings")
+    form = SettingsForm(request.POST if request.method == "POST" else None, workspace)
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed = change(actor, workspace, form.change())
+        except SHOWN_IN_PLACE as refusal:
+            form.refuse(refusal)
+        else:
+            if changed:
+                messages.success(request, _("Saved."))
+            return redirect("workspace-settings", id=id)
+    return workspace_page(request, workspace, "settings", status=422 if form.errors else 200, form=form)

@@ -1,0 +1,154 @@
+"""Pages of tenants: members, their roles, and what they run. Owners change these; members and viewers look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Case, Q, Value, When
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts import members
+from accounts.access import Actor, require_owner, role_in, tenant_by_slug
+from accounts.errors import Conflict, Invalid, Refusal
+from accounts.forms import MemberForm, show_refusal
+from accounts.models import Role, Tenant
+from accounts.rest.actors import actor_of
+from accounts.trail import audit
+from workspaces.runs import people
+from workspaces.sizes.shares import shares
+
+TENANTS_PER_PAGE = 50
+PEOPLE_PER_PAGE = 100
+OWNERS_FIRST = Case(
+    When(role=Role.OWNER, then=Value(0)), When(role=Role.MEMBER, then=Value(1)), default=Value(2)
+)
+
+
+@never_cache
+@login_required
+@require_GET
+def tenants(request: HttpRequest) -> HttpResponse:
+    search = request.GET.get("search", "").replace("\0", "").strip()[:100]
+    rows = people.tenants_with_figures(actor_of(request)).order_by("name", "slug")
+    if search:
+        rows = rows.filter(Q(name__icontains=search) | Q(slug__icontains=search))
+    page = Paginator(rows, TENANTS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {"section": "tenants", "page": page, "search": search, "roles": dict(Role.choices)}
+    return render(request, "tenants/tenants.html", context)
+
+
+@never_cache
+@login_required
+@require_GET
+def tenant(request: HttpRequest, slug: str) -> HttpResponse:
+    actor = actor_of(request)
+    return tenant_page(request, actor, tenant_by_slug(actor, slug))
+
+
+@login_required
+@require_POST
+def add_member(request: HttpRequest, slug: str) -> HttpResponse:
+    actor = actor_of(request)
+    of = tenant_by_slug(actor, slug)
+    require_owner(actor, of)
+    form = MemberForm(request.POST)
+    if not form.is_valid():
+        return tenant_page(request, actor, of, form=form, status=422)
+    try:
+        added = members.set_role(actor, of, **form.cleaned_data, was="")
+    except (Conflict, Invalid) as refusal:
+        audit.record_refusal(request, actor, refusal)
+        show_refusal(form, refusal)
+        return tenant_page(request, actor, of, form=form, status=refusal.status)
+    told = {"name": added.user.username, "tenant": of.name, "role": added.get_role_display()}
+    messages.success(request, _("%(name)s is in %(tenant)s now, as %(role)s.") % told)
+    return redirect("tenant", slug)
+
+
+@login_required
+@require_POST
+def change_role(request: HttpRequest, slug: str, username: str) -> HttpResponse:
+    actor = actor_of(request)
+    of = tenant_by_slug(actor, slug)
+    require_owner(actor, of)
+    members.member(of, username)
+    role = request.POST.get("role", "")
+    if role not in Role.values:
+        return redirect("tenant", slug)
+    try:
+        changed = members.set_role(actor, of, username, role, was=request.POST.get("was"))
+    except Conflict as refusal:
+        audit.record_refusal(request, actor, refusal)
+        return tenant_page(request, actor, of, refused=(username, refusal, role), status=refusal.status)
+    told = {"name": username, "role": changed.get_role_display()}
+    messages.success(request, _("%(name)s has the role %(role)s now.") % told)
+    return redirect("tenant", slug)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
+    """Show the consequences; on POST, remove the member."""
+    actor = actor_of(request)
+    of = tenant_by_slug(actor, slug)
+    require_owner(actor, of)
+    membership = members.member(of, username)
+    user = membership.user
+    refused = None
+    if request.method == "POST":
+        try:
+            people.take_out(actor, of, username, stop="stop" in request.POST)
+        except Conflict as refusal:
+            audit.record_refusal(request, actor, refusal)
+            refused = refusal
+        else:
+            told = {"name": username, "tenant": of.name}
+            messages.success(request, _("%(name)s is no longer in %(tenant)s.") % told)
+            return redirect(
+                "tenants" if user == actor.user else "tenant", *([] if user == actor.user else [slug])
+            )
+    context = {
+        "section": "tenants",
+        "tenant": of,
+        "seat": people.seat_of(of, membership),
+        "is_myself": user == actor.user,
+        "refused": refused,
+    }
+    return render(request, "tenants/remove.html", context, status=refused.status if refused else 200)
+
+
+def tenant_page(
+    request: HttpRequest,
+    actor: Actor,
+    of: Tenant,
+    *,
+    form: MemberForm | None = None,
+    refused: tuple[str, Refusal, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    role = role_in(actor, of)
+    may_change = role == Role.OWNER
+    rows = of.memberships.select_related("user").order_by(OWNERS_FIRST, "user__username")
+    page = Paginator(rows, PEOPLE_PER_PAGE).get_page(request.GET.get("page"))
+    context: dict[str, Any] = {
+        "section": "tenants",
+        "tenant": of,
+        "role": role,
+        "may_change": may_change,
+        "page": page,
+        "seats": people.seats(of, list(page.object_list)),
+        "left_behind": people.left_behind(of) if may_change else [],
+        "shares": shares(actor, [of]),
+        "roles": Role.choices,
+        "form": form or MemberForm(),
+        "refused": refused,
+    }
+    return render(request, "tenants/tenant.html", context, status=status)

@@ -1,0 +1,179 @@
+"""Pages of one workspace, and the actions of its buttons. Actions that lose something ask first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseForbidden
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from accounts.access import Actor
+from accounts.errors import SHOWN_IN_PLACE, Refusal
+from accounts.notices import inbox
+from accounts.rest.actors import actor_of
+from quotas.outlook import Looks
+from workspaces import access
+from workspaces.api.representation import endpoints, event_json, workspace_json
+from workspaces.gateway import hosts, passes
+from workspaces.models import Desired, Phase, Workspace
+from workspaces.runs import lifecycle, lifetime
+from workspaces.sizes.estimate import alternatives
+from workspaces.sizes.sizing import Size
+
+from .same_launch import body_of_workspace, curl, holds_credentials
+from .timeline import start_took, timeline
+
+EVENTS_SHOWN = 200
+ACTIONS: dict[str, Callable[[Actor, Workspace], bool]] = {
+    "start": lifecycle.start,
+    "stop": lifecycle.stop,
+    "restart": lifecycle.restart,
+    "extend": lifetime.extend,
+}
+ASKED_FIRST = ("stop", "restart")
+
+
+@never_cache
+@login_required
+@require_GET
+def activity(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, access.get(actor_of(request), id), "activity")
+
+
+@never_cache
+@login_required
+@require_GET
+def logs(request: HttpRequest, id: UUID) -> HttpResponse:
+    return workspace_page(request, access.get(actor_of(request), id), "logs")
+
+
+def workspace_page(
+    request: HttpRequest, workspace: Workspace, tab: str, *, status: int = 200, **more: Any
+) -> HttpResponse:
+    actor = actor_of(request)
+    events = list(workspace.events.order_by("-number")[:EVENTS_SHOWN])
+    context = {
+        "section": "workspaces",
+        "tab": tab,
+        "workspace": workspace,
+        "shown": workspace_json(workspace, actor),
+        "is_own": access.is_own(actor, workspace),
+        "may": what_may(actor, workspace),
+        "steps": timeline(workspace, events),
+        "start_took": start_took(workspace, events),
+        "raw": (workspace.failure or {}).get("data", {}).get("raw", ""),
+        "events": [(event, event_json(event)) for event in events],
+        "has_ssh_key": actor.user.ssh_keys.exists(),
+    }
+    if context["is_own"] and workspace.phase == Phase.WAITING and not workspace.ending:
+        size, minutes = Size.of(workspace), workspace.max_runtime_minutes
+        others = alternatives(Looks(workspace.run), workspace.tenant, workspace.owner, size, minutes)
+        cluster = workspace.pool.cluster_id
+        context["alternatives"] = [other for other in others if other.size.pool.cluster_id == cluster]
+    if tab == "settings":
+        address = request.build_absolute_uri(reverse("api-v1:workspaces"))
+        context["curl"] = curl(address, body_of_workspace(actor, workspace))
+        context["leaves_credentials_out"] = context["is_own"] and holds_credentials(workspace.repository)
+    if not request.headers.get("HX-Request"):  # opened by a person, not refreshed in the background
+        inbox.read_about(actor.user, workspace.pk)
+    return render(request, f"workspaces/{tab}.html", context | more, status=status)
+
+
+def what_may(actor: Actor, workspace: Workspace) -> dict[str, bool]:
+    """Actions that make sense now for this person. The use cases decide; this only leaves out what they refuse."""
+    is_there = workspace.desired != Desired.DELETED
+    reads_logs = access.may_manage(actor, workspace)
+    manages = is_there and reads_logs
+    runs_own = manages and access.is_own(actor, workspace)
+    wanted = workspace.desired == Desired.RUNNING
+    rests = workspace.phase in (Phase.STOPPED, Phase.FAILED) or not is_there
+    return {
+        "start": runs_own and (not wanted or workspace.phase == Phase.FAILED),
+        "stop": manages and wanted and workspace.phase != Phase.FAILED,
+        "restart": runs_own and wanted and workspace.phase in (Phase.READY, Phase.STARTING),
+        "extend": manages and wanted and workspace.stops_at is not None,
+        "delete": manages,
+        "launch_again": rests and access.may_launch(actor, workspace.tenant),
+        "logs": reads_logs,
+    }
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
+    """Ask the question on GET, if the action loses something; carry the action out on POST."""
+    if verb not in ACTIONS:
+        raise Http404
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    if request.method == "GET":
+        return ask(request, actor, workspace, verb)
+    try:
+        ACTIONS[verb](actor, workspace)
+    except SHOWN_IN_PLACE as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+    return redirect("workspace", id=id)
+
+
+def ask(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
+    """Show the dialog's question as a page; if there is nothing to ask, redirect to the workspace's page."""
+    access.require_manage(actor, workspace)
+    if verb not in ASKED_FIRST or not what_may(actor, workspace)[verb]:
+        return redirect("workspace", id=workspace.pk)
+    return question(request, actor, workspace, verb)
+
+
+def question(request: HttpRequest, actor: Actor, workspace: Workspace, verb: str) -> HttpResponse:
+    is_own = access.is_own(actor, workspace)
+    context = {"section": "workspaces", "workspace": workspace, "verb": verb, "is_own": is_own}
+    return render(request, "workspaces/question.html", context)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_manage(actor, workspace)
+    if request.method == "GET":
+        return question(request, actor, workspace, "delete")
+    try:
+        lifecycle.delete(actor, workspace, delete_disk="delete_disk" in request.POST)
+    except Refusal as refusal:
+        messages.error(request, f"{refusal.message} {refusal.hint}")
+        return redirect("workspace", id=id)
+    messages.success(request, _("“%(name)s” is being deleted.") % {"name": workspace.name})
+    return redirect("workspaces")
+
+
+@never_cache
+@login_required
+@require_GET
+def jupyter(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Redirect to JupyterLab: through the portal if that is set up, else at the workspace's own address.
+
+    Only for a person who opens it: pages of other workspaces are of the same site, so their requests carry the session.
+    """
+    if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
+        return HttpResponseForbidden()
+    actor = actor_of(request)
+    workspace = access.get(actor, id)
+    access.require_own(actor, workspace)
+    direct = endpoints(workspace)["jupyter"]
+    if direct is None:
+        return redirect("workspace", id=id)
+    if not hosts.is_on():
+        return redirect(direct)
+    ticket = passes.hand_over(str(request.session.session_key), workspace)
+    then = request.GET.get("next", "/lab")
+    return redirect(hosts.way_in(id, request.get_host(), ticket=ticket, then=then))

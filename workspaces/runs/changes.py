@@ -1,0 +1,194 @@
+"""Change an existing workspace: its name, size, disk, lifetime. All of it or nothing.
+
+A size that is changed during a run is kept beside the row until the next start, and an event says so: the run goes on
+as it was admitted, under its own claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Invalid
+from quotas import admission
+from quotas.allowed.limits import refuse_what_never_fits
+from quotas.models import Claim
+from workspaces.access import require_own
+from workspaces.launch import longest, storage
+from workspaces.launch.launch import check_disk, check_name, name_taken, needs
+from workspaces.models import Desired, Phase, Workspace
+from workspaces.sizes.sizing import Size, SizeAsked, resolve
+from workspaces.state import runs
+from workspaces.state.story import tell
+
+from . import lifecycle, lifetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lifetime:
+    minutes: int | None  # None: until somebody stops it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Requested values. None: leave as it is."""
+
+    name: str | None = None
+    size: SizeAsked | None = None
+    disk_mib: int | None = None
+    lifetime: Lifetime | None = None
+    notify: bool | None = None
+
+    @property
+    def named(self) -> dict[str, object]:
+        """Requested fields, and the new name, for the audit trail."""
+        names = [
+            name for name in ("size", "disk_mib", "lifetime", "notify") if getattr(self, name) is not None
+        ]
+        return {"changed": names} | ({"name": self.name} if self.name is not None else {})
+
+
+def change(actor: Actor, workspace: Workspace, wanted: Change) -> bool:
+    """Return True if anything changed. Raise a Refusal that names the field; then nothing is changed."""
+    with lifecycle.allowed(actor, workspace, "change"):
+        require_own(actor, workspace)
+        _check(wanted)
+        size = _new_size(workspace, wanted.size) if wanted.size is not None else None
+    try:
+        with lifecycle.audited_change(actor, workspace, "change", wanted.named) as row:
+            lifecycle.refuse_deleted(row)
+            changed = [
+                wanted.name is not None and _rename(row, wanted.name),
+                size is not None and _resize(row, size),
+                wanted.disk_mib is not None and _add_disk(row, wanted.disk_mib),
+                wanted.lifetime is not None and _give_lifetime(row, wanted.lifetime),
+                wanted.notify is not None and _notify(row, wanted.notify),
+            ]
+            return any(changed)
+    except IntegrityError as error:
+        if wanted.name is None or "one_workspace_of_a_name" not in str(error):
+            raise
+        raise name_taken(wanted.name) from None
+
+
+def _check(wanted: Change) -> None:
+    if wanted.name is not None and (faults := check_name(wanted.name)):
+        raise Invalid("invalid", _("It cannot have this name."), _("Choose another one."), fields=faults)
+    if wanted.lifetime is not None:
+        lifetime.refuse_too_long(wanted.lifetime.minutes, "max_runtime_minutes")
+
+
+def _new_size(workspace: Workspace, asked: SizeAsked) -> Size:
+    """Resolve and check the size, as at launch."""
+    size = resolve(workspace.tenant, asked)
+    if size.pool.cluster_id != workspace.pool.cluster_id:
+        text = _("Its files are in %(here)s, and %(pool)s is in %(there)s.") % {
+            "here": workspace.pool.cluster.name,
+            "pool": size.pool.name,
+            "there": size.pool.cluster.name,
+        }
+        hint = _("Choose a pool of the same cluster, or launch a new workspace there.")
+        raise Invalid("other_cluster", text, hint, fields={"pool": [text]})
+    would_claim = size.asked_by(workspace.tenant, workspace.owner, workspace.max_runtime_minutes).claim()
+    refuse_what_never_fits(would_claim)
+    return size
+
+
+# --- One function per field, inside `changing`. Each returns True if the field changed.
+
+
+def _rename(row: Workspace, name: str) -> bool:
+    """Change the name that people see. Objects in the cluster are named by id and stay."""
+    if row.name == name:
+        return False
+    tell(row, "renamed", old=row.name, new=name)
+    row.name = name
+    return True
+
+
+def _resize(row: Workspace, size: Size) -> bool:
+    if row.phase == Phase.WAITING and not row.ending:
+        return _ask_anew(row, size)
+    pending = size.to_keep() if size != Size.of(row) else None
+    if pending == row.next_size:
+        return False
+    row.next_size = pending
+    if row.desired == Desired.STOPPED and not row.ending:
+        runs.take_up_size(row)
+        tell(row, "resized", size=size.describe())
+    else:
+        tell(row, "resized_later" if pending else "size_stays", size=size.describe())
+    return True
+
+
+def _ask_anew(row: Workspace, size: Size) -> bool:
+    """Replace the waiting claim by a claim for the new size. If that asks for no more, it keeps the place."""
+    if size == Size.of(row) and row.next_size is None:
+        return False
+    waiting = runs.claim_of(row, Claim.State.WAITING)
+    if waiting is None or not admission.release(waiting.pk, "resized"):
+        return False
+    row.next_size = size.to_keep()
+    runs.take_up_size(row)
+    wanted = needs(row, size)
+    claim = admission.request(**wanted, place=waiting.place if _asks_no_more(wanted, waiting) else None)
+    runs.begin(row, claim, "requested")
+    return True
+
+
+def _asks_no_more(wanted: dict[str, Any], waiting: Claim) -> bool:
+    units: int = wanted["portion"].units
+    return (
+        wanted["pool"].pk == waiting.pool_id
+        and units <= waiting.units
+        and wanted["cpu_millicores"] <= waiting.cpu_millicores
+        and wanted["memory_mib"] <= waiting.memory_mib
+    )
+
+
+def _add_disk(row: Workspace, disk_mib: int) -> bool:
+    if row.disk_mib == disk_mib:
+        return False
+    if row.disk_mib:
+        text = _("Its local disk cannot become larger or smaller yet.")
+        hint = _("Launch a new workspace with another disk, and copy what you need.")
+        raise Invalid("disk_stays", text, hint, fields={"disk_mib": [text]})
+    if faults := check_disk(disk_mib):
+        raise Invalid("invalid", _("It cannot have this disk."), _("Choose another size."), fields=faults)
+    if row.desired != Desired.STOPPED or row.ending:
+        text = _("A local disk can be added while it is stopped.")
+        raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
+    storage.refuse_beyond(row.tenant, row.pool.cluster, disk_mib, has_home=True)
+    row.disk_mib = disk_mib
+    tell(row, "disk_added", mib=disk_mib)
+    return True
+
+
+def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
+    """Set the lifetime. If the run is ready or has an end, the lifetime counts from now."""
+    minutes = longest.granted(row.tenant, wanted.minutes)
+    if row.max_runtime_minutes == minutes:
+        return False
+    row.max_runtime_minutes = minutes
+    if row.run is not None:
+        admission.change_runtime(row.run, minutes)
+    if row.desired == Desired.RUNNING and not row.ending and (row.ready_at or row.stops_at):
+        stops_at = None if minutes is None else timezone.now() + timedelta(minutes=minutes)
+        lifetime.end_at(row, lifetime.allowed(row, stops_at))
+    if minutes is None:
+        tell(row, "lifetime_removed")
+    else:
+        tell(row, "lifetime_changed", minutes=minutes)
+    return True
+
+
+def _notify(row: Workspace, notify: bool) -> bool:
+    changed = row.notify != notify
+    row.notify = notify
+    return changed

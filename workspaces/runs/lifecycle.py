@@ -1,0 +1,124 @@
+"""Start, stop, restart, delete: each writes the desired state in one transaction; reconcile carries it out.
+
+The functions return True if anything changed: asking twice is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.access import Actor
+from accounts.errors import Conflict, Refusal
+from accounts.trail import audit
+from quotas import admission
+from workspaces import enqueue
+from workspaces.access import require_manage, require_own
+from workspaces.launch import longest
+from workspaces.launch.launch import claim_for
+from workspaces.models import Desired, Ending, Phase, Workspace
+from workspaces.state import runs
+from workspaces.state.live import changing
+from workspaces.state.story import tell
+
+
+def start(actor: Actor, workspace: Workspace) -> bool:
+    """Request a run: put a claim into the queue now, or as soon as the ending run has ended."""
+    with allowed(actor, workspace, "start"):
+        require_own(actor, workspace)
+    with audited_change(actor, workspace, "start") as row:
+        require_own(actor, workspace)  # they may have been removed from the tenant meanwhile
+        refuse_deleted(row)
+        if row.desired == Desired.RUNNING:
+            return False
+        row.desired = Desired.RUNNING
+        if not row.ending:
+            longest.fit(row)
+            runs.begin(row, claim_for(row), "requested")
+    return True
+
+
+def stop(actor: Actor, workspace: Workspace) -> bool:
+    """Request a stop; files stay. A waiting workspace leaves the queue at once."""
+    with allowed(actor, workspace, "stop"):
+        require_manage(actor, workspace)
+    with audited_change(actor, workspace, "stop") as row:
+        refuse_deleted(row)
+        if row.desired == Desired.STOPPED:
+            return False
+        tell(row, "stop_requested", by=actor.user.get_username())
+        has_run = runs.stop(row)
+    if has_run:
+        enqueue.reconcile([workspace.pk])
+    return True
+
+
+def restart(actor: Actor, workspace: Workspace) -> bool:
+    """End the current run and begin the next, on the same units unless the size was changed."""
+    if workspace.desired == Desired.STOPPED:
+        return start(actor, workspace)
+    with allowed(actor, workspace, "restart"):
+        require_own(actor, workspace)
+    with audited_change(actor, workspace, "restart") as row:
+        refuse_deleted(row)
+        if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
+            return False
+        tell(row, "restarting")
+        runs.end(row, Ending.RESTART)
+    enqueue.reconcile([workspace.pk])
+    return True
+
+
+def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> bool:
+    """Request deletion. Home and disk stay in the cluster unless `delete_disk`, which may be added until the end."""
+    with allowed(actor, workspace, "delete"):
+        require_manage(actor, workspace)
+    with audited_change(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
+        if row.desired == Desired.DELETED and (row.deleted_at or row.delete_disk >= delete_disk):
+            return False
+        row.desired = Desired.DELETED
+        row.delete_disk = delete_disk
+        tell(row, "delete_requested", by=actor.user.get_username())
+        runs.end(row, Ending.DELETE)
+    enqueue.reconcile([workspace.pk])
+    return True
+
+
+@contextmanager
+def allowed(actor: Actor, workspace: Workspace, verb: str) -> Iterator[None]:
+    """Record a refusal in the audit trail and raise it again."""
+    try:
+        yield
+    except Refusal as refusal:
+        audit.record(
+            actor,
+            f"workspace.{verb}",
+            target=workspace,
+            tenant=workspace.tenant,
+            outcome="refused",
+            data={"code": refusal.code},
+        )
+        raise
+
+
+@contextmanager
+def audited_change(
+    actor: Actor, workspace: Workspace, verb: str, data: dict[str, object] | None = None
+) -> Iterator[Workspace]:
+    """Yield the row, locked in the right order; a change is audited in the same transaction."""
+    with transaction.atomic():
+        admission.lock(workspace.pool.cluster_id)
+        with changing(workspace.pk) as row:
+            before = row.last_event, row.desired, row.notify
+            yield row
+            changed = (row.last_event, row.desired, row.notify) != before
+        if changed:
+            audit.record(actor, f"workspace.{verb}", target=row, tenant=row.tenant, data=data)
+
+
+def refuse_deleted(row: Workspace) -> None:
+    if row.desired == Desired.DELETED:
+        raise Conflict("being_deleted", _("This workspace is being deleted."), _("Launch a new one."))

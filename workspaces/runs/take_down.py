@@ -1,0 +1,188 @@
+"""Take a run down: delete what it made, see its end, then give its units back, exactly once."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.errors import Refusal
+from clusters.api import Api
+from quotas import admission
+from quotas.models import Claim
+from workspaces.cluster.look import labels_of, look_at
+from workspaces.cluster.observe import Seen, end_proven
+from workspaces.cluster.proof import let_go, note_pods
+from workspaces.cluster.volumes import alert_deleted, delete_volumes
+from workspaces.launch import longest
+from workspaces.launch.launch import claim_for
+from workspaces.models import Desired, Ending, Event, Phase, Workspace
+from workspaces.state import runs
+from workspaces.state.live import changing
+from workspaces.state.story import tell
+
+MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
+
+
+def take_down(workspace: Workspace, api: Api) -> None:
+    """Run one pass: delete, release ended pods, and finish once nothing is left."""
+    seen = look_at(workspace, api)
+    runs.describe_ending(workspace)
+    note_pods(workspace, seen.pods)
+    if clear_away(workspace, seen, api):
+        return
+    if unproven(workspace):
+        report_unproven(workspace)
+        return
+    if workspace.ending == Ending.DELETE and workspace.delete_disk and delete_volumes(workspace, api):
+        return
+    finish(workspace)
+
+
+def keep_at_rest(workspace: Workspace, api: Api) -> None:
+    """Delete late objects of a workspace without a run: what controller or worker made must not run without a claim."""
+    seen = look_at(workspace, api)
+    alert_deleted(workspace, seen.volume_claims)
+    clear_away(workspace, seen, api)
+
+
+def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
+    """Delete the run's objects, and release ended pods. Return True if anything was still there."""
+    delete_controller(workspace, seen, api)
+    for pod in seen.pods:
+        if end_proven(pod):
+            let_go(pod, api)
+    return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
+
+
+def delete_controller(workspace: Workspace, seen: Seen, api: Api) -> None:
+    """Delete the StatefulSet in the foreground, with what it owns; after it, pods that lost their controller."""
+    namespace, stateful_set = workspace.tenant.namespace, seen.stateful_set
+    if stateful_set is not None:
+        if not stateful_set["metadata"].get("deletionTimestamp"):
+            uid = stateful_set["metadata"]["uid"]
+            api.delete("StatefulSet", namespace, workspace.object_name, uid=uid, propagation="Foreground")
+        return
+    for pod in seen.pods:
+        if not pod["metadata"].get("deletionTimestamp"):
+            api.delete("Pod", namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+
+
+def leftovers(workspace: Workspace, api: Api) -> bool:
+    """Return True if other objects of a run are still there. Delete those that nothing owns any more."""
+    found = False
+    for kind in MADE_BY_A_RUN:
+        for body in api.list(kind, namespace=workspace.tenant.namespace, labels=labels_of(workspace)):
+            found = True
+            metadata = body["metadata"]
+            if not metadata.get("deletionTimestamp"):
+                api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    return found
+
+
+def unproven(workspace: Workspace) -> bool:
+    """Return True if a claim is still held whose pod vanished without having been seen to end."""
+    held = runs.claim_of(workspace, Claim.State.ADMITTED) is not None
+    return held and Workspace.objects.filter(pk=workspace.pk, pod_ended=False).exists()
+
+
+def report_unproven(workspace: Workspace) -> None:
+    """Report once that the end is unproven. The process may still run, so the units stay reserved."""
+    with transaction.atomic():
+        admission.lock(workspace.pool.cluster_id)
+        new = workspace.run is not None and admission.doubt_end(workspace.run)
+        with changing(workspace.pk) as row:
+            row.message_code, row.message_data = "end_unproven", {}
+            if new:
+                tell(row, "end_unproven", level=Event.Level.ERROR)
+
+
+def finish(workspace: Workspace) -> None:
+    """Decide what comes next, once the end is proven: it depends on why the run ended and what is wanted now."""
+    with transaction.atomic():
+        admission.lock(workspace.pool.cluster_id)
+        claim = runs.claim_of(workspace, Claim.State.WAITING, Claim.State.ADMITTED)
+        with changing(workspace.pk) as row:
+            if why(row) != why(workspace):
+                return  # something else is wanted since this look began: look again
+            wanted, keeps_units = row.desired, runs.keeps_units(row)
+            ending, row.ending = Ending(row.ending), ""
+            gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
+        if wanted == Desired.DELETED:
+            _release(claim, ending)
+            _become_deleted(workspace)
+        elif wanted == Desired.STOPPED:
+            _release(claim, ending)
+            _become_stopped(workspace, ending)
+        elif ending == Ending.REQUEUE and claim is not None:
+            _send_back(workspace, claim)
+        elif gives_back and claim is not None:
+            _wait_again(workspace, admission.give_back(claim))
+        elif keeps_units and claim is not None:
+            admission.renew(claim)  # its signal begins the next run
+        else:
+            _release(claim, ending)
+            _ask_again(workspace)
+
+
+def is_due(claim: Claim) -> bool:
+    """Return True if the claim is preempted and its time has come."""
+    return claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
+
+
+def why(workspace: Workspace) -> tuple[object, ...]:
+    """Run, and reason to take it down. If they changed during a look, another look is needed."""
+    return workspace.run, workspace.ending, workspace.delete_disk
+
+
+def _release(claim: Claim | None, ending: Ending) -> None:
+    if claim is not None:
+        admission.release(claim.pk, str(ending))
+
+
+def _become_deleted(workspace: Workspace) -> None:
+    with changing(workspace.pk) as row:
+        code = "deleted_with_files" if row.delete_disk else "deleted"
+        row.deleted_at = timezone.now()
+        row.next_size = None
+        row.message_code, row.message_data = code, {}
+        tell(row, code)
+
+
+def _become_stopped(workspace: Workspace, ending: Ending) -> None:
+    with changing(workspace.pk) as row:
+        row.ready_at = row.started_at = None
+        row.node = ""
+        runs.take_up_size(row)
+        if ending == Ending.FAILED:
+            row.phase = Phase.FAILED
+            return
+        row.phase = Phase.STOPPED
+        row.step_since = timezone.now()
+        row.message_code, row.message_data = "stopped", {}
+        tell(row, "stopped")
+
+
+def _ask_again(workspace: Workspace) -> None:
+    """Put a new claim into the queue. The workspace fails if limits or nodes are too small for it by now."""
+    with changing(workspace.pk) as row:
+        runs.take_up_size(row)
+        longest.fit(row)
+        try:
+            runs.begin(row, claim_for(row), "requested")
+        except Refusal:
+            row.desired, row.phase = Desired.STOPPED, Phase.FAILED
+            row.message_code, row.message_data = "refused_again", {}
+            row.failure = {"code": "refused_again", "data": {}, "at": timezone.now().isoformat()}
+            tell(row, "refused_again", level=Event.Level.ERROR)
+
+
+def _send_back(workspace: Workspace, claim: Claim) -> None:
+    why = workspace.failure or {"code": "sent_back", "data": {}}
+    successor = admission.send_back(claim, why["code"], why["data"])
+    with changing(workspace.pk) as row:
+        runs.begin(row, successor, "requested")
+
+
+def _wait_again(workspace: Workspace, successor: Claim) -> None:
+    with changing(workspace.pk) as row:
+        runs.begin(row, successor, "waits_again")

@@ -1,0 +1,151 @@
+"""Runs: begin, admission and end. A run is one admitted claim of a workspace; the row follows the queue.
+
+Lock order everywhere: the cluster's admission lock first, then the workspace's row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.utils import timezone
+
+from quotas import admission
+from quotas.models import Claim
+from workspaces.models import Desired, Ending, Phase, Step, Workspace
+from workspaces.sizes.sizing import Size
+
+from .live import changing
+from .story import tell
+
+
+def begin(workspace: Workspace, claim: Claim, code: str) -> None:
+    """Start the ten steps again under this claim. Inside `changing`, or before the row is first announced."""
+    workspace.run = claim.pk
+    workspace.phase = Phase.WAITING
+    workspace.ending = ""
+    workspace.failure = None
+    workspace.troubles = {}
+    workspace.ailments = []
+    workspace.warned = False
+    workspace.node = workspace.host = workspace.pod_uid = ""
+    workspace.jupyter_port = workspace.ssh_port = None
+    workspace.pod_ended = True
+    workspace.container_restarts = 0
+    workspace.started_at = workspace.ready_at = None
+    if code != "restart_requested":  # time in the queue does not count
+        stop_clock(workspace)
+    tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
+    advance(workspace, Step.ADMISSION)
+
+
+def stop_clock(workspace: Workspace) -> None:
+    """Count no lifetime."""
+    workspace.stops_at = workspace.lifetime_due_at = None
+
+
+def advance(workspace: Workspace, step: Step) -> None:
+    """Make this the current step, and clear the troubles of the last one."""
+    workspace.troubles = {}
+    workspace.step = step
+    workspace.step_since = timezone.now()
+    workspace.message_code = f"doing_{step}"
+    workspace.message_data = {}
+
+
+def take_up_size(workspace: Workspace) -> None:
+    """Apply the size that was asked for during a run. Inside `changing`, with no run on."""
+    size = Size.of_next(workspace)
+    workspace.next_size = None
+    workspace.pool, workspace.flavor = size.pool, size.flavor
+    for name, value in asdict(size.portion).items():
+        setattr(workspace, name, value)
+    workspace.cpu_millicores, workspace.memory_mib = size.cpu_millicores, size.memory_mib
+
+
+def keeps_units(workspace: Workspace) -> bool:
+    """Return True if the next run takes over an ending run's units: reports on its claim concern the next run too."""
+    return workspace.ending == Ending.INTERRUPTED or (
+        workspace.ending == Ending.RESTART and workspace.next_size is None
+    )
+
+
+def claim_of(workspace: Workspace, *states: Claim.State) -> Claim | None:
+    """Return the claim of the current run if it is in one of these states, else None."""
+    if workspace.run is None:
+        return None
+    return Claim.objects.filter(pk=workspace.run, state__in=states).first()
+
+
+def withdraw(workspace: Workspace) -> bool:
+    """Leave the queue before anything was made in the cluster. Return False if the claim was admitted meanwhile.
+
+    Inside `changing`, under the cluster's admission lock.
+    """
+    waiting = claim_of(workspace, Claim.State.WAITING)
+    if waiting is None or not admission.release(waiting.pk, "withdrawn"):
+        return False
+    workspace.phase = Phase.STOPPED
+    workspace.step_since = timezone.now()
+    workspace.message_code, workspace.message_data = "stopped", {}
+    take_up_size(workspace)
+    tell(workspace, "stopped")
+    return True
+
+
+PHASE_WHILE = {
+    Ending.STOP: Phase.STOPPING,
+    Ending.RESTART: Phase.STOPPING,
+    Ending.INTERRUPTED: Phase.STARTING,
+    Ending.REQUEUE: Phase.WAITING,
+    Ending.RECLAIM: Phase.STOPPING,
+    Ending.FAILED: Phase.FAILED,
+    Ending.DELETE: Phase.DELETING,
+}
+MESSAGE_WHILE = {
+    Ending.STOP: "stopping",
+    Ending.RESTART: "restarting",
+    Ending.INTERRUPTED: "restarting",
+    Ending.REQUEUE: "sent_back",
+    Ending.RECLAIM: "giving_back",
+    Ending.DELETE: "deleting",
+}
+
+
+def stop(workspace: Workspace) -> bool:
+    """Request a stop; a waiting claim leaves the queue at once. Return True if a run is to be taken down.
+
+    Inside `changing`, under the cluster's admission lock.
+    """
+    workspace.desired = Desired.STOPPED
+    if workspace.phase == Phase.WAITING and not workspace.ending and withdraw(workspace):
+        return False
+    if workspace.ending != Ending.FAILED:
+        end(workspace, Ending.STOP)
+    return True
+
+
+def end(workspace: Workspace, ending: Ending) -> None:
+    """Begin to take the current run down. What follows is decided when its end is proven. Inside `changing`."""
+    workspace.ending = ending
+    if ending != Ending.INTERRUPTED:
+        stop_clock(workspace)
+    workspace.phase = PHASE_WHILE[ending]
+    workspace.step_since = timezone.now()
+    workspace.host = ""
+    workspace.jupyter_port = workspace.ssh_port = None
+    workspace.troubles = {}
+    workspace.ailments = []
+    _describe(workspace, ending)
+
+
+def describe_ending(workspace: Workspace) -> None:
+    """Replace the message of an unreachable cluster by the current action, once the cluster answers again."""
+    with changing(workspace.pk) as row:
+        if row.ending and (row.message_code == "cluster_unavailable" or row.message_code in row.troubles):
+            _describe(row, Ending(row.ending))
+
+
+def _describe(workspace: Workspace, ending: Ending) -> None:
+    if ending in MESSAGE_WHILE:
+        workspace.message_code = MESSAGE_WHILE[ending]
+        workspace.message_data = {}

@@ -1,0 +1,257 @@
+"""Texts of a workspace's events. An event stores a code and figures; the text is made when it is read, so that each
+reader gets their own language. Codes of the rooms below (why it waits, why it fails) have their texts there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from clusters import explain
+from quotas import reasons
+from workspaces.models import Event, Step, Workspace
+
+
+class Line(NamedTuple):
+    sentence: str | Promise
+    hint: str | Promise = ""
+
+
+LINES: dict[str, Line] = {
+    # The ten steps, reported when each is done.
+    "requested": Line(_("You asked for “%(name)s”: %(size)s.")),
+    "restart_requested": Line(_("“%(name)s” starts anew, on what it already holds.")),
+    "waits_again": Line(_("“%(name)s” waits in front of the queue, to go on: %(size)s.")),
+    "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
+    "disk_done": Line(_("Storage is there.")),
+    "container_done": Line(_("The cluster accepted the container.")),
+    "scheduled_done": Line(_("The cluster placed it on node %(node)s.")),
+    "image_done": Line(_("The image is on the node.")),
+    "mounts_done": Line(_("Home and disks are mounted.")),
+    "started_done": Line(_("Jupyter and SSH answer.")),
+    "endpoint_done": Line(_("Its address is %(host)s.")),
+    "ready": Line(_("Ready to use.")),
+    # The current step.
+    "doing_admission": Line(_("Waiting in the queue.")),
+    "doing_disk": Line(_("Waiting for storage to be made.")),
+    "doing_container": Line(_("Handing the container to the cluster.")),
+    "doing_scheduled": Line(_("Waiting for the cluster to place it on a node.")),
+    "doing_image": Line(_("Pulling the image to the node. A large one can take minutes the first time.")),
+    "doing_mounts": Line(_("Mounting home and disks.")),
+    "doing_started": Line(_("Starting Jupyter and SSH.")),
+    "doing_endpoint": Line(_("Waiting for an address.")),
+    "doing_ready": Line(_("Almost there.")),
+    # Stopping, deleting.
+    "stop_requested": Line(_("Stop was asked for by %(by)s. Files are kept.")),
+    "stopping": Line(_("Stopping. Files are kept.")),
+    "stopped": Line(_("Stopped. Your files are kept."), _("Start it again when you need it.")),
+    "delete_requested": Line(_("Deletion was asked for by %(by)s.")),
+    "deleting": Line(_("Deleting.")),
+    "deleted": Line(
+        _("Deleted. Its home and disk are kept in the cluster."), _("An admin can hand them back.")
+    ),
+    "deleted_with_files": Line(_("Deleted, with its files.")),
+    "restarting": Line(_("Restarting: the old container ends first.")),
+    "renamed": Line(_("Renamed from “%(old)s” to “%(new)s”.")),
+    "cloned": Line(_("It has the settings of “%(name)s”. Files were not copied.")),
+    "cloned_of_another": Line(
+        _(
+            "It has the settings of “%(name)s”, which belongs to %(owner)s: without its environment and repository, "
+            "which are private. Files were not copied."
+        )
+    ),
+    # Lifetime.
+    "stops_soon": Line(
+        _("Its lifetime is over in %(minutes)s min: it stops then. Files are kept."),
+        _("Extend it if you still need it; save what is only in memory."),
+    ),
+    "stopped_by_lifetime": Line(
+        _("Its lifetime is over, so it stops. Files are kept."),
+        _("Start it again when you need it: its lifetime then begins anew."),
+    ),
+    "extended": Line(_("%(by)s gave it %(span)s more.")),
+    "resized": Line(_("Its size is %(size)s from now on.")),
+    "resized_later": Line(
+        _("Its size is %(size)s from its next start on."), _("Restart it to have that size now.")
+    ),
+    "size_stays": Line(_("It keeps its size: %(size)s.")),
+    "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
+    "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
+    "lifetime_capped": Line(
+        _("It runs for %(span)s at most from now on: an admin set that for its tenant."),
+        _("It begins anew with each start."),
+    ),
+    "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
+    # Troubles with texts of our own.
+    "interrupted": Line(
+        _("The container was ended from outside (%(reason)s)."),
+        _("It starts again by itself; files are kept."),
+    ),
+    "interrupted_often": Line(
+        _("The container was ended from outside again and again (%(reason)s)."),
+        _("Look at what it uses, such as temporary disk space, then start it again."),
+    ),
+    "container_restarted": Line(
+        _("The container was started again in place. Files are kept; what ran in it is gone.")
+    ),
+    "node_back": Line(_("Node %(node)s answers again, and what ran there goes on.")),
+    "ailment_over": Line(_("This is over: %(was)s")),
+    "node_drains": Line(
+        _("Its node is taken out of use for maintenance at %(time)s: it stops then. Files are kept."),
+        _("Save what is only in memory. Stop it and start it again to go on elsewhere at once."),
+    ),
+    "stopped_by_drain": Line(
+        _("Its node is taken out of use for maintenance, so it stops. Files are kept."),
+        _("Start it again: it gets another node."),
+    ),
+    "ended_before_ready": Line(
+        _("The container ended before it was ready (%(reason)s)."),
+        _("Look at its logs, then start it again."),
+    ),
+    "given_up": Line(
+        _("This start was given up. What it held goes back to the pool, files are kept."),
+        _("Start it again when the cause is mended."),
+    ),
+    "sent_back": Line(
+        _("It could not be placed, and went back to the front of the queue."),
+        _("It is tried again by itself."),
+    ),
+    "cluster_unavailable": Line(
+        _("The cluster does not answer at the moment."),
+        _("Nothing is lost: it goes on when the cluster is back."),
+    ),
+    "end_unproven": Line(
+        _("Its container vanished without having been seen to end, so its GPUs stay reserved."),
+        _("An admin has to confirm that the container, or its node, is really off."),
+    ),
+    "refused_again": Line(
+        _(
+            "It cannot start again: it needs more than your tenant may have, or than any node of its pool has."
+        ),
+        _("Its files are kept. Ask your admin for more, or launch a smaller one."),
+    ),
+    "volume_deleted": Line(
+        _("Somebody deleted its storage %(claim)s in the cluster. The data is kept on volume %(volume)s."),
+        _("Stop and start the workspace: the next start mounts that volume again."),
+    ),
+    "volume_gone": Line(
+        _("Its storage %(claim)s was deleted, and volume %(volume)s is not there for it any more."),
+        _("Ask your admin for that volume. No empty one is used in its place."),
+    ),
+    "namespace_foreign": Line(
+        _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
+        _("Ask an admin to remove or rename it; Berth never takes over what is not its own."),
+    ),
+    "namespace_terminating": Line(
+        _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
+    ),
+    # Actions of an admin on objects in the cluster that were not as they should be.
+    "restart_by_admin": Line(
+        _("%(by)s restarts it: somebody had changed its container in the cluster."), _("Files are kept.")
+    ),
+    "drift_recreated": Line(_("%(by)s had %(object)s made again as it should be.")),
+    "drift_accepted": Line(_("%(by)s let stay what somebody changed in the cluster of %(object)s.")),
+    "drift_deleted": Line(_("%(by)s deleted %(object)s in the cluster, which was not needed.")),
+    "kept_claim_deleted": Line(
+        _("%(by)s deleted its storage %(object)s. The data is kept on volume %(volume)s."),
+        _("Ask an admin for that volume if you need it."),
+    ),
+    "kept_data_deleted": Line(_("%(by)s deleted its storage %(object)s with the data on it.")),
+    "handed_back": Line(
+        _("%(by)s handed it back, with the storage that was kept."), _("Start it when you need it.")
+    ),
+    # Preempted borrowed GPUs, and a budget that is spent.
+    "asked_back_owner_waits": Line(
+        _("It runs on borrowed GPUs, and a tenant that owns them needs them: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+    ),
+    "asked_back_booking_begins": Line(
+        _("It runs on borrowed GPUs, which somebody has booked: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+    ),
+    "spared": Line(_("Its GPUs are not needed elsewhere after all: it goes on.")),
+    "given_back": Line(
+        _("It gives its borrowed GPUs back. Files are kept."),
+        _("It waits in front of the queue, and goes on by itself as soon as GPUs are free."),
+    ),
+    "giving_back": Line(_("Giving its GPUs back. Files are kept.")),
+    "ends_by_budget": Line(
+        _("The GPU-hours of this month are spent: it stops in %(minutes)s min. Files are kept."),
+        _("Save what is only in memory. An admin can add hours: it goes on then."),
+    ),
+    "goes_on_by_budget": Line(_("There are GPU-hours again: it goes on.")),
+    "stopped_by_budget_spent": Line(
+        _("The GPU-hours of this month are spent, so it stops. Files are kept."),
+        _("Start it again once an admin has added hours, or in the next month."),
+    ),
+}
+
+
+def sentence(code: str, data: Mapping[str, Any]) -> str:
+    """Return a sentence in the reader's language; "" for no code."""
+    if not code:
+        return ""
+    if (line := LINES.get(code)) is not None:
+        return str(line.sentence) % _for_people(data) if data else str(line.sentence)
+    if reasons.knows(code):
+        return reasons.sentence(code, data)
+    return explain.sentence(code, data)
+
+
+def hint(code: str, data: Mapping[str, Any]) -> str:
+    """Return advice on what to do, or ""."""
+    if not code:
+        return ""
+    if (line := LINES.get(code)) is not None:
+        return str(line.hint)
+    if reasons.knows(code):
+        return reasons.hint(code, data)
+    return explain.hint(code, data)
+
+
+def lifetime(minutes: int) -> str:
+    """Duration in its largest whole unit: 90 minutes, 4 hours, 3 days."""
+    if minutes % (24 * 60) == 0:
+        days = minutes // (24 * 60)
+        return ngettext("%(count)d day", "%(count)d days", days) % {"count": days}
+    if minutes % 60 == 0:
+        hours = minutes // 60
+        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+    return ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
+
+
+def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "what" in data:
+        return {**data, "was": sentence(data["what"], data["about"])}
+    if "until" in data:
+        return {**data, "time": date_format(localtime(datetime.fromisoformat(data["until"])), "H:i T")}
+    return {**data, "span": lifetime(data["minutes"])} if "minutes" in data else data
+
+
+def tell(
+    workspace: Workspace,
+    code: str,
+    *,
+    step: Step | str = "",
+    level: Event.Level = Event.Level.INFO,
+    **data: Any,
+) -> Event:
+    """Add the next event. Only inside `live.changing`, whose lock makes the numbers 1, 2, 3 … without a gap."""
+    workspace.last_event += 1
+    return Event.objects.create(
+        workspace=workspace,
+        number=workspace.last_event,
+        run=workspace.run,
+        at=timezone.now(),
+        step=step,
+        level=level,
+        code=code,
+        data=data,
+    )
