@@ -209,7 +209,7 @@ class Workspace(models.Model):
 
 
 class WorkspaceSecret(models.Model):
-    """Secrets for the owner alone, encrypted (accounts.credentials.secrets), so that a database dump reveals none of them."""
+    """Secrets for the owner alone, encrypted (accounts.credentials.secrets): a database dump reveals none of them."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="secret")
     jupyter_token = models.TextField()

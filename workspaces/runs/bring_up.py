@@ -43,10 +43,11 @@ from workspaces.cluster.proof import let_go, note_pods
 from workspaces.cluster.put_back import labels_back, pod_back
 from workspaces.cluster.volumes import VolumeGone, alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Wanted, wanted_of
-from workspaces.models import NO_DEADLINE, STEPS, Desired, Ending, Event, Phase, Step, Workspace
+from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.story import tell
+from workspaces.state.transitions import Move, move
 
 from . import ailments, lifetime
 
@@ -268,7 +269,7 @@ def tell_steps(row: Workspace, observation: Observation) -> None:
         return
     for index in range(first, min(observation.done, len(STEPS) - 1)):
         tell(row, f"{STEPS[index]}_done", step=STEPS[index], node=observation.node, host=observation.host)
-        runs.advance(row, STEPS[index + 1])
+        runs.advance(row)
 
 
 def tell_restart(row: Workspace, observation: Observation) -> None:
@@ -290,7 +291,7 @@ def become_ready(row: Workspace, observation: Observation) -> None:
     row.troubles = {}
     row.message_code, row.message_data = ailments.message(row)
     if row.phase != Phase.READY:
-        row.phase = Phase.READY
+        move(row, Move.BECOME_READY)
         if row.ready_at is None:
             row.ready_at = timezone.now()
             tell(row, "ready", step=Step.READY)
@@ -339,7 +340,7 @@ def name_of(diagnosis: Diagnosis, row: Workspace) -> str:
 def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     """Give up the start: keep the reason and end the run. Its units come back when the end is proven."""
     row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
-    row.desired = Desired.STOPPED
+    move(row, Move.WANT_STOPPED)
     tell(row, "given_up", step=row.step, level=Event.Level.ERROR)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     runs.end(row, Ending.FAILED)

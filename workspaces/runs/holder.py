@@ -19,6 +19,7 @@ from workspaces.models import Desired, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import announce, changing
 from workspaces.state.story import tell
+from workspaces.state.transitions import Move, move
 
 from . import lifetime
 
@@ -37,12 +38,12 @@ class Workspaces:
         with changing(claim.holder_id) as workspace:
             if workspace.run != claim.pk:
                 runs.begin(workspace, claim, "restart_requested")
-            if workspace.ending:
+            if workspace.ending or workspace.phase != Phase.WAITING:
                 return
-            workspace.phase = Phase.STARTING
+            move(workspace, Move.ADMIT)
             workspace.started_at = claim.admitted_at
             tell(workspace, "admitted", step=Step.ADMISSION, pool=claim.pool.name, node=claim.node)
-            runs.advance(workspace, Step.DISK)
+            runs.advance(workspace)
             if claim.must_end_at is not None and workspace.stops_at is None:
                 lifetime.keep_to(workspace, claim.must_end_at)
         enqueue.reconcile([claim.holder_id])

@@ -23,6 +23,7 @@ from workspaces.models import Desired, Ending, Phase, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.story import tell
+from workspaces.state.transitions import Move, move
 
 
 def start(actor: Actor, workspace: Workspace) -> bool:
@@ -34,7 +35,7 @@ def start(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired == Desired.RUNNING:
             return False
-        row.desired = Desired.RUNNING
+        move(row, Move.WANT_RUNNING)
         if not row.ending:
             longest.fit(row)
             runs.begin(row, claim_for(row), "requested")
@@ -79,7 +80,7 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
     with audited_change(actor, workspace, "delete", {"delete_disk": delete_disk}) as row:
         if row.desired == Desired.DELETED and (row.deleted_at or row.delete_disk >= delete_disk):
             return False
-        row.desired = Desired.DELETED
+        move(row, Move.WANT_DELETED)
         row.delete_disk = delete_disk
         tell(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)

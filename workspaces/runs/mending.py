@@ -24,6 +24,7 @@ from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of
 from workspaces.state.story import tell
+from workspaces.state.transitions import Move, move
 
 from .lifecycle import audited_change, refuse_deleted
 
@@ -74,11 +75,11 @@ def hand_back(actor: Actor, workspace: Workspace) -> bool:
             return False
         if not row.volumes or row.delete_disk:
             raise Conflict(
-                "nothing_kept", _("Nothing of it was kept."), _("Its person can launch a new workspace.")
+                "nothing_kept", _("Nothing of it was kept."), _("Its owner can launch a new workspace.")
             )
         row.name = free_name(row)
         row.deleted_at = None
-        row.desired, row.phase = Desired.STOPPED, Phase.STOPPED
+        move(row, Move.RESTORE)
         row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
         tell(row, "handed_back", by=actor.user.get_username())
     return True

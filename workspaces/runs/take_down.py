@@ -15,10 +15,11 @@ from workspaces.cluster.proof import let_go, note_pods
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
 from workspaces.launch.launch import claim_for
-from workspaces.models import Desired, Ending, Event, Phase, Workspace
+from workspaces.models import Desired, Ending, Event, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.story import tell
+from workspaces.state.transitions import Move, move
 
 MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
 
@@ -105,7 +106,8 @@ def finish(workspace: Workspace) -> None:
             if why(row) != why(workspace):
                 return  # something else is wanted since this look began: look again
             wanted, keeps_units = row.desired, runs.keeps_units(row)
-            ending, row.ending = Ending(row.ending), ""
+            ending = Ending(row.ending)
+            move(row, Move.PROVE_END)
             gives_back = ending == Ending.RECLAIM or (keeps_units and claim is not None and is_due(claim))
         if wanted == Desired.DELETED:
             _release(claim, ending)
@@ -154,9 +156,8 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
         row.node = ""
         runs.take_up_size(row)
         if ending == Ending.FAILED:
-            row.phase = Phase.FAILED
             return
-        row.phase = Phase.STOPPED
+        move(row, Move.REST)
         row.step_since = timezone.now()
         row.message_code, row.message_data = "stopped", {}
         tell(row, "stopped")
@@ -170,7 +171,7 @@ def _ask_again(workspace: Workspace) -> None:
         try:
             runs.begin(row, claim_for(row), "requested")
         except Refusal:
-            row.desired, row.phase = Desired.STOPPED, Phase.FAILED
+            move(row, Move.REFUSE)
             row.message_code, row.message_data = "refused_again", {}
             row.failure = {"code": "refused_again", "data": {}, "at": timezone.now().isoformat()}
             tell(row, "refused_again", level=Event.Level.ERROR)

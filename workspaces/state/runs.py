@@ -11,18 +11,18 @@ from django.utils import timezone
 
 from quotas import admission
 from quotas.models import Claim
-from workspaces.models import Desired, Ending, Phase, Step, Workspace
+from workspaces.models import Ending, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size
 
 from .live import changing
 from .story import tell
+from .transitions import Move, advance_step, end_by, move
 
 
 def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     """Start the ten steps again under this claim. Inside `changing`, or before the row is first announced."""
     workspace.run = claim.pk
-    workspace.phase = Phase.WAITING
-    workspace.ending = ""
+    move(workspace, Move.QUEUE)
     workspace.failure = None
     workspace.troubles = {}
     workspace.ailments = []
@@ -35,7 +35,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     if code != "restart_requested":  # time in the queue does not count
         stop_clock(workspace)
     tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
-    advance(workspace, Step.ADMISSION)
+    advance(workspace)
 
 
 def stop_clock(workspace: Workspace) -> None:
@@ -43,12 +43,12 @@ def stop_clock(workspace: Workspace) -> None:
     workspace.stops_at = workspace.lifetime_due_at = None
 
 
-def advance(workspace: Workspace, step: Step) -> None:
-    """Make this the current step, and clear the troubles of the last one."""
+def advance(workspace: Workspace) -> None:
+    """Begin the next step, and clear the troubles of the last one."""
+    advance_step(workspace)
     workspace.troubles = {}
-    workspace.step = step
     workspace.step_since = timezone.now()
-    workspace.message_code = f"doing_{step}"
+    workspace.message_code = f"doing_{workspace.step}"
     workspace.message_data = {}
 
 
@@ -84,7 +84,7 @@ def withdraw(workspace: Workspace) -> bool:
     waiting = claim_of(workspace, Claim.State.WAITING)
     if waiting is None or not admission.release(waiting.pk, "withdrawn"):
         return False
-    workspace.phase = Phase.STOPPED
+    move(workspace, Move.WITHDRAW)
     workspace.step_since = timezone.now()
     workspace.message_code, workspace.message_data = "stopped", {}
     take_up_size(workspace)
@@ -92,15 +92,6 @@ def withdraw(workspace: Workspace) -> bool:
     return True
 
 
-PHASE_WHILE = {
-    Ending.STOP: Phase.STOPPING,
-    Ending.RESTART: Phase.STOPPING,
-    Ending.INTERRUPTED: Phase.STARTING,
-    Ending.REQUEUE: Phase.WAITING,
-    Ending.RECLAIM: Phase.STOPPING,
-    Ending.FAILED: Phase.FAILED,
-    Ending.DELETE: Phase.DELETING,
-}
 MESSAGE_WHILE = {
     Ending.STOP: "stopping",
     Ending.RESTART: "restarting",
@@ -116,7 +107,7 @@ def stop(workspace: Workspace) -> bool:
 
     Inside `changing`, under the cluster's admission lock.
     """
-    workspace.desired = Desired.STOPPED
+    move(workspace, Move.WANT_STOPPED)
     if workspace.phase == Phase.WAITING and not workspace.ending and withdraw(workspace):
         return False
     if workspace.ending != Ending.FAILED:
@@ -126,10 +117,9 @@ def stop(workspace: Workspace) -> bool:
 
 def end(workspace: Workspace, ending: Ending) -> None:
     """Begin to take the current run down. What follows is decided when its end is proven. Inside `changing`."""
-    workspace.ending = ending
+    move(workspace, end_by(ending))
     if ending != Ending.INTERRUPTED:
         stop_clock(workspace)
-    workspace.phase = PHASE_WHILE[ending]
     workspace.step_since = timezone.now()
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None

@@ -49,13 +49,13 @@ LINES: dict[str, Line] = {
     "doing_endpoint": Line(_("Waiting for an address.")),
     "doing_ready": Line(_("Almost there.")),
     # Stopping, deleting.
-    "stop_requested": Line(_("Stop was asked for by %(by)s. Files are kept.")),
+    "stop_requested": Line(_("Stopped by %(by)s. Files are kept.")),
     "stopping": Line(_("Stopping. Files are kept.")),
     "stopped": Line(_("Stopped. Your files are kept."), _("Start it again when you need it.")),
-    "delete_requested": Line(_("Deletion was asked for by %(by)s.")),
+    "delete_requested": Line(_("Deleted by %(by)s.")),
     "deleting": Line(_("Deleting.")),
     "deleted": Line(
-        _("Deleted. Its home and disk are kept in the cluster."), _("An admin can hand them back.")
+        _("Deleted. Its home and disk are kept in the cluster."), _("An admin can restore them.")
     ),
     "deleted_with_files": Line(_("Deleted, with its files.")),
     "restarting": Line(_("Restarting: the old container ends first.")),
@@ -135,7 +135,7 @@ LINES: dict[str, Line] = {
         _(
             "It cannot start again: it needs more than your tenant may have, or than any node of its pool has."
         ),
-        _("Its files are kept. Ask your admin for more, or launch a smaller one."),
+        _("Its files are kept. Ask your admin for more quota, or launch a smaller workspace."),
     ),
     "volume_deleted": Line(
         _("Somebody deleted its storage %(claim)s in the cluster. The data is kept on volume %(volume)s."),
