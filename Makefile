@@ -1,6 +1,6 @@
 # Berth on one machine. `make up` is all that a first visit needs; `make test` is what a change must pass.
 .DEFAULT_GOAL := up
-.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types lock check-machine check-network check-browser check-fonts
+.PHONY: up test quick test-slow test-long test-cluster mutations bench screenshots messages lint style types format lock check-machine check-network check-browser check-fonts
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 # Where Python may not keep its bytecode, each of some hundred processes compiles Berth anew.
@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 # A step is done when its stamp exists; the stamp's name holds the hash of what the step was made from.
 hash = $(firstword $(shell cat $(1) 2>/dev/null | sha256sum))
-RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt)
+RUNTIME := .venv/.runtime-$(call hash,requirements/uv.txt requirements/runtime.txt packages/devcluster/pyproject.toml)
 TESTING := .venv/.test-$(call hash,requirements/test.txt)
 FRONT_END := static/vendor/.packages-$(call hash,package-lock.json Makefile)
 MESSAGES := locale/.compiled-$(call hash,$(wildcard locale/*/LC_MESSAGES/django.po))
@@ -52,6 +52,8 @@ $(RUNTIME): | check-machine
 	@umask 022; test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(call install,$(BIN)/python,requirements/runtime.txt)
+	@# The trial cluster, in place: uv builds it by itself, without a download
+	@umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable packages/devcluster
 	@rm -f .venv/.runtime-* && touch $@
 
 $(TESTING): $(RUNTIME)
@@ -100,7 +102,7 @@ test: style check-network $(SSHD)
 # Generated examples are the same each time, so that what is red is the change's; pytest by hand draws new ones.
 # A red test is run again alone, and a suite has a budget in seconds of two quiet cores: docs/development/tests.md.
 PYTEST := $(BIN)/python -m pytest -n 2 --hypothesis-profile=ci -p tests.gate.plugin --durations=20
-CLUSTERS_OWN := tests/devcluster tests/cluster_contract
+CLUSTERS_OWN := packages/devcluster/tests tests/cluster_contract
 OTHERS := $(CLUSTERS_OWN:%=--ignore=%)
 TO_TEST := $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE) $(SSHD)
 
@@ -114,22 +116,28 @@ AS_IN_PRODUCTION := @env -i PATH="$$PATH" BERTH_STATE_DIR=/nonexistent DATABASE_
 
 lint: style types
 
+# Repair what can be repaired by itself; `make lint` says what is left.
+format: $(TESTING)
+	$(BIN)/ruff check --fix --exit-zero --quiet
+	$(BIN)/ruff format
+
 types: $(TESTING)
 	$(BIN)/mypy .
 
 style: $(TESTING) $(FRONT_END) $(MESSAGES) $(IMAGE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/lint-imports --no-logo --config tests/rooms.toml
+	$(BIN)/lint-imports --no-logo --no-cache --config tests/rooms.toml
 	$(AS_IN_PRODUCTION) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(AS_IN_PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 test-slow: $(TO_TEST) check-network check-browser
 	$(PYTEST) --budget=1200 $(OTHERS) --dist loadfile -m "slow and not long"
 
-# Green, it writes the fingerprint of what passed, to be committed with the change.
+# Without Django and its database: conftest.py of tests/ is not read. Green, it writes the fingerprint of what passed, to
+# be committed with the change.
 test-cluster: $(TO_TEST) check-network
-	$(PYTEST) --dist loadfile -m "not screenshots" $(CLUSTERS_OWN)
+	$(PYTEST) --confcutdir=tests/cluster_contract --dist loadfile $(CLUSTERS_OWN)
 	@$(BIN)/python -m tests.gate.fingerprint write
 
 # What takes long to be sure of: run before an issue is closed, never in CI.

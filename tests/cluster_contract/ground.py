@@ -2,10 +2,10 @@
 
 import re
 
+from devcluster.testing.cluster import is_gone, is_ready
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.player import RECORDED, scenario
 from tests.cluster_contract.steps import SILENT, N, pod
-from tests.devcluster.cluster import is_gone, is_ready
-from tests.kube import Kube, Obj
 
 _OURS = re.compile(rf"{N}/c-[a-z]+")
 _TRY = "c-try"

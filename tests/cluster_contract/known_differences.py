@@ -1,6 +1,7 @@
 """Answers in which devcluster still differs from Kubernetes 1.36, and why. Nothing else may differ.
 
-docs/devcluster.md lists them for people, in the same words. A place is a path in an answer; `*` stands for anything.
+packages/devcluster/docs/reference.md lists them for people, in the same words. A place is a path in an answer; `*`
+stands for anything.
 The tests fail for a difference that is not listed, and for an entry that no longer differs.
 """
 

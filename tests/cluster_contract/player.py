@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from devcluster.testing.kube import Kube
 from tests.cluster_contract.ownership import CONTROLLERS, telling, without
 from tests.cluster_contract.sameness import Json, differences, plain
-from tests.kube import Kube
 
 RECORDED = Path(__file__).with_name("recorded")
 SETTLED_SECONDS = 30.0

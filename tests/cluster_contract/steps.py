@@ -4,8 +4,8 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from devcluster.testing.cluster import is_ready
 from tests.cluster_contract.player import Stage, Step, Steps
-from tests.devcluster.cluster import is_ready
 
 N = "/api/v1/namespaces"
 Obj = dict[str, Any]

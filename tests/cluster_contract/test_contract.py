@@ -13,16 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.testing.cluster import running
+from devcluster.testing.kube import Kube
 from tests.cluster_contract.ground import clear, lacking, outlived
 from tests.cluster_contract.known_differences import DIFFERENCES, listed
 from tests.cluster_contract.player import RECORDED, Found, play, scenario
 from tests.cluster_contract.steps import STEPS
-from tests.devcluster.cluster import running
-from tests.kube import Kube
 
 SCENARIOS = sorted(path.stem for path in RECORDED.glob("*.json"))
 FOREIGN = os.environ.get("BERTH_TEST_KUBECONFIG")
 """Another cluster than devcluster; the known differences are not its own."""
+REFERENCE = "packages/devcluster/docs/reference.md"
+"""Page that lists the known differences for people."""
 RECORDER = "python-requests/2"
 """The recording's client, by which it owned fields."""
 GPUS = "gpus: {product: NVIDIA-A100-SXM4-80GB, count: 8, memory_mib: 81920}"
@@ -77,14 +79,14 @@ def test_the_list_of_differences_names_what_was_recorded() -> None:
 
 
 def test_few_answers_differ_and_the_documentation_says_which_and_why() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "devcluster.md").read_text()
+    page = (Path(__file__).parents[2] / REFERENCE).read_text()
     entries = set()
     for difference in DIFFERENCES:
         row = next((line for line in page.splitlines() if difference.why in line), "")
         for name, notes in difference.places.items():
             entries |= {(name, note) for note in notes}
             missing = [part for part in (name, *(f"`{note}`" for note in notes)) if part not in row]
-            assert not missing, f"not told in docs/devcluster.md, of {difference.why!r}: {missing}"
+            assert not missing, f"missing in {REFERENCE}, of {difference.why!r}: {missing}"
     assert len(entries) <= 15, f"{len(entries)} recorded answers differ"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from portal.up import leftovers
 from portal.up.plan import REPOSITORY
 from portal.up.state import State
 from tests.e2e.prepared import copy_prepared
+from tests.shared.ports import free_port
 
 if TYPE_CHECKING:
     from clusters.transport import Transport
@@ -33,12 +33,6 @@ PASSWORD = "a-password-for-tests"
 READY_SECONDS = 240  # on a busy machine; about 10 on a quiet one
 STOPPED_SECONDS = 120
 T = TypeVar("T")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(what: str, look: Callable[[], T], seconds: float = 60, pause: float = 0.1) -> T:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.testing.cluster import ROOT, DevCluster
+from devcluster.testing.kube import Kube
 from tests.cluster_contract.cases.shells import Ground
-from tests.devcluster.cluster import ROOT, DevCluster
-from tests.kube import Kube
 
 NODES = """
 nodes:

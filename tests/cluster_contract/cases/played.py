@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 GATE = [{"name": "example.org/no-node"}]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 
 @dataclass

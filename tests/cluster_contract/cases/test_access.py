@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 ACCESS = "/apis/authorization.k8s.io/v1"
 IDENTITY = "/apis/authentication.k8s.io/v1"

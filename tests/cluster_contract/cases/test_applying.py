@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 
 def config_map(data: dict[str, str] | None = None, **metadata: Any) -> Obj:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.cases.played import conditions, pods, template, until_pods
-from tests.kube import Kube, Obj
 
 
 def make(kube: Kube, space: str, name: str, *owners: Obj, finalizers: tuple[str, ...] = ()) -> Obj:

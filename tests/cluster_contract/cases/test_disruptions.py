@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: what they count, and how they refuse an eviction for the moment."""
 
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.cases.played import conditions, pods, start, template, until_pods
-from tests.kube import Kube, Obj
 
 
 def workload(kube: Kube, space: str, image: str, replicas: int) -> list[Obj]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 GPU = "nvidia.com/gpu"
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"

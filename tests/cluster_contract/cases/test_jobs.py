@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.cases.played import (
     conditions,
     end,
@@ -14,7 +15,6 @@ from tests.cluster_contract.cases.played import (
     template,
     until_pods,
 )
-from tests.kube import Kube, Obj
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 

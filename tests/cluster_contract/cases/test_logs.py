@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.kube import Obj
 from tests.cluster_contract.cases.shells import Ground
-from tests.kube import Obj
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.devcluster.cluster import running
-from tests.kube import Kube, Obj
+from devcluster.testing.cluster import running
+from devcluster.testing.kube import Kube, Obj
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 LONG = 90

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 NOT_UP, NOT_ABSOLUTE, NOT_RESERVED = (
     "must not contain '..'",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from devcluster.testing.kube import Obj
 from tests.cluster_contract.cases.shells import Ground, conditions, container
-from tests.kube import Obj
 
 UNPARSED = (
     'Failed to apply default image tag "docker.io/local/ABsent:1": couldn\'t parse image name'

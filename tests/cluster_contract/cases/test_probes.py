@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.kube import Obj
 from tests.cluster_contract.cases.shells import Ground, conditions, container
-from tests.kube import Obj
 
 SERVE = "cd /tmp && exec python3 -m http.server --bind $POD_IP 8080"
 OFTEN = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 10}

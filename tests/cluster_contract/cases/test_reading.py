@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube
+from devcluster.testing.kube import Kube
 
 NOT_A_NUMBER = (
     'unable to parse requirement: values[0]: Invalid value: "x":'

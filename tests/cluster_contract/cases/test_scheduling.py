@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 CARD = "example.org/card"
 TAINT = "example.org/test"

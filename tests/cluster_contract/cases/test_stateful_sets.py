@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.cases.played import conditions, events, own_node, remove, start, template
-from tests.kube import Kube, Obj
 
 CLAIM = {
     "metadata": {"name": "data"},

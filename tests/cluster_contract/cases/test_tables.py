@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 AS_TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 COLUMNS = {

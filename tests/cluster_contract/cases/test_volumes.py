@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube import Kube, Obj
+from devcluster.testing.kube import Kube, Obj
 
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"

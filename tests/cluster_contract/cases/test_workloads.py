@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.kube import Kube, Obj
 from tests.cluster_contract.cases.played import (
     conditions,
     events,
@@ -15,7 +16,6 @@ from tests.cluster_contract.cases.played import (
     template,
     until_pods,
 )
-from tests.kube import Kube, Obj
 
 REVISION = "deployment.kubernetes.io/revision"
 

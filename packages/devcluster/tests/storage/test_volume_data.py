@@ -1,0 +1,108 @@
+"""Contents of volumes: copies are complete and independent, and a full volume is full."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster.testing.cluster import ROOT, DevCluster, is_gone, running, volume_claim
+from devcluster.testing.kube import Obj
+from helpers.shells import output, shell
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not ROOT or shutil.which("unshare") is None, reason="process pods with disks need root and util-linux"
+    ),
+]
+NODES = "nodes: [{name: here, cpu: 8, memory: 64Gi}]"
+SNAPSHOTS = "/apis/snapshot.storage.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    arguments = ["--pods", "process", "--image", f"local/venv:1={Path(sys.prefix)}"]
+    yield from running(tmp_path_factory.mktemp("data"), *arguments, nodes=NODES)
+
+
+def disk(cluster: DevCluster, space: str, name: str, size: str = "80Mi", **spec: object) -> Obj:
+    cluster.create(f"{space}/persistentvolumeclaims", volume_claim(name, size, **spec))
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def begin(cluster: DevCluster, space: str, script: str, mounts: dict[str, Obj]) -> str:
+    """Create a pod that runs a script and stays. Return its path."""
+    cluster.create(f"{space}/pods", shell("p", f"{script}; echo done; sleep 600", mounts))
+    cluster.until(f"{space}/pods/p/log", lambda text: "done" in str(text))
+    return f"{space}/pods/p"
+
+
+def test_a_clone_of_a_volume_in_use_has_its_files_and_goes_its_own_way(
+    cluster: DevCluster, space: str
+) -> None:
+    source = {"/data": disk(cluster, space, "d")}
+    begin(cluster, space, "echo one > /data/f; head -c 20M /dev/urandom > /data/big", source)
+    clone = {
+        "/data": disk(cluster, space, "clone", dataSource={"kind": "PersistentVolumeClaim", "name": "d"})
+    }
+    assert output(cluster, space, shell("q", "cat /data/f; stat -c %s /data/big", clone)) == "one\n20971520\n"
+    output(cluster, space, shell("r", "echo two > /data/f", clone))
+    assert output(cluster, space, shell("s", "cat /data/f", source)) == "one\n"
+
+
+def test_a_snapshot_keeps_what_was_there_and_is_restored_larger(cluster: DevCluster, space: str) -> None:
+    source = {"/data": disk(cluster, space, "d")}
+    begin(cluster, space, "echo before > /data/f", source)
+    path = f"{SNAPSHOTS}/{space.removeprefix('/api/v1/')}/volumesnapshots"
+    wish = {"source": {"persistentVolumeClaimName": "d"}}
+    cluster.create(path, {"metadata": {"name": "s"}, "spec": wish})
+    cluster.until(f"{path}/s", lambda o: bool(o.get("status", {}).get("readyToUse")))
+    output(cluster, space, shell("after", "echo after > /data/f", source))
+    kind = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s"}
+    restored = {"/data": disk(cluster, space, "restored", "160Mi", dataSource=kind)}
+    text = output(cluster, space, shell("r", "cat /data/f; df -m --output=size /data | tail -1", restored))
+    word, size = text.split()
+    assert word == "before"
+    assert int(size) > 130
+    copies = sorted(p.name for p in (cluster.state / "volumes").glob("snapshot-*"))
+    assert len(copies) == 1
+    cluster.call("DELETE", f"{path}/s")
+    cluster.until(f"{path}/s", is_gone)
+    cluster.until(f"{SNAPSHOTS}/volumesnapshotcontents", lambda o: not o["items"])
+    assert not list((cluster.state / "volumes").glob("snapshot-*"))
+
+
+def test_a_full_volume_refuses_to_be_written_and_has_room_again_afterwards(
+    cluster: DevCluster, space: str
+) -> None:
+    mounts = {"/data": disk(cluster, space, "d")}
+    script = "until head -c 1M /dev/zero 2>/dev/null > /data/f; do echo FULL; sleep 0.2; done; echo ROOM"
+    match = {"claim": "d", "namespace": space.rsplit("/", 1)[1]}
+    _, made = cluster.call("POST", "/_faults", {"volume": "full", "match": match})
+    cluster.create(f"{space}/pods", shell("p", script, mounts))
+    cluster.until(f"{space}/pods/p/log", lambda text: "FULL" in str(text))
+    assert "ROOM" not in str(cluster.get(f"{space}/pods/p/log"))
+    cluster.call("DELETE", f"/_faults/{made['id']}")
+    cluster.until(f"{space}/pods/p/log", lambda text: "ROOM" in str(text))
+
+
+def test_a_mounted_volume_becomes_full(cluster: DevCluster, space: str) -> None:
+    mounts = {"/data": disk(cluster, space, "d")}
+    script = "while head -c 1M /dev/zero 2>/dev/null > /data/f; do rm /data/f; echo ROOM; sleep 0.2; done; echo FULL"
+    cluster.create(f"{space}/pods", shell("p", script, mounts))
+    cluster.until(f"{space}/pods/p/log", lambda text: "ROOM" in str(text))
+    cluster.call("POST", "/_faults", {"volume": "full", "match": {"claim": "d"}})
+    cluster.until(f"{space}/pods/p/log", lambda text: "FULL" in str(text))
+
+
+def test_the_data_of_a_deleted_claim_is_deleted(cluster: DevCluster, space: str) -> None:
+    output(cluster, space, shell("p", "echo one > /data/f", {"/data": disk(cluster, space, "d")}))
+    claim = cluster.get(f"{space}/persistentvolumeclaims/d")
+    file = cluster.state / "volumes" / f"{claim['spec']['volumeName']}.img"
+    assert file.exists()
+    cluster.call("DELETE", f"{space}/pods/p")
+    cluster.call("DELETE", f"{space}/persistentvolumeclaims/d")
+    cluster.until(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}", is_gone)
+    assert not file.exists()
