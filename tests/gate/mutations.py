@@ -95,8 +95,8 @@ MUTATIONS = (
     Mutation(
         "the finalizer is taken off before the pod has ended",
         "workspaces/runs/take_down.py",
-        "        if end_proven(pod):\n            let_go(pod, api)\n    return",
-        "        let_go(pod, api)\n    return",
+        "        if end_proven(pod):\n            remove_finalizer(pod, api)\n    return",
+        "        remove_finalizer(pod, api)\n    return",
         ("tests/workspaces/runs/test_any_order.py", "tests/workspaces/runs/test_odd_clusters.py"),
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS = (
     Mutation(
         "another wish that comes during the last look is taken for done",
         "workspaces/runs/take_down.py",
-        "            if why(row) != why(workspace):\n                return  #",
+        "            if ending_key(row) != ending_key(workspace):\n                return  #",
         "            if row.run != workspace.run:\n                return  #",
         ("tests/workspaces/runs/test_odd_clusters.py",),
     ),

@@ -1,7 +1,9 @@
 """Rules about the code itself: plain docstrings, and folders in which a reader finds a file."""
 
+import ast
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.gate.prose import is_poor, openings
 
 ROOT = Path(__file__).parents[2]
+ROOMS = ("accounts", "clusters", "monitoring", "portal", "quotas", "vitals", "workspaces")
 MOST_FILES = 25
 """Python files in one folder; more hide each other."""
 MOST_POOR = 0.05
@@ -24,6 +27,32 @@ def python_files() -> list[Path]:
 def test_no_folder_has_more_files_than_a_reader_can_look_through() -> None:
     folders = Counter(file.parent for file in python_files())
     assert {folder: files for folder, files in folders.items() if files > MOST_FILES} == {}
+
+
+def imports_of_tests() -> Iterator[tuple[Path, str]]:
+    """Yield each file below tests/ with each dotted name of tests/ that it imports."""
+    for file in (file for file in python_files() if file.parts[0] == "tests"):
+        for node in ast.walk(ast.parse((ROOT / file).read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
+                yield from ((file, f"{node.module}.{name.name}") for name in node.names)
+            elif isinstance(node, ast.Import):
+                yield from ((file, name.name) for name in node.names if name.name.startswith("tests."))
+
+
+def test_a_rooms_tests_import_helpers_of_their_own_room_or_of_all_rooms() -> None:
+    """What several rooms need is in tests/shared or in tests itself."""
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+    foreign = [
+        f"{file}: {name}"
+        for file, name in imports_of_tests()
+        if file.parts[1] in (*ROOMS, "shared") and name.split(".")[1] in folders - {file.parts[1], "shared"}
+    ]
+    assert foreign == []
+
+
+def test_nothing_imports_a_file_of_tests() -> None:
+    """What two of them need is a helper, in a module of its own."""
+    assert [f"{file}: {name}" for file, name in imports_of_tests() if ".test_" in name] == []
 
 
 def test_docstrings_open_with_a_verb_or_a_noun() -> None:
