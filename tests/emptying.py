@@ -8,15 +8,18 @@ from functools import cache
 
 from django.db import OperationalError, connection, transaction
 from django.test import TransactionTestCase
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 KEPT = {"django_content_type", "auth_permission"}  # the same before and after: migrations fill them
 ATTEMPTS = 5
+LONGEST_WAIT_SECONDS = 20
 
 
 def delete_all_rows(_: TransactionTestCase) -> None:
     """Replace `TransactionTestCase._fixture_teardown`.
 
     A web process may still answer a page that just closed. The lock waits for it, and the two can deadlock: retry.
+    A test that failed may leave a transaction open, for which nobody waits in vain: it is ended.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -25,8 +28,18 @@ def delete_all_rows(_: TransactionTestCase) -> None:
                 _as_migrations_leave_it()
             return
         except OperationalError as error:
-            if attempt == ATTEMPTS or "deadlock" not in str(error):
+            if attempt == ATTEMPTS or not isinstance(error.__cause__, DeadlockDetected | LockNotAvailable):
                 raise
+            if isinstance(error.__cause__, LockNotAvailable):
+                _end_what_was_left()
+
+
+def _end_what_was_left() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
+        )
 
 
 def _as_migrations_leave_it() -> None:
@@ -43,4 +56,5 @@ def _statements() -> str:
         for name in sorted(set(connection.introspection.django_table_names()) - KEPT)
     ]
     lock = f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
-    return "; ".join([lock, *(f"DELETE FROM {table}" for table in tables)])
+    wait = f"SET LOCAL lock_timeout = {LONGEST_WAIT_SECONDS * 1000}"
+    return "; ".join([wait, lock, *(f"DELETE FROM {table}" for table in tables)])
