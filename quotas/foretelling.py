@@ -24,7 +24,7 @@ from quotas.scheduling.forecast import Range, Stretch, enough_draws, forecast, m
 from quotas.scheduling.lengths import Lengths, Past
 from quotas.signals import standing_changed
 from quotas.when import range_of
-from vitals.clock import about
+from vitals.clock import is_near_now
 
 State = Claim.State
 # Number of the newest ended runs to learn from.
@@ -37,7 +37,7 @@ def foretell(pool_id: UUID) -> None:
     """Update a pool's forecasts, unless just done: the watcher's next tick enqueues a pass, which calls this again."""
     pool, now = Pool.objects.get(pk=pool_id), timezone.now()
     queue = Claim.objects.filter(pool=pool, state=State.WAITING)
-    idle = Q(forecast_at=None) | ~about("forecast_at", now, AT_MOST_EVERY)
+    idle = Q(forecast_at=None) | ~is_near_now("forecast_at", now, AT_MOST_EVERY)
     if not queue.exists() or not Pool.objects.filter(idle, pk=pool_id).update(forecast_at=now):
         return
     stretch = _learn(pool)

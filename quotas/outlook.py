@@ -10,13 +10,13 @@ from uuid import UUID
 
 from accounts.errors import Refusal
 from accounts.models import Tenant
-from quotas import pool_state, reasons
+from quotas import next_end, pool_state, reasons
 from quotas.allowed.limits import refuse_what_never_fits
 from quotas.foretelling import lengths_of, stretch_of
 from quotas.models import Claim, Pool
 from quotas.pools.nodes import PoolNodes, nodes_of, takes
 from quotas.scheduling import Decisions, PoolState, Waiting, Waits, as_gpus, decide
-from quotas.scheduling.forecast import FEWEST_DRAWS, forecast
+from quotas.scheduling.forecast import FEW_DRAWS, Confidence, forecast
 from quotas.scheduling.why import never
 from quotas.sharing import Portion
 from quotas.when import When, when
@@ -109,6 +109,9 @@ class Looks:
         )
         if with_times:
             told.update(_times(pool, state, decisions, waits))  # type: ignore[typeddict-item]
+            if told["confidence"] == Confidence.UNKNOWN:
+                ends = next_end.in_words({claim: waits.reason.code}, state.now)
+                told["reasons"][0]["message"] = " ".join([told["reasons"][0]["message"], *ends.values()])
         return told
 
     def _has_room(self, asked: Asked) -> bool:
@@ -185,7 +188,7 @@ def _borrows(state: PoolState, claim: Waiting) -> bool:
 def _times(pool: Pool, state: PoolState, decisions: Decisions, waits: Waits) -> When:
     """Return the start forecast, from few futures: somebody is typing and waits for it."""
     lengths = lengths_of(pool, state.now)
-    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEWEST_DRAWS)
+    found = forecast(after_pass(state, decisions), lengths, stretch_of(pool), FEW_DRAWS)
     return when(found.get(waits.claim), state.now)
 
 

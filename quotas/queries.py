@@ -14,13 +14,14 @@ from django.utils import timezone
 
 from accounts.access import Actor, visible_tenants
 from accounts.models import Tenant
-from quotas import reasons, sharing
+from quotas import next_end, reasons, sharing
 from quotas.allowed.usage import held_by_people, held_over_all_pools, held_units
 from quotas.holders import storage_of
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.pools.needs import known_ecc_of
 from quotas.pools.nodes import PoolNodes, nodes_of
 from quotas.scheduling import as_gpus
+from quotas.scheduling.forecast import Confidence
 from quotas.when import When, range_of, when
 
 State = Claim.State
@@ -36,7 +37,7 @@ class Queue(When):
 
 
 def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
-    """Return the queue status of those claims that wait, by id. One query, or none."""
+    """Return the queue status of those claims that wait, by id. At most two queries."""
     ids = list(claim_ids)
     if not ids:
         return {}
@@ -46,7 +47,17 @@ def queues_of(claim_ids: Iterable[UUID]) -> dict[UUID, Queue]:
         .select_related("pool")
     )
     now = timezone.now()
-    return {claim.pk: _queue(claim, now) for claim in waiting}
+    queues = {claim: _queue(claim, now) for claim in waiting}
+    by_id = {claim.pk: queue for claim, queue in queues.items()}
+    vague: dict[Claim, str] = {
+        claim: claim.reason_code
+        for claim, queue in queues.items()
+        if claim.position is not None and queue["confidence"] == Confidence.UNKNOWN
+    }
+    for claim_id, sentence in next_end.in_words(vague, now).items():
+        reason = by_id[claim_id]["reason"]
+        reason["message"] = f"{reason['message']} {sentence}"
+    return by_id
 
 
 def place_in_queue() -> Coalesce:

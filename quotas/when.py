@@ -19,7 +19,10 @@ def range_of(claim: Claim) -> Range | None:
 
 
 class When(TypedDict):
-    """Range of eight in ten starts. `estimated_to` None: not before `estimated_from`, and nobody knows when."""
+    """Range of eight in ten starts. `estimated_to` None: not before `estimated_from`, and nobody knows when.
+
+    The range of an unknown confidence is too wide to rely on: people are not shown its times.
+    """
 
     estimated_start: datetime | None
     estimated_from: datetime | None
@@ -50,22 +53,24 @@ def told_in_words(claim: Claim, now: datetime) -> str:
 
 
 def in_words(earliest: datetime | None, latest: datetime | None, confidence: str, now: datetime) -> str:
-    """Return e.g. “Between 14:10 and 15:00, probably.” in the reader's zone and language; "" if unknown."""
+    """Return e.g. “Between 14:10 and 15:00, probably.” in the reader's zone and language; "" without a range."""
     if earliest is None:
         return ""
     if latest is None:
-        return _("Not before %(time)s.") % {"time": _moment(earliest, now)}
+        return _("Not before %(time)s.") % {"time": time_in_words(earliest, now)}
+    if confidence == Confidence.UNKNOWN:
+        return _("No reliable estimate yet.")
     if latest - now < timedelta(minutes=10):
         return _("Within the next minutes.")
     if earliest - now < timedelta(minutes=3):
-        return _("By %(time)s, or sooner.") % {"time": _moment(latest, now)}
-    times = {"from": _moment(earliest, now), "to": _moment(latest, now, after=earliest)}
+        return _("By %(time)s, or sooner.") % {"time": time_in_words(latest, now)}
+    times = {"from": time_in_words(earliest, now), "to": time_in_words(latest, now, after=earliest)}
     if confidence == Confidence.LIKELY:
         return _("Between %(from)s and %(to)s, probably.") % times
     return _("Roughly between %(from)s and %(to)s.") % times
 
 
-def _moment(moment: datetime, now: datetime, after: datetime | None = None) -> str:
+def time_in_words(moment: datetime, now: datetime, after: datetime | None = None) -> str:
     """Return the time, with its day if that differs from the day of `after` or `now`."""
     local, reference = timezone.localtime(_rounded(moment)), timezone.localtime(after or now)
     if local.date() == reference.date():

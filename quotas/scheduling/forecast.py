@@ -23,10 +23,9 @@ from .standing import backs_off
 from .state import PoolState, Reason, Run, Waiting
 from .walk import Walk
 
-# Number of drawn futures: fewer for a long queue, so that its repeated forecasts stay quick.
-MOST_DRAWS = 20
-FEWEST_DRAWS = 6
-CLAIMS_AND_DRAWS = 600  # claims planned in all futures together
+# Number of drawn futures; few of them for a long queue, and while somebody types.
+DRAWS, FEW_DRAWS = 8, 4
+LONG_QUEUE = 200
 # Only the front of a long queue is planned: farther back, ranges are too wide to be shown.
 FRONT = 100
 PROOF_SECONDS = 60.0  # from the end of a run to the proof of it
@@ -93,7 +92,7 @@ AS_DRAWN = Stretch()
 
 
 def forecast(
-    state: PoolState, lengths: Lengths, stretch: Stretch = AS_DRAWN, draws: int = MOST_DRAWS
+    state: PoolState, lengths: Lengths, stretch: Stretch = AS_DRAWN, draws: int = DRAWS
 ) -> dict[UUID, Range]:
     """Return the range of each claim at the front of the queue. A claim that may never start is left out."""
     walk = Walk(state)
@@ -140,8 +139,8 @@ def _planned(
 
 
 def enough_draws(state: PoolState) -> int:
-    """Return how many futures to draw, by the length of the queue."""
-    return max(FEWEST_DRAWS, min(MOST_DRAWS, CLAIMS_AND_DRAWS // max(1, len(state.waiting))))
+    """Return how many futures to draw: few for a long queue, so that its repeated forecasts stay quick."""
+    return FEW_DRAWS if len(state.waiting) > LONG_QUEUE else DRAWS
 
 
 def confidence(told: Range | None, now: datetime) -> Confidence:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from uuid import UUID
 
-from .reclaim import BOOKING_BEGINS, Lent, Wanted
+from .reclaim import BOOKING_BEGINS, Need, Preemption
 from .state import Booked, Card, PoolState, Room, Waiting
 from .timeline import Held, NodeLine, Nodes, Rank, after
 
@@ -25,7 +25,7 @@ class Place:
 class Places:
     """Booked places that are kept free."""
 
-    def __init__(self, state: PoolState, nodes: Nodes, lent: Lent) -> None:
+    def __init__(self, state: PoolState, nodes: Nodes, lent: Preemption) -> None:
         self.state = state
         self.nodes = nodes
         self.lent = lent
@@ -87,7 +87,7 @@ class Places:
             return
         ranked, line = found
         if may_ask and ranked[0] and self._is_within_own(booking.tenant):
-            wanted = Wanted(need, lasts, start, spares=booking.tenant)
+            wanted = Need(need, lasts, start, spares=booking.tenant)
             got = self.lent.get_back(wanted, booking.booking, BOOKING_BEGINS)
             line = got.node if got else line
         held = Held(booking.booking, need, start, booking.ends_at, is_booking=True)

@@ -23,7 +23,7 @@ TRY_ALL_OF = 8
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Need:
     """Need to make room for, the latest time for it, and the runs that are left alone."""
 
     need: Room
@@ -37,7 +37,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Loan:
+class BorrowedRun:
     """A run on units that its tenant borrows, all or some of them."""
 
     run: Run
@@ -49,7 +49,7 @@ class Loan:
     age: tuple[float, UUID]
 
 
-class Lent:
+class Preemption:
     """Units that tenants hold beyond their own, and the runs that may be preempted for them."""
 
     def __init__(self, state: PoolState, nodes: Nodes, stand_by: Container[UUID]) -> None:
@@ -68,7 +68,7 @@ class Lent:
                         self.over[run.tenant] -= run.takes.units
                 elif run.in_pool and run.reclaim_at is not None:
                     self._asked.add(run.claim)
-        self._loans: dict[str, list[Loan]] = {}
+        self._loans: dict[str, list[BorrowedRun]] = {}
         self._at_best: dict[str, list[tuple[int, Rank]]] = {}
         self._lines_of: defaultdict[UUID, list[NodeLine]] = defaultdict(list)
         for line in nodes.lines:
@@ -93,7 +93,7 @@ class Lent:
         """Runs whose earlier preemption is no longer needed."""
         return tuple(sorted(self._asked - self._kept))
 
-    def get_back(self, wanted: Wanted, beneficiary: UUID, code: str, *, may_ask: bool = True) -> Spot | None:
+    def get_back(self, wanted: Need, beneficiary: UUID, code: str, *, may_ask: bool = True) -> Spot | None:
         """Preempt the runs it takes. Return where and when the need then fits; None: no end would do."""
         found = self._asked_before(wanted, beneficiary)
         if found is None and may_ask:
@@ -128,7 +128,7 @@ class Lent:
         if line is not None:
             self.nodes.changed(line)
 
-    def _asked_before(self, wanted: Wanted, beneficiary: UUID) -> tuple[NodeLine, list[Loan]] | None:
+    def _asked_before(self, wanted: Need, beneficiary: UUID) -> tuple[NodeLine, list[BorrowedRun]] | None:
         """Return an earlier preemption for it if that still suffices, even if another would be better now."""
         line = self._waits_on.get(beneficiary)
         self.has_turn(beneficiary)
@@ -154,10 +154,10 @@ class Lent:
         self._loans[line.name] = self._loans_of(line)
         self._at_best[line.name] = _units_by_rank(self._loans[line.name])
 
-    def _loans_of(self, line: NodeLine) -> list[Loan]:
+    def _loans_of(self, line: NodeLine) -> list[BorrowedRun]:
         """Return the loans, youngest first."""
         loans = (
-            Loan(
+            BorrowedRun(
                 run,
                 number,
                 run.takes.units,
@@ -174,7 +174,7 @@ class Lent:
         )
         return sorted(loans, key=lambda loan: loan.age)
 
-    def _fewest(self, wanted: Wanted) -> tuple[NodeLine, list[Loan]] | None:
+    def _fewest(self, wanted: Need) -> tuple[NodeLine, list[BorrowedRun]] | None:
         def at_best(line: NodeLine) -> Rank | None:
             return self._fewest_at_best(line, wanted)
 
@@ -197,7 +197,7 @@ class Lent:
             self.nodes.changed(line)  # ranked before other runs of these tenants were preempted
         return None
 
-    def _fewest_at_best(self, line: NodeLine, wanted: Wanted) -> Rank | None:
+    def _fewest_at_best(self, line: NodeLine, wanted: Need) -> Rank | None:
         """Return a lower bound of the rank: only units matter, and every loan may be preempted."""
         loans = self._loans[line.name]
         if not loans:
@@ -207,7 +207,7 @@ class Lent:
         missing = wanted.need.units - line.room_at(max(wanted.by, self.grace_ends)).units
         return next((rank for units, rank in self._at_best[line.name] if units >= missing), None)
 
-    def _fewest_of(self, line: NodeLine, wanted: Wanted) -> list[Loan] | None:
+    def _fewest_of(self, line: NodeLine, wanted: Need) -> list[BorrowedRun] | None:
         loans = [
             loan
             for loan in self._loans[line.name]
@@ -222,7 +222,9 @@ class Lent:
                 return self._without_needless(line, chosen, wanted)
         return None
 
-    def _choices(self, loans: list[Loan], asked: list[Loan], wanted: Wanted) -> Iterator[list[Loan]]:
+    def _choices(
+        self, loans: list[BorrowedRun], asked: list[BorrowedRun], wanted: Need
+    ) -> Iterator[list[BorrowedRun]]:
         """Yield choices of loans: the fewest first, then the youngest."""
         if len(loans) <= TRY_ALL_OF:
             for number in range(len(loans) + 1):
@@ -232,14 +234,14 @@ class Lent:
             lent = self._as_many_as_lent(asked + largest, wanted)[len(asked) :]
             yield from (lent[:number] for number in range(len(lent) + 1))
 
-    def _as_many_as_lent(self, loans: Iterable[Loan], wanted: Wanted) -> list[Loan]:
-        chosen: list[Loan] = []
+    def _as_many_as_lent(self, loans: Iterable[BorrowedRun], wanted: Need) -> list[BorrowedRun]:
+        chosen: list[BorrowedRun] = []
         for loan in loans:
             if self._are_lent([*chosen, loan], wanted):
                 chosen.append(loan)
         return chosen
 
-    def _without_needless(self, line: NodeLine, chosen: list[Loan], wanted: Wanted) -> list[Loan]:
+    def _without_needless(self, line: NodeLine, chosen: list[BorrowedRun], wanted: Need) -> list[BorrowedRun]:
         """Leave out loans that are not needed, the oldest first."""
         for loan in sorted(chosen, key=lambda loan: loan.age, reverse=True):
             others = [other for other in chosen if other is not loan]
@@ -247,7 +249,7 @@ class Lent:
                 chosen = others
         return sorted(chosen, key=lambda loan: loan.age)
 
-    def _may_be_asked(self, loan: Loan, line: NodeLine, wanted: Wanted) -> bool:
+    def _may_be_asked(self, loan: BorrowedRun, line: NodeLine, wanted: Need) -> bool:
         return (
             loan.run.tenant != wanted.spares
             and self._are_lent([loan], wanted)
@@ -255,7 +257,7 @@ class Lent:
             and line.ends[loan.number] > self.grace_ends
         )
 
-    def _are_lent(self, chosen: Iterable[Loan], wanted: Wanted) -> bool:
+    def _are_lent(self, chosen: Iterable[BorrowedRun], wanted: Need) -> bool:
         """Return True if each tenant borrows all chosen units; with partly own runs, more than all but the largest."""
         taken: defaultdict[UUID, list[int]] = defaultdict(list)
         for loan in chosen:
@@ -264,7 +266,7 @@ class Lent:
             return all(sum(units) - max(units) < self.over[tenant] for tenant, units in taken.items())
         return all(sum(units) <= self.over[tenant] for tenant, units in taken.items())
 
-    def _would_fit_at_best(self, line: NodeLine, wanted: Wanted) -> bool:
+    def _would_fit_at_best(self, line: NodeLine, wanted: Need) -> bool:
         """Return True if the need would fit once all loans ended."""
         version = self.nodes.version(line)
         if self._without_loans.get(line.name, (None, line))[0] != version:
@@ -275,7 +277,7 @@ class Lent:
         _version, trial = self._without_loans[line.name]
         return trial.earliest(wanted.need, wanted.lasts, wanted.by) <= max(wanted.by, self.grace_ends)
 
-    def _would_fit(self, line: NodeLine, chosen: list[Loan], wanted: Wanted) -> bool:
+    def _would_fit(self, line: NodeLine, chosen: list[BorrowedRun], wanted: Need) -> bool:
         by = max(wanted.by, self.grace_ends)
         units = line.room_at(by).units + sum(loan.units for loan in chosen)
         if not wanted.need.cards and units < wanted.need.units:
@@ -284,12 +286,12 @@ class Lent:
         return trial.earliest(wanted.need, wanted.lasts, _all_back(chosen, wanted)) <= by
 
 
-def _all_back(chosen: Iterable[Loan], wanted: Wanted) -> datetime:
+def _all_back(chosen: Iterable[BorrowedRun], wanted: Need) -> datetime:
     """Return the start: the time at which all preempted units have come back."""
     return max([wanted.by, *(loan.returns_at for loan in chosen)])
 
 
-def _units_by_rank(loans: list[Loan]) -> list[tuple[int, Rank]]:
+def _units_by_rank(loans: list[BorrowedRun]) -> list[tuple[int, Rank]]:
     """Return the most units that come back for each rank: none, this one, two … new preemptions."""
     units = sum(loan.units for loan in loans if loan.is_asked)
     new = [loan for loan in loans if not loan.is_asked]

@@ -222,8 +222,14 @@ class Nodes:
         spot = self.first_fit(need, lasts)
         if spot is None or spot.start >= not_before:
             return spot
-        line = min(self.lines, key=lambda line: (line.earliest(need, lasts, not_before), line.name))
-        return Spot(line, line.earliest(need, lasts, not_before))
+        found = None
+        for line in self.lines:  # by name, so the first of equals
+            start = line.earliest(need, lasts, not_before)
+            if found is None or start < found.start:
+                found = Spot(line, start)
+            if start == not_before:
+                break
+        return found
 
     def best(self, key: tuple[Any, Any], at_best: Ranking, rank: Ranking) -> tuple[Rank, NodeLine] | None:
         """Return the node of the lowest rank, by name among equals; a node without a rank is left out.

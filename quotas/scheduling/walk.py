@@ -16,7 +16,7 @@ from uuid import UUID
 
 from .order import ordered, promised, with_a_place, within_own
 from .places import Places
-from .reclaim import OWNER_WAITS, Lent, Wanted
+from .reclaim import OWNER_WAITS, Need, Preemption
 from .shares import Shares, asked_by
 from .standing import backs_off, standing_by
 from .state import Admitted, PoolState, Reason, Run, Waiting
@@ -51,7 +51,7 @@ class Walk:
         self.order = ordered(state, self.own | self.promised, booked, self.standing_by)
         self.nodes = Nodes(state.nodes, end_of, state.now)
         self.shares = Shares(state, end_of)
-        self.lent = Lent(state, self.nodes, self.standing_by)
+        self.lent = Preemption(state, self.nodes, self.standing_by)
         self.places = Places(state, self.nodes, self.lent)
         self.admitted: dict[UUID, Admitted] = {}
         self.reserved: dict[UUID, Reserved] = {}
@@ -95,7 +95,7 @@ class Walk:
         """Preempt borrowed runs so that the claim fits within the grace time. Return where and when, or None."""
         if not claim.need.units or not (may_ask or claim.claim in self.promised):
             return None
-        wanted = Wanted(claim.need, claim.lasts, self.now, claim.priority)
+        wanted = Need(claim.need, claim.lasts, self.now, claim.priority)
         return self.lent.get_back(wanted, claim.claim, OWNER_WAITS, may_ask=may_ask)
 
     def _waits_for_what_was_asked(self, claim: Waiting) -> None:

@@ -11,7 +11,7 @@ from quotas import foretelling, queries, signals
 from quotas.foretelling import foretell, lengths_of
 from quotas.models import Claim, Pool
 from quotas.when import in_words
-from tests.quotas.stage import Stage, again
+from tests.shared.stage import Stage, again
 
 pytestmark = pytest.mark.django_db
 
@@ -132,13 +132,16 @@ NOON = datetime(2026, 1, 5, 12, 2, tzinfo=UTC)
     ("earliest", "latest", "sure", "words"),
     [
         (130, 180, "likely", "Between 14:10 and 15:00, probably."),
-        (130, 900, "rough", "Roughly between 14:10 and Tue 03:00."),
+        (130, 450, "rough", "Roughly between 14:10 and 19:30."),
+        (600, 900, "rough", "Roughly between 22:00 and Tue 03:00."),
+        (130, 900, "unknown", "No reliable estimate yet."),
+        (None, None, "unknown", ""),
         (0, 60, "likely", "By 13:00, or sooner."),
         (0, 5, "likely", "Within the next minutes."),
         (24 * 60 * 27, None, "unknown", "Not before 1 Feb 12:00."),
     ],
 )
-def test_when_in_words(earliest: int, latest: int | None, sure: str, words: str) -> None:
+def test_when_in_words(earliest: int | None, latest: int | None, sure: str, words: str) -> None:
     times = [None if minutes is None else NOON + timedelta(minutes=minutes) for minutes in (earliest, latest)]
     with timezone.override(UTC), translation.override("en"):
         assert in_words(times[0], times[1], sure, NOON) == words

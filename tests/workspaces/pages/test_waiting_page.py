@@ -8,11 +8,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from quotas.admission import admit
 from quotas.foretelling import foretell
 from quotas.models import Claim
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Phase, Workspace
 
@@ -28,6 +29,7 @@ def waits(cast: Cast) -> Workspace:
         cast, cast.bob, Phase.WAITING, name="waits", units=4, flavor=cast.pool.flavors.get(slug="a100-4")
     )
     Claim.objects.filter(holder_id=row.pk).update(units=4, place=0)
+    admit(cast.pool.pk)
     foretell(cast.pool.pk)
     return row
 
@@ -43,15 +45,37 @@ def post(client: Client, row: Workspace, **data: object) -> Workspace:
 
 
 def test_it_says_when_and_what_starts_now(cast: Cast, waits: Workspace) -> None:
+    now = timezone.now()
+    Claim.objects.filter(pk=claim_of(waits).pk).update(
+        estimated_from=now + timedelta(hours=3), estimated_to=now + timedelta(hours=9)
+    )
     said = words(browser(cast.bob).get(f"/workspaces/{waits.pk}/"))
     assert "Next in the queue" in said
-    assert "etween" in said
-    assert "These start now" in said and "One A100" in said
+    assert "Roughly between" in said
+    assert "Available now: switch size" in said and "One A100" in said
+
+
+def test_a_wide_range_is_no_reliable_estimate_and_the_next_end_is_named(cast: Cast, waits: Workspace) -> None:
+    page = f"/workspaces/{waits.pk}/"
+    said = words(browser(cast.bob).get(page))
+    assert "No reliable estimate yet." in said and "etween" not in said
+    assert "None of your team&#x27;s runs has an end time." in said
+    Claim.objects.filter(state=Claim.State.ADMITTED).update(ends_at=timezone.now() + timedelta(days=2))
+    assert "The first of your team&#x27;s runs ends by" in words(browser(cast.bob).get(page))
+
+
+def test_before_the_first_pass_there_is_no_place_and_no_estimate(cast: Cast) -> None:
+    row = make_workspace(cast, cast.bob, Phase.WAITING)
+    said = words(browser(cast.bob).get(f"/workspaces/{row.pk}/"))
+    assert "Checking for a free slot." in said
+    assert "Next in the queue" not in said and "estimate" not in said
 
 
 def test_others_see_why_and_when_but_change_nothing(cast: Cast, waits: Workspace) -> None:
     said = words(browser(cast.alice).get(f"/workspaces/{waits.pk}/"))
-    assert "Next in the queue" in said and "These start now" not in said and "Tell me" not in said
+    assert (
+        "Next in the queue" in said and "Available now: switch size" not in said and "Notify me" not in said
+    )
 
 
 def test_one_click_asks_for_the_other_size_and_keeps_the_place(cast: Cast, waits: Workspace) -> None:
@@ -80,7 +104,7 @@ def test_a_shorter_lifetime_is_a_click_too(cast: Cast, waits: Workspace) -> None
 def test_tell_me_when_it_starts_can_be_asked_for_while_waiting(cast: Cast, waits: Workspace) -> None:
     bob = browser(cast.bob)
     assert not post(bob, waits, notify="false").notify
-    assert "Tell me when it starts" in words(bob.get(f"/workspaces/{waits.pk}/"))
+    assert "Notify me when it starts" in words(bob.get(f"/workspaces/{waits.pk}/"))
     assert post(bob, waits, notify="true").notify
 
 
@@ -89,10 +113,10 @@ def test_a_run_whose_gpus_are_asked_back_says_until_when_and_why(cast: Cast) -> 
     at = timezone.now() + timedelta(minutes=9, seconds=30)
     Claim.objects.filter(holder_id=row.pk).update(reclaim_at=at, reclaim_code="owner_waits")
     bob = browser(cast.bob)
-    said = words(bob.get(f"/workspaces/{row.pk}/"))
-    assert "It stops in 9 min" in said
-    assert "a tenant that owns them needs them" in said and "waits in front of the queue" in said
-    assert "its GPUs are asked back" in words(bob.get("/"))
+    page = bob.get(f"/workspaces/{row.pk}/")
+    assert "It stops in 9 min" in words(page)
+    assert 'data-code="owner_waits"' in page.content.decode()
+    assert "its GPUs are being reclaimed" in words(bob.get("/"))
 
 
 def test_what_cannot_be_had_is_said_and_nothing_changes(cast: Cast, waits: Workspace) -> None:
