@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.figures.series import UNITS, Figures, Series
-from quotas.models import Sharing
+from quotas import sharing
 from workspaces.models import Workspace
 from workspaces.templatetags.berth import mib
 
@@ -79,7 +79,7 @@ def limit_of(workspace: Workspace, name: str) -> float | None:
             return workspace.memory_mib
         case "gpu_memory_used":
             pool = workspace.pool
-            return (pool.unit_memory_mib if pool.sharing == Sharing.MIG else None) or pool.gpu_memory_mib
+            return (pool.unit_memory_mib if sharing.of(pool).is_instance else None) or pool.gpu_memory_mib
         case _:
             return None
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from clusters.nodes.node_labels import PRODUCT
-from quotas.models import Pool, Sharing
+from quotas.models import Pool
 from quotas.pools.selection import chooses, plain_product, terms
 from quotas.sharing import Found, found_on
 
@@ -95,26 +95,26 @@ class Offer:
 def largest_on(node: NodeSeen) -> Found | None:
     """Return the largest offer. On a MIG "mixed" node: the profile with the most instances, even beside whole GPUs."""
     found = found_on(node.labels, node.gpus, node.devices)
-    return max(found, key=lambda one: (one.sharing == Sharing.MIG, one.units, one.resource), default=None)
+    return max(found, key=lambda one: (one.mig_profile != "", one.units, one.resource), default=None)
 
 
 def gpu_pool(members: Sequence[Offer], others: Sequence[NodeSeen], taken: Collection[str]) -> PoolPlan:
     node, found, model = members[0].node, members[0].found, members[0].model
-    slug = base = family(model) + {"exclusive": "", "mig": "-mig"}.get(found.sharing, "-shared")
-    name = short_name(model)
-    if slug in taken:
-        slug = f"{slugify(MAKERS.sub('', model))}{base.removeprefix(family(model))}"
-        name = model.replace("-", " ")
+    cut = " MIG" if found.mig_profile else " shared" if found.units_per_gpu > 1 else ""
+    stem, name = family(model), short_name(model)
+    ending = cut.lower().replace(" ", "-")
+    if stem + ending in taken:
+        stem, name = slugify(MAKERS.sub("", model)), model.replace("-", " ")
     plan = PoolPlan(
-        slug=slug,
-        name=name + {"exclusive": "", "mig": " MIG"}.get(found.sharing, " shared"),
+        slug=stem + ending,
+        name=name + cut,
         match_product=model if PRODUCT in node.labels else "",
         sharing=found.sharing,
         resource_name=found.resource,
         units_per_gpu=found.units_per_gpu,
         mig_profile=found.mig_profile,
         total_gpus=sum(offer.found.gpus for offer in members),
-        flavors=gpu_flavors(slug, name, members),
+        flavors=gpu_flavors(stem, name, members),
         gpu_product=model,
         gpu_memory_mib=found.gpu_memory_mib,
         unit_memory_mib=found.unit_memory_mib or memory_of_a_card(found),
@@ -161,17 +161,19 @@ def telling_labels(plan: PoolPlan, members: Sequence[NodeSeen], others: Iterable
     return dict(sorted(telling, key=lambda label: (label[0] not in TELLING, label))[:1])
 
 
-def gpu_flavors(slug: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPlan]:
+def gpu_flavors(stem: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPlan]:
     """Plan flavors. Whole GPUs: 1, 2 and 4 as far as a node has them. Hundredths: 1/4, 1/2 and 1. Else one unit."""
     found = members[0].found
-    if found.sharing == Sharing.EXCLUSIVE:
+    if found.mig_profile:
+        name = f"MIG {found.mig_profile} of {gpu}"
+        return [FlavorPlan(f"mig-{found.mig_profile.split('.')[0]}", name, 1, *fair_share(1, members))]
+    if found.units_per_gpu == 1:
         most = max(offer.found.units for offer in members)
         return [
-            FlavorPlan(f"{slug}-{units}", f"{units} × {gpu}", units, *fair_share(units, members))
+            FlavorPlan(f"{stem}-{units}", f"{units} × {gpu}", units, *fair_share(units, members))
             for units in (1, 2, 4)
             if units <= most
         ]
-    stem = slug.removesuffix("-shared")
     if found.units_per_gpu == HUNDREDTHS:
         return [
             FlavorPlan(f"{stem}-{part}", f"{told} {gpu}", units, *fair_share(units, members))
@@ -181,12 +183,8 @@ def gpu_flavors(slug: str, gpu: str, members: Sequence[Offer]) -> list[FlavorPla
                 (100, "whole", "1 ×"),
             )
         ]
-    share = fair_share(1, members)
-    if found.sharing == Sharing.MIG:
-        name = f"MIG {found.mig_profile} of {gpu}"
-        return [FlavorPlan(f"mig-{found.mig_profile.split('.')[0]}", name, 1, *share)]
     part = SHARES.get(found.units_per_gpu, "share")
-    return [FlavorPlan(f"{stem}-{part}", f"1/{found.units_per_gpu} of {gpu}", 1, *share)]
+    return [FlavorPlan(f"{stem}-{part}", f"1/{found.units_per_gpu} of {gpu}", 1, *fair_share(1, members))]
 
 
 def fair_share(units: int, members: Sequence[Offer]) -> tuple[int, int]:
@@ -216,7 +214,7 @@ def cpu_pool(nodes: Sequence[NodeSeen]) -> PoolPlan:
         slug="cpu",
         name="CPU",
         node_labels={name: value for _, name, value in telling[:1]} if others else {},
-        sharing="exclusive",
+        sharing=Pool().sharing,
         resource_name="",
         units_per_gpu=1,
         total_gpus=0,

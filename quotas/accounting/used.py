@@ -1,6 +1,6 @@
 """Busy time of the GPUs that runs held. The room above has the figures, and registers who returns them.
 
-Only GPUs that a run had alone count: whole GPUs, and MIG instances. The utilization of a shared GPU is that of all its
+Only GPUs that a run had alone count: whole ones, and instances. The utilization of a shared GPU is that of all its
 users. There, and where nothing was measured, there is no figure, which is not zero.
 """
 
@@ -16,14 +16,15 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from quotas import sharing
 from quotas.accounting import ledger
 from quotas.accounting.hours import MICROSECONDS_OF_AN_HOUR
-from quotas.models import Claim, Sharing
+from quotas.models import Claim
 
 
 @dataclass(frozen=True)
-class Held:
-    """Time for which a run held whole GPUs, or MIG instances."""
+class HeldInterval:
+    """Time for which a run held GPUs, or instances, of its own."""
 
     run: UUID
     since: datetime
@@ -31,7 +32,7 @@ class Held:
     is_instance: bool
 
 
-BusySource = Callable[[Sequence[Held]], Mapping[tuple[UUID, date], float]]
+BusySource = Callable[[Sequence[HeldInterval]], Mapping[tuple[UUID, date], float]]
 """Returns the seconds for which a run's GPUs were busy on a day, by run and day."""
 _sources: list[BusySource] = []
 
@@ -55,25 +56,27 @@ def used_hours(
     return used
 
 
-def all_held(begin: datetime, end: datetime) -> list[Held]:
+def all_held(begin: datetime, end: datetime) -> list[HeldInterval]:
     return [_held(claim, begin, end) for claim in _claims(Q(), begin, end)]
 
 
 def _claims(where: Q, begin: datetime, end: datetime) -> QuerySet[Claim]:
     """Claims that held GPUs of their own in this time."""
     then = Q(released_at__gt=begin) | Q(released_at=None)
-    own = Q(units__gt=0, pool__sharing__in=(Sharing.EXCLUSIVE, Sharing.MIG))
-    facts = ("tenant", "user", "units", "admitted_at", "released_at", "pool__sharing", "pool__units_per_gpu")
-    return Claim.objects.filter(where, then, own, admitted_at__lt=end).select_related("pool").only(*facts)
+    own = Q(units__gt=0, pool__sharing__in=sharing.kinds_where(lambda way: way.owns_gpus))
+    facts = ("tenant", "user", "units", "admitted_at", "released_at")
+    of_pool = ("pool__sharing", "pool__resource_name", "pool__units_per_gpu")
+    found = Claim.objects.filter(where, then, own, admitted_at__lt=end)
+    return found.select_related("pool").only(*facts, *of_pool)
 
 
-def _held(claim: Claim, begin: datetime, end: datetime) -> Held:
+def _held(claim: Claim, begin: datetime, end: datetime) -> HeldInterval:
     assert claim.admitted_at is not None
     until = min(claim.released_at or end, end)
-    return Held(claim.pk, max(claim.admitted_at, begin), until, claim.pool.sharing == Sharing.MIG)
+    return HeldInterval(claim.pk, max(claim.admitted_at, begin), until, sharing.of(claim.pool).is_instance)
 
 
-def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, Held]) -> dict[tuple[UUID, date], int]:
+def _busy(claims: Mapping[UUID, Claim], held: Mapping[UUID, HeldInterval]) -> dict[tuple[UUID, date], int]:
     """Return busy microseconds, limited to the time held: a pod that moved counts on two GPUs for a minute."""
     if not held:
         return {}

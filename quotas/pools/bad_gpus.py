@@ -18,7 +18,8 @@ from django.db.models import OuterRef, Subquery
 
 from clusters.models import Gpu, Node, PodUsage
 from clusters.nodes.gpus import NodeKey
-from quotas.models import Claim, Pool, Sharing
+from quotas import sharing
+from quotas.models import Claim, Pool
 
 PodKey = tuple[UUID, str, str, str]  # cluster, node, namespace, name
 
@@ -62,13 +63,13 @@ def _is_there(row: Gpu, held: Mapping[str, Any], since: Mapping[PodKey, datetime
 
 def concerning(pool: Pool, bad: Iterable[Bad]) -> list[Bad]:
     """Return the bad GPUs that the pool's units are cut from, or may be."""
-    is_cut = pool.sharing == Sharing.MIG
+    is_cut = sharing.of(pool).is_instance
     return [one for one in bad if pool.has_gpus and one.is_cut in (None, is_cut)]
 
 
 def may_be_given(pool: Pool, bad: Sequence[Bad], withdrawn_units: int) -> bool:
     """Return True if the next pod may get one. Withdrawn units count as the bad GPUs only if they could be all."""
-    if pool.sharing == Sharing.HAMI:
+    if sharing.of(pool).avoid_annotation:
         return False
     free = [one for one in concerning(pool, bad) if one.held < pool.units_per_gpu]
     return bool(free) and withdrawn_units < pool.units_per_gpu * len(concerning(pool, bad))

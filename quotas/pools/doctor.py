@@ -15,7 +15,8 @@ from clusters.nodes import kueue
 from clusters.nodes.inventory import node_values
 from clusters.nodes.kueue import Managed
 from clusters.nodes.node_labels import STRATEGY
-from quotas.models import Pool, Sharing
+from quotas import sharing
+from quotas.models import Pool
 from quotas.pools import rules as pool_rules
 from quotas.pools import selection
 
@@ -64,8 +65,8 @@ def findings(members: Members, nodes: Sequence[Node], managed: Sequence[Managed]
     yield from found
     if not any(finding.level in (Level.WARN, Level.FAIL) for finding in found):
         text = ngettext(
-            "%(n)d pool has nodes that give what it promises.",
-            "%(n)d pools have nodes that give what they promise.",
+            "%(n)d pool has matching nodes.",
+            "%(n)d pools have matching nodes.",
             len(members),
         )
         yield Finding(Level.OK, text % {"n": len(members)})
@@ -73,12 +74,15 @@ def findings(members: Members, nodes: Sequence[Node], managed: Sequence[Managed]
 
 def of_pool(pool: Pool, mine: Sequence[Node], nodes: Sequence[Node]) -> Iterator[Finding]:
     for texts in pool_rules.faults(pool).values():
-        text = _("The pool %(pool)s says what cannot be: %(fault)s") % {"pool": pool.name, "fault": texts[0]}
+        text = _("The pool %(pool)s has an invalid setting: %(fault)s") % {
+            "pool": pool.name,
+            "fault": texts[0],
+        }
         yield Finding(Level.FAIL, text, _("Correct it on the pool's page."))
     if pool.match_ecc is not None and not any(selection.ECC in node.labels for node in nodes):
         yield Finding(
             Level.WARN,
-            _("The pool %(pool)s asks for ECC, and no node says whether it has it.") % {"pool": pool.name},
+            _("The pool %(pool)s requires ECC, but no node reports whether it has it.") % {"pool": pool.name},
             _("Run Berth's agent on them, or label them: kubectl label node NAME %(label)s=true")
             % {"label": selection.ECC},
         )
@@ -100,13 +104,11 @@ def of_pool(pool: Pool, mine: Sequence[Node], nodes: Sequence[Node]) -> Iterator
 
 def cut_otherwise(pool: Pool, mine: Sequence[Node]) -> Iterator[Finding]:
     """Report nodes that cut GPUs otherwise: the pool would count replicas as whole GPUs, or the reverse."""
-    if pool.sharing not in (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS) or not pool.has_gpus:
-        return
-    own = "none" if pool.sharing == Sharing.EXCLUSIVE else pool.sharing
+    own = sharing.of(pool).strategy_label
     others = [
         node
         for node in mine
-        if node.allocatable.get(pool.resource_name) and node.labels.get(STRATEGY, own) != own
+        if own and node.allocatable.get(pool.resource_name) and node.labels.get(STRATEGY, own) != own
     ]
     if others:
         facts = {

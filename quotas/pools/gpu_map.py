@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from quotas.pools.gpu_told import Told
+from quotas.pools.gpu_reports import GpuReport
 from quotas.pools.health import Trouble
 from quotas.scheduling import as_gpus
 
@@ -81,13 +81,13 @@ class NodeRow:
     gpus: tuple[tuple[Segment, ...], ...]
     units_per_gpu: int = 1
     # Report of each GPU, by card where the cards are known.
-    told: tuple[Told, ...] = ()
+    told: tuple[GpuReport, ...] = ()
     # Why nothing new may start there, if the trouble has words of its own.
     why: str = ""
     is_by_card: bool = False
 
     @property
-    def cells(self) -> list[tuple[tuple[Segment, ...], Told | None]]:
+    def cells(self) -> list[tuple[tuple[Segment, ...], GpuReport | None]]:
         """Drawn GPUs, each with its report if it is known which GPU that is."""
         told = self.told if self.is_by_card else ()
         return list(zip_longest(self.gpus, told[: len(self.gpus)]))
@@ -100,7 +100,7 @@ class NodeRow:
             units[held.kind] = units.get(held.kind, 0) + held.units
         told = [counted(kind, figure(amount, self.units_per_gpu)) for kind, amount in units.items()]
         if back := sum(held.units for held, _words in self.parts if held.asked_back):
-            told.append(_("%(count)s being asked back") % {"count": figure(back, self.units_per_gpu)})
+            told.append(_("%(count)s being reclaimed") % {"count": figure(back, self.units_per_gpu)})
         return " · ".join(told)
 
 
@@ -114,7 +114,7 @@ def node_row(
     units_per_gpu: int,
     kept: int = 0,
     cards: Mapping[str, bool] | None = None,
-    told: Mapping[str, Told] | None = None,
+    told: Mapping[str, GpuReport] | None = None,
     why: str = "",
 ) -> NodeRow:
     """Return the row of a node with `offered` units, and `broken` ones besides. With trouble, none is free.
@@ -261,7 +261,7 @@ def words_of(part: Held, units_per_gpu: int) -> str:
     if part.asked_back is None:
         return said
     at = date_format(timezone.localtime(part.asked_back), "H:i")
-    return _("%(whose)s; asked back, until %(time)s") % {"whose": said, "time": at}
+    return _("%(whose)s; reclaimed at %(time)s") % {"whose": said, "time": at}
 
 
 def _whose(part: Held, said: dict[str, str]) -> str:
@@ -271,7 +271,7 @@ def _whose(part: Held, said: dict[str, str]) -> str:
         case Kind.OUT:
             return _("%(amount)s: out of use") % said
         case Kind.BOOKED:
-            return _("%(amount)s: kept free for a booking") % said
+            return _("%(amount)s: reserved for a booking") % said
         case Kind.MINE if part.what:
             return _("%(amount)s: yours, %(what)s") % said
         case Kind.MINE:

@@ -12,13 +12,12 @@ from django.utils.translation import ngettext
 
 from clusters.models import Node
 from clusters.nodes.node_labels import COUNT
-from quotas.models import Pool, Sharing
+from quotas import sharing
+from quotas.models import Pool
 from quotas.pools import bad_gpus
 from quotas.pools.bad_gpus import Bad
 
 SHUT_OUT = ("NoSchedule", "NoExecute")
-# Here a card shows up as its replicas. The node's label counts its cards, so a missing one is known.
-COUNTED_BY_NODE = (Sharing.EXCLUSIVE, Sharing.TIME_SLICING, Sharing.MPS)
 
 
 class Trouble(StrEnum):
@@ -78,7 +77,7 @@ def broken_units(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> int:
 
 def withdrawn_units(node: Node, pool: Pool) -> int:
     """Return the units that the node has, by device plugin or label, and does not offer."""
-    if pool.sharing == Sharing.HAMI:
+    if sharing.of(pool).by_card:
         return int(pool.units_per_gpu * sum(not card["usable"] for card in node.devices))
     has: int = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool))
     offered: int = node.allocatable.get(pool.resource_name, 0)
@@ -88,7 +87,7 @@ def withdrawn_units(node: Node, pool: Pool) -> int:
 def cards_said(node: Node, pool: Pool) -> int:
     """Return the units of the GPUs that the node says it has; 0 if it does not say."""
     said = node.labels.get(COUNT, "")
-    return int(said) * pool.units_per_gpu if pool.sharing in COUNTED_BY_NODE and said.isdecimal() else 0
+    return int(said) * pool.units_per_gpu if sharing.of(pool).counts_cards and said.isdecimal() else 0
 
 
 def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:

@@ -25,13 +25,13 @@ from accounts.models import Membership
 from clusters import explain
 from clusters.models import Node, PodUsage
 from clusters.nodes.gpus import NodeKey
-from quotas import pool_state, reasons
+from quotas import pool_state, reasons, sharing
 from quotas.bookings import changes as bookings
 from quotas.holders import names_of
-from quotas.models import Booking, Claim, Pool, Sharing
+from quotas.models import Booking, Claim, Pool
 from quotas.pools import cards
 from quotas.pools.gpu_map import Held, Kind, NodeRow, figure, node_row
-from quotas.pools.gpu_told import Pod, Shares, Teller, cards_of, gpus_seen, shares_held
+from quotas.pools.gpu_reports import Pod, ReportTexts, Shares, cards_of, read_gpus, shares_held
 from quotas.pools.health import Trouble, trouble_of, withdrawn_units
 from quotas.pools.nodes import PoolNodes, offered_units
 from quotas.queries import place_in_queue
@@ -121,7 +121,7 @@ class Nodes:
     given: dict[UUID, list[cards.Device]] = field(default_factory=dict)
     # Agents' reports.
     gpus: dict[NodeKey, list[Any]] = field(default_factory=dict)
-    teller: Teller = field(default_factory=Teller)
+    teller: ReportTexts = field(default_factory=ReportTexts)
 
     @classmethod
     def read(cls, pools: Collection[Pool], seen: Mapping[UUID, PoolNodes]) -> Nodes:
@@ -146,7 +146,7 @@ class Nodes:
         self.pods = _other_pods(shown, [pod for pod in pods if pod.run not in counted], self.resources)
         known = [claim for held in self.claims.values() for claim in held if viewer.knows(claim)]
         self.names = names_of(known)
-        self.gpus = gpus_seen(shown)
+        self.gpus = read_gpus(shown)
 
     def row(self, pool: Pool, node: Node, number: int, viewer: Viewer) -> NodeRow:
         place = (pool.cluster_id, node.name, pool.resource_name)
@@ -155,8 +155,8 @@ class Nodes:
         is_admin = viewer.actor.user.is_staff
         label = node.name if is_admin else _("node %(number)s") % {"number": number}
         by_card = cards_of(pool, node, gpus, offered)
-        # HAMi itself reports which pod has how much of which card.
-        held = {} if pool.sharing == Sharing.HAMI or by_card is None else shares_held(gpus)
+        # Where pods are given parts of cards, `self.given` has them.
+        held = {} if sharing.of(pool).by_card or by_card is None else shares_held(gpus)
         trouble = trouble_of(node, pool, self.seen[pool.pk].bad.get((node.cluster_id, node.name), ()))
         return node_row(
             label,
@@ -207,7 +207,7 @@ class Nodes:
 def why_unwell(node: Node, label: str) -> str:
     if code := node.out_code or node.gpus_out_code:
         return explain.sentence(code, {"node": label})
-    return _("One of its GPUs does not work, and nobody can say who would get it: nothing new starts there.")
+    return _("One of its GPUs does not work, and a new workspace could get it: nothing new starts there.")
 
 
 def _if_all(shares: Shares, units: int) -> Shares:
@@ -269,7 +269,7 @@ def why_of_others(code: str) -> str:
     if code in reasons.OF_POOL:
         return reasons.sentence(code, {})
     if "quota" in code or "limit" in code or code == "behind_own_tenant":
-        return _("A limit of its own tenant holds it back.")
+        return _("Waits for a limit of its own tenant.")
     if code.startswith("behind"):
         return _("Earlier requests are ahead of it.")
     return _("There is not enough room for it yet.")

@@ -31,7 +31,8 @@ from django.db.models.functions import Cast, Coalesce
 
 from clusters.models import Node, PodUsage
 from clusters.nodes.gpus import NodeKey
-from quotas.models import Claim, Pool, Sharing
+from quotas import sharing
+from quotas.models import Claim, Pool
 from quotas.pools import bad_gpus, cards
 from quotas.pools.bad_gpus import Bad
 from quotas.pools.cards import Device
@@ -120,9 +121,8 @@ def _taken(pools: Collection[Pool], *, with_runs: bool) -> tuple[TakenByNode, Ta
     clusters = {pool.cluster_id for pool in pools}
     resources = sorted({pool.resource_name for pool in pools if pool.resource_name})
     foreign, ours = _taken_by_pods(clusters, resources)
-    given = (
-        _take_given(foreign, ours, clusters) if any(pool.sharing == Sharing.HAMI for pool in pools) else {}
-    )
+    has_cards = any(sharing.of(pool).by_card for pool in pools)
+    given = _take_given(foreign, ours, clusters) if has_cards else {}
     _add_claims(ours, clusters, given, with_runs=with_runs)
     return foreign, ours
 
@@ -198,7 +198,7 @@ def _set_cards_aside(nodes: list[NodeState], need: Room) -> None:
 
 
 def _displaced_cards(node: Node, pool: Pool, *taken: _Taken) -> Iterator[Room]:
-    if pool.sharing == Sharing.HAMI:
+    if sharing.of(pool).by_card:
         for need in _cards_left(node, *taken)[1]:
             yield Room(cards=need)
 
@@ -212,7 +212,7 @@ def _cards_left(node: Node, *taken: _Taken) -> tuple[tuple[Card, ...], list[tupl
 def _left(node: Node, pool: Pool, *taken: _Taken) -> Room:
     has = node.allocatable
     resource = pool.resource_name
-    if pool.sharing == Sharing.HAMI:
+    if sharing.of(pool).by_card:
         free, _displaced = _cards_left(node, *taken)
         units = cards.units(node.devices, free)
     else:

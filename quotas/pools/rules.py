@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from clusters.nodes.node_labels import PRODUCT
 from quotas import sharing
-from quotas.models import Pool, Sharing
+from quotas.models import Pool
 from quotas.pools.selection import CAPABILITY
 
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -48,7 +48,7 @@ def _all(pool: Pool) -> Iterator[tuple[str, str]]:
     yield from _pods(pool)
     for field in ("compute_capability", "match_compute_capability"):
         if getattr(pool, field) and not CAPABILITY.match(getattr(pool, field)):
-            yield field, _("Write it as 8.6: two numbers with a dot between.")
+            yield field, _("Use a format like 8.6: two numbers with a dot between.")
     if pool.resource_name and not RESOURCE.fullmatch(pool.resource_name):
         yield "resource_name", _("Write it as nvidia.com/gpu or amd.com/gpu: as the nodes announce it.")
     if pool.mig_profile and not PROFILE.fullmatch(pool.mig_profile):
@@ -65,9 +65,9 @@ def _nodes(pool: Pool) -> Iterator[tuple[str, str]]:
     for key, value in labels.items():
         name = str(key).rpartition("/")[2]
         if not LABEL.fullmatch(key) or len(name) > 63:
-            yield "node_labels", _("“%(name)s” is no name of a label.") % {"name": key}
+            yield "node_labels", _("“%(name)s” is not a valid label name.") % {"name": key}
         if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value):
-            text = _('The value of %(name)s is none that a label can have. Values are texts, as in "true".')
+            text = _('The value of %(name)s is not a valid label value. Values are text, such as "true".')
             yield "node_labels", text % {"name": key}
     if pool.match_product and not LABEL_VALUE.fullmatch(pool.match_product):
         yield "match_product", _("Write it as the nodes' label has it: with dashes in the place of spaces.")
@@ -134,13 +134,8 @@ def within(path: str, folder: str) -> bool:
 
 def _contradictions(pool: Pool) -> Iterator[tuple[str, str]]:
     if not pool.has_gpus:
-        for field in ("driver_path", "mig_profile"):
-            if getattr(pool, field):
-                yield field, _("A pool without GPUs has none. Name its resource, or leave this empty.")
-        if pool.sharing != Sharing.EXCLUSIVE:
-            yield "sharing", _("A pool without GPUs shares none. Name its resource, or choose whole GPUs.")
         return
-    if pool.mig_profile and pool.sharing != Sharing.MIG:
+    if pool.mig_profile and not sharing.of(pool).is_instance:
         yield "mig_profile", _("Only pools of MIG instances have a profile.")
     if pool.one_unit_each and pool.units_per_gpu == 1:
         yield "one_unit_each", _("This is for GPUs that are cut: whole ones are asked for as needed.")

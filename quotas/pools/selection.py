@@ -16,12 +16,12 @@ from typing import Any
 
 from clusters.models import Node
 from clusters.nodes.node_labels import MAJOR, MEMORY_MIB, MINOR, PRODUCT
-from quotas.models import Pool, Sharing
+from quotas import sharing
+from quotas.models import Pool
 
 ECC = "berth.dev/gpu.ecc"
 
 WHOLE = "nvidia.com/gpu"
-SLICED = (Sharing.TIME_SLICING, Sharing.MPS)
 CAPABILITY = re.compile(r"[1-9][0-9]?(\.[0-9]{1,2})?\Z")  # 8.6, or 9
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 MOST = 2**63
@@ -94,12 +94,7 @@ def product_names(pool: Pool) -> tuple[str, ...]:
     product, told_by_resource = pool.match_product, pool.resource_name != WHOLE
     if told_by_resource or product != plain_product(product):
         return (product,)
-    if pool.sharing in SLICED:
-        return (f"{product}-SHARED",)
-    if pool.sharing == Sharing.MIG:
-        profile = pool.mig_profile.replace("+", ".")  # no label has a plus: 1g.10gb.me
-        return tuple(f"{product}-MIG-{profile}{shared}" for shared in ("", "-SHARED"))
-    return (product,)
+    return sharing.of(pool).product_labels(pool)
 
 
 def at_least(capability: str) -> Terms:

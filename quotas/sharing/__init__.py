@@ -6,6 +6,8 @@ pod must request to get its portion, and what neighbours on the same GPU can do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quotas.models import Pool, Sharing
 
 from .exclusive import Exclusive
@@ -18,7 +20,7 @@ from .no_gpus import NoGpus
 from .strategy import PodParts, Portion, Strategy
 from .time_slicing import TimeSlicing
 
-__all__ = ["STRATEGIES", "Found", "PodParts", "Portion", "Strategy", "found_on", "of", "pod"]
+__all__ = ["STRATEGIES", "Found", "PodParts", "Portion", "Strategy", "found_on", "kinds_where", "of", "pod"]
 
 STRATEGIES: dict[Sharing, Strategy] = {
     Sharing.EXCLUSIVE: Exclusive(),
@@ -33,6 +35,11 @@ WITHOUT = NoGpus()
 
 def of(pool: Pool) -> Strategy:
     return STRATEGIES[Sharing(pool.sharing)] if pool.has_gpus else WITHOUT
+
+
+def kinds_where(holds: Callable[[Strategy], bool]) -> list[Sharing]:
+    """Return the kinds, for queries, whose strategies are such."""
+    return [kind for kind, strategy in STRATEGIES.items() if holds(strategy)]
 
 
 def pod(pool: Pool, portion: Portion) -> PodParts:

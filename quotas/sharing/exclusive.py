@@ -11,6 +11,8 @@ from .strategy import DEDICATED
 
 class Exclusive(ByUnits):
     isolation = DEDICATED
+    owns_gpus = True
+    strategy_label = "none"
     neighbours = _(
         "The GPU is yours alone. Nobody else uses its memory or compute, and no crash reaches you."
     )

@@ -28,15 +28,14 @@ from .strategy import (
 SCHEDULER = "hami-scheduler"
 GPU = "nvidia.com/gpu"
 MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
-# HAMi's scheduler gives out none of these GPUs: UUIDs with commas between.
-AVOIDED = "nvidia.com/nouse-gpuuuid"
 # HAMi fills GPUs in the order in which admission counts them: the fullest that fits, so that whole ones stay free.
 POLICIES = {"hami.io/gpu-scheduler-policy": "binpack", "hami.io/node-scheduler-policy": "binpack"}
 
 
 class Hami(Strategy):
     isolation = SOFT_CAP
-    by_memory = True
+    by_memory = by_card = True
+    avoid_annotation = "nvidia.com/nouse-gpuuuid"
     neighbours = gettext_lazy(
         "A library in each container holds it to its share of memory and compute. Programs that go round the"
         " library are not held, and a crash of the GPU ends everything on it."

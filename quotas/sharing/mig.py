@@ -17,6 +17,7 @@ OF_A_PROFILE = re.compile(r"nvidia\.com/mig-([1-9]g\.[0-9]+gb(?:[.-]me)?)(?:\.sh
 
 class Mig(ByUnits):
     isolation = HARDWARE_SLICE
+    owns_gpus = is_instance = True
     neighbours = gettext_lazy(
         "A part of a GPU, cut off by the hardware. Its memory and compute are yours alone, and a crash beside you"
         " stays there."
@@ -24,6 +25,10 @@ class Mig(ByUnits):
 
     def most_units(self, pool: Pool) -> int | None:
         return 1
+
+    def product_labels(self, pool: Pool) -> tuple[str, ...]:
+        profile = pool.mig_profile.replace("+", ".")  # no label has a plus: 1g.10gb.me
+        return tuple(f"{pool.match_product}-MIG-{profile}{shared}" for shared in ("", "-SHARED"))
 
     def faults(self, pool: Pool) -> dict[str, str]:
         """Return faults. With strategy `mixed` the resource names the profile; with `single` only the pool does."""

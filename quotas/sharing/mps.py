@@ -15,6 +15,7 @@ from .strategy import HARD_CAP, PodParts, Portion
 
 class Mps(Replicas):
     isolation = HARD_CAP
+    strategy_label = "mps"
     neighbours = _(
         "NVIDIA's service holds everybody on the GPU to a share of its memory and compute. A program that fails"
         " badly on the GPU may end yours too, and others there can read what you put into /dev/shm."

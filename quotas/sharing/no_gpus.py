@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from django.utils.translation import gettext as _
 
-from quotas.models import Pool
+from quotas.models import Pool, Sharing
 
 from .strategy import NO_GPU, PodParts, Portion, Strategy, refused
 
@@ -25,6 +25,13 @@ class NoGpus(Strategy):
 
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
         return PodParts(environment=NO_GPU)
+
+    def faults(self, pool: Pool) -> dict[str, str]:
+        text = _("A pool without GPUs has none. Name its resource, or leave this empty.")
+        found = {field: text for field in ("driver_path", "mig_profile") if getattr(pool, field)}
+        if pool.sharing != Sharing.EXCLUSIVE:
+            found["sharing"] = _("A pool without GPUs shares none. Name its resource, or choose whole GPUs.")
+        return found
 
     def ceiling(self, pool: Pool, gpus: int) -> dict[str, int]:
         return {}

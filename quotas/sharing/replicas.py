@@ -14,6 +14,9 @@ class Replicas(ByUnits):
         """Return sizes below a full GPU: so many replicas may lie on several GPUs, and others may be on them."""
         return [units for units in super().parts(pool) if units < pool.units_per_gpu]
 
+    def product_labels(self, pool: Pool) -> tuple[str, ...]:
+        return (f"{pool.match_product}-SHARED",)
+
     def faults(self, pool: Pool) -> dict[str, str]:
         if pool.units_per_gpu > 1:
             return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -59,8 +59,23 @@ class Strategy(ABC):
     isolation: StrOrPromise
     # Effects of others on the same GPU: on your memory and compute, and by a crash.
     neighbours: StrOrPromise
-    # GPU memory may be chosen by itself.
+    # GPU memory may be chosen by itself: a unit is an amount, and no device.
     by_memory = False
+    # A run has its units alone, so what is measured there is its own.
+    owns_gpus = False
+    # A unit is an instance that the hardware cut off: a device of its own to programs and in figures.
+    is_instance = False
+    # The node lists its cards, and each pod what it was given of which: room is counted card by card.
+    by_card = False
+    # Value of the nodes' label `nvidia.com/gpu.sharing-strategy`; empty: that label says nothing of it.
+    strategy_label = ""
+    # Annotation for the GPUs that a pod must not get; empty: nothing can steer which it gets.
+    avoid_annotation = ""
+
+    @property
+    def counts_cards(self) -> bool:
+        """True if the nodes' label `nvidia.com/gpu.count` counts cards, so that a missing card is known."""
+        return bool(self.strategy_label)
 
     @abstractmethod
     def gives(self, pool: Pool) -> str:
@@ -77,6 +92,14 @@ class Strategy(ABC):
     @abstractmethod
     def pod(self, pool: Pool, portion: Portion) -> PodParts:
         """Return how a pod requests the portion."""
+
+    def product_labels(self, pool: Pool) -> tuple[str, ...]:
+        """Return what nodes may call the pool's product where the resource's name does not say how it is cut."""
+        return (pool.match_product,)
+
+    def avoiding(self, uuids: Collection[str]) -> dict[str, str]:
+        """Return annotations of a pod that keep it off these GPUs."""
+        return {self.avoid_annotation: ",".join(uuids)} if uuids and self.avoid_annotation else {}
 
     def of_units(self, pool: Pool, units: int) -> Portion:
         """Return the portion of a flavor, whose size is in units."""

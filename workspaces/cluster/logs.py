@@ -108,7 +108,7 @@ def open_log(
     if not _take_place(workspace.pk):
         raise TooMany(
             "too_many_log_readers",
-            _("Too many read logs at the moment."),
+            _("Too many people are reading logs at the moment."),
             _("Try again in a minute."),
             retry_after_seconds=60,
         )

@@ -61,7 +61,7 @@ def look_at_storage(workspace: Workspace, seen: Seen, api: Api) -> Seen:
     return replace(seen, volume_claims=claims, binding_modes=binding_modes(claims, api))
 
 
-def what_ails(workspace: Workspace, seen: Seen, api: Api) -> Seen:
+def read_trouble_details(workspace: Workspace, seen: Seen, api: Api) -> Seen:
     """Read events and node, which explain a delay, if the watch reported a trouble or the step takes long."""
     is_slow = timezone.now() - workspace.step_since > USUAL
     if settled(seen) or not (workspace.warned or is_slow):

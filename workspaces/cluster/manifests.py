@@ -12,7 +12,7 @@ from typing import Any
 from clusters import labels
 from clusters.models import Cluster
 from clusters.quantities import format_mib
-from quotas.sharing import hami
+from quotas import sharing
 from workspaces import start
 
 from . import pod
@@ -50,7 +50,7 @@ def stateful_set(wanted: Wanted, *, replicas: int) -> dict[str, Any]:
             "annotations": {
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
                 **pod.gpu_parts(wanted).annotations,
-                **({hami.AVOIDED: ",".join(wanted.bad_gpus)} if wanted.bad_gpus else {}),
+                **sharing.of(wanted.workspace.pool).avoiding(wanted.bad_gpus),
             },
             "finalizers": [FINALIZER],
         },

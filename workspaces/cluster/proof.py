@@ -36,7 +36,7 @@ def note_pods(workspace: Workspace, pods: Sequence[Object]) -> bool:
         return True
 
 
-def let_go(pod: Object, api: Api) -> None:
+def remove_finalizer(pod: Object, api: Api) -> None:
     """Remove our finalizer from a pod whose end is proven; only that one entry, and only while it is there."""
     finalizers = pod["metadata"].get("finalizers") or []
     if FINALIZER not in finalizers:

@@ -12,7 +12,7 @@ from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from workspaces.models import NO_DEADLINE, Desired, Event, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 from .look import all_of
 from .observe import Object
@@ -75,7 +75,7 @@ def alert_deleted(workspace: Workspace, claims: Sequence[Object]) -> None:
             data = {"claim": claim, "volume": row.volumes[claim]}
             row.troubles = {**row.troubles, "volume_deleted": NO_DEADLINE}
             row.message_code, row.message_data = "volume_deleted", data
-            tell(row, "volume_deleted", level=Event.Level.ERROR, **data)
+            add_event(row, "volume_deleted", level=Event.Level.ERROR, **data)
 
 
 def set_reclaim(volume: str, policy: str, api: Api) -> None:

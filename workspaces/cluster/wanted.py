@@ -12,7 +12,8 @@ from accounts.credentials.secrets import decrypt
 from accounts.models import Role
 from clusters import labels
 from clusters.models import Cluster, Gpu, Installation
-from quotas.models import Claim, Pool, Sharing
+from quotas import sharing
+from quotas.models import Claim, Pool
 from quotas.pools.nodes import unwell_nodes
 from workspaces.models import Workspace
 
@@ -98,7 +99,7 @@ def wanted_of(workspace: Workspace, claim: Claim) -> Wanted:
 
 
 def avoided(pool: Pool) -> tuple[str, ...]:
-    if pool.sharing != Sharing.HAMI:
+    if not sharing.of(pool).avoid_annotation:
         return ()
     bad = Gpu.objects.filter(cluster=pool.cluster_id).exclude(out_code="")
     return tuple(bad.order_by("uuid").values_list("uuid", flat=True))

@@ -16,7 +16,7 @@ from quotas.pools.map_queries import Nodes, Viewer
 from quotas.pools.nodes import nodes_of
 from quotas.queries import pools_for
 from quotas.scheduling import Card
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 pytestmark = pytest.mark.django_db
 

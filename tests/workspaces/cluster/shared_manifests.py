@@ -1,6 +1,6 @@
 """Objects that Berth asks Kubernetes for, per way of sharing a GPU, as files to be read and compared to the letter.
 
-After an intended change, `python -m tests.workspaces.write_golden` writes them again.
+After an intended change, `python -m tests.workspaces.cluster.write_golden` writes them again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from accounts.access import Actor
 from accounts.credentials import ssh_keys
 from accounts.models import Role, User
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.cluster.wanted import authorized_keys
 from workspaces.models import Workspace
 

@@ -237,10 +237,12 @@ def test_a_value_arrives_as_it_was_given(value: str) -> None:
 
 
 def test_hami_is_told_which_gpus_do_not_work() -> None:
-    told = manifests.stateful_set(wanted(bad_gpus=("GPU-a", "GPU-b")), replicas=1)
+    row = workspace()
+    row.pool.sharing = "hami"
+    told = manifests.stateful_set(wanted(row, bad_gpus=("GPU-a", "GPU-b")), replicas=1)
     annotations = told["spec"]["template"]["metadata"]["annotations"]
     assert annotations["nvidia.com/nouse-gpuuuid"] == "GPU-a,GPU-b"
-    none = manifests.stateful_set(wanted(), replicas=1)["spec"]["template"]["metadata"]["annotations"]
+    none = manifests.stateful_set(wanted(row), replicas=1)["spec"]["template"]["metadata"]["annotations"]
     assert "nvidia.com/nouse-gpuuuid" not in none
 
 

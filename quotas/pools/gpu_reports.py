@@ -19,8 +19,9 @@ from django.utils.translation import gettext as _
 from clusters import explain
 from clusters.models import Gpu, Node
 from clusters.nodes.gpus import NodeKey
-from quotas.models import Pool, Sharing
-from quotas.pools.health import COUNTED_BY_NODE, cards_said
+from quotas import sharing
+from quotas.models import Pool
+from quotas.pools.health import cards_said
 
 # An older report does not show how busy a GPU is now.
 FRESH = timedelta(minutes=2)
@@ -37,7 +38,7 @@ Shares = tuple[tuple[str, int], ...]  # units of each GPU, by its UUID
 
 
 @dataclass(frozen=True)
-class Told:
+class GpuReport:
     """A GPU in words; `use_percent` is None without a recent report."""
 
     words: str
@@ -49,7 +50,7 @@ class Told:
         return sum((self.use_percent or 0) >= least for least in LEVELS)
 
 
-def gpus_seen(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
+def read_gpus(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
     """Return the GPUs of each node in their order, as rows of `READ` and their temperature. One query."""
     wanted = {(node.cluster_id, node.name) for node in nodes}
     rows = Gpu.objects.filter(
@@ -61,30 +62,30 @@ def gpus_seen(nodes: Iterable[Node]) -> defaultdict[NodeKey, list[Any]]:
     return found
 
 
-class Teller:
+class ReportTexts:
     """Words for many GPUs. Translations are looked up once, not for each of thousands of GPUs."""
 
     def __init__(self) -> None:
         self._now = timezone.now()
-        self._late = _("GPU %(gpu)s: no figures at the moment")
-        self._nothing = _("GPU %(gpu)s: it tells no figures")
+        self._late = _("GPU %(gpu)s: no metrics at the moment")
+        self._nothing = _("GPU %(gpu)s: no metrics available")
         self._busy = _("%(percent)s%% busy")
         self._memory = _("%(used)s of %(all)s GiB of its memory in use")
         self._degrees = _("%(degrees)s °C")
         self._all = _("GPU %(gpu)s: %(figures)s")
         self._comma = _(", ")
 
-    def told(self, gpu: Any) -> Told:
+    def told(self, gpu: Any) -> GpuReport:
         name = {"gpu": gpu.index}
         if gpu.out_code:
             why = explain.sentence(gpu.out_code, {"gpu": gpu.index, "node": gpu.node, **gpu.facts})
-            return Told(_("GPU %(gpu)s is out of use. %(why)s") % {**name, "why": why}, is_broken=True)
+            return GpuReport(_("GPU %(gpu)s is out of use. %(why)s") % {**name, "why": why}, is_broken=True)
         if gpu.seen_at is None or self._now - gpu.seen_at > FRESH:
-            return Told(self._late % name)
+            return GpuReport(self._late % name)
         figures = self._comma.join(self._figures(gpu))
         if not figures:
-            return Told(self._nothing % name)
-        return Told(self._all % {**name, "figures": figures}, gpu.utilization_percent)
+            return GpuReport(self._nothing % name)
+        return GpuReport(self._all % {**name, "figures": figures}, gpu.utilization_percent)
 
     def _figures(self, gpu: Any) -> Iterator[str]:
         if gpu.utilization_percent is not None:
@@ -106,17 +107,13 @@ def shares_held(gpus: Sequence[Any]) -> dict[Pod, Shares]:
 
 def cards_of(pool: Pool, node: Node, gpus: Sequence[Any], offered: int) -> dict[str, bool] | None:
     """Return the cards that the node's units are cut from, and whether each works; None if unknown."""
-    if pool.sharing == Sharing.HAMI:
+    way = sharing.of(pool)
+    if way.by_card:
         broken = {gpu.uuid for gpu in gpus if gpu.out_code}
         return {card["id"]: card["usable"] and card["id"] not in broken for card in node.devices}
-    is_cut = pool.sharing == Sharing.MIG
-    gpus = [gpu for gpu in gpus if bool(gpu.facts.get("mig")) == is_cut]
+    gpus = [gpu for gpu in gpus if bool(gpu.facts.get("mig")) == way.is_instance]
     has = max(node.capacity.get(pool.resource_name, 0), cards_said(node, pool), offered)
-    if (
-        pool.sharing not in (*COUNTED_BY_NODE, Sharing.MIG)
-        or not gpus
-        or len(gpus) * pool.units_per_gpu != has
-    ):
+    if way.by_memory or not gpus or len(gpus) * pool.units_per_gpu != has:
         return None
     works = {gpu.uuid: not gpu.out_code for gpu in gpus}
     # Others that the device plugin withdrew are among those that nobody has; it does not report which.

@@ -13,7 +13,7 @@ from .observe import Object, Seen, going
 from .wanted import Wanted
 
 
-def labels_back(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
+def restore_labels(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
     """Return the object with its labels, repaired if needed."""
     metadata = body["metadata"]
     if wanted.items() <= (metadata.get("labels") or {}).items():
@@ -22,22 +22,22 @@ def labels_back(body: Object, wanted: Mapping[str, str], api: Api) -> Object:
     return api.merge_patch(body["kind"], metadata["namespace"], metadata["name"], labels) or body
 
 
-def pod_back(seen: Seen, wanted: Wanted, api: Api) -> Seen:
+def restore_pod(seen: Seen, wanted: Wanted, api: Api) -> Seen:
     """Repair labels and finalizer of the run's pod. The uid identifies the pod even if nothing else does."""
     running = None if wanted.workspace.pod_ended else wanted.workspace.pod_uid
 
     def back(pod: Object) -> Object:
         if pod["metadata"]["uid"] != running:
             return pod
-        pod = labels_back(pod, {**wanted.labels, RUN: str(wanted.run)}, api)
+        pod = restore_labels(pod, {**wanted.labels, RUN: str(wanted.run)}, api)
         if not going(pod):
-            finalizer_back(pod, api)
+            restore_finalizer(pod, api)
         return pod
 
     return replace(seen, pods=[back(pod) for pod in seen.pods])
 
 
-def finalizer_back(pod: Object, api: Api) -> None:
+def restore_finalizer(pod: Object, api: Api) -> None:
     """Add our finalizer: otherwise the pod could vanish before its end was seen."""
     metadata = pod["metadata"]
     others = metadata.get("finalizers") or []
