@@ -7,11 +7,12 @@ class MonitoringConfig(AppConfig):
     verbose_name = _("Monitoring")
 
     def ready(self) -> None:
+        from accounts.trail import trail_words as trail
         from clusters.doctor import examination
         from clusters.signals import nodes_changed, objects_changed, pods_measured, relisted, tick
         from quotas.accounting import used
 
-        from . import doctor
+        from . import doctor, trail_words
         from .dcgm import readings
         from .drift import looks
         from .figures import busy, pods, thinning
@@ -19,6 +20,7 @@ class MonitoringConfig(AppConfig):
         from .intake import ecc
         from .validation import steps
 
+        trail.register(trail_words.KINDS, trail_words.DONE)
         examination.register(doctor.findings_about)
         tick.connect(looks.on_tick, dispatch_uid="monitoring.looks")
         tick.connect(thinning.on_tick, dispatch_uid="monitoring.thinning")

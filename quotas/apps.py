@@ -8,9 +8,10 @@ class QuotasConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts.notices import words
+        from accounts.trail import trail_words as trail
         from clusters.doctor import examination
         from clusters.signals import capacity_changed, tick
-        from quotas import holders, notices, passes, reclaim
+        from quotas import holders, notices, passes, reclaim, trail_words
         from quotas.accounting import notices as budget_notices
         from quotas.accounting import spending
         from quotas.bookings import notices as booking_notices
@@ -18,15 +19,15 @@ class QuotasConfig(AppConfig):
         from quotas.pools import doctor
         from quotas.signals import (
             claim_admitted,
-            claim_reclaimed,
+            claim_preempted,
+            claim_preemption_cancelled,
             claim_released,
-            claim_spared,
             claim_waits,
             standing_changed,
         )
 
         holders.connect()
-        of_claims = (claim_admitted, claim_waits, claim_released, claim_reclaimed, claim_spared)
+        of_claims = (claim_admitted, claim_waits, claim_released, claim_preempted, claim_preemption_cancelled)
         for signal in (capacity_changed, *of_claims, standing_changed):
             signal.connect(on_change, dispatch_uid="quotas.live")
         capacity_changed.connect(passes.on_capacity_changed, dispatch_uid="quotas.on_capacity_changed")
@@ -34,6 +35,7 @@ class QuotasConfig(AppConfig):
         tick.connect(passes.on_tick, dispatch_uid="quotas.on_tick")
         tick.connect(reclaim.on_tick, dispatch_uid="quotas.reclaim")
         tick.connect(spending.on_tick, dispatch_uid="quotas.accounting.spending")
+        trail.register(trail_words.KINDS, trail_words.DONE)
         words.register(notices.SUBJECT, notices.describe)
         words.register(budget_notices.SUBJECT, budget_notices.describe)
         words.register(booking_notices.SUBJECT, booking_notices.describe)

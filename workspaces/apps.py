@@ -12,12 +12,13 @@ class WorkspacesConfig(AppConfig):
 
         from accounts.notices import words
         from accounts.signals import access_changed, ssh_keys_changed
+        from accounts.trail import trail_words as trail
         from clusters.models import Cluster
         from clusters.signals import objects_changed, reachability_changed, relisted, tick
         from quotas import holders
         from quotas.models import Claim, Quota, TenantLimit
 
-        from . import measures, notices, receivers
+        from . import measures, notices, receivers, trail_words
         from .models import Event
         from .runs.holder import Workspaces
 
@@ -35,6 +36,7 @@ class WorkspacesConfig(AppConfig):
             post_delete.connect(receivers.on_share_changed, sender=share)
         post_save.connect(notices.on_event, sender=Event)
         post_save.connect(measures.on_event, sender=Event)
+        trail.register(trail_words.KINDS, trail_words.DONE)
         words.register(notices.SUBJECT, notices.describe)
         # The SSH jump ends connections whose key was removed.
         ssh_keys_changed.connect(receivers.on_access_changed)

@@ -31,8 +31,8 @@ def visible(actor: Actor) -> QuerySet[AuditEntry]:
     if not owned.exists():
         raise NotAllowed(
             "owners_only",
-            _("Only owners of a tenant and admins see the audit trail."),
-            _("Ask one of them."),
+            _("Only owners of a tenant and admins can see the audit trail."),
+            _("Ask an owner of the tenant."),
         )
     return entries.filter(tenant__in=owned)
 
@@ -91,7 +91,9 @@ class TrailFilter(django_filters.FilterSet):  # type: ignore[misc]
     action = django_filters.CharFilter(
         method="of_kind",
         label=gettext_lazy("What"),
-        help_text=gettext_lazy("One action, as in workspace.launch, or all of a kind, as in workspace."),
+        help_text=gettext_lazy(
+            "One action, such as workspace.launch, or all of one kind, such as workspace."
+        ),
     )
     outcome = django_filters.ChoiceFilter(choices=AuditEntry.Outcome, label=gettext_lazy("Outcome"))
     since = MomentFilter(

@@ -29,7 +29,7 @@ from accounts.rest.views import ListView, checked
 from workspaces import access
 from workspaces.cluster.logs import DEFAULT_TAIL, LONGEST_TAIL, open_log
 from workspaces.launch.clone import clone
-from workspaces.launch.launch import check, launch
+from workspaces.launch.launch import check, launch, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Workspace
 from workspaces.runs import changes, lifecycle, lifetime
 from workspaces.sizes.estimate import estimate
@@ -92,7 +92,7 @@ class WorkspacesView(ListView):
         return with_related(access.visible(actor_of(self.request))).filter(deleted_at__isnull=True)
 
     @extend_schema(
-        summary=gettext_noop("Workspaces that you may see"),
+        summary=gettext_noop("Workspaces that you can see"),
         responses=answers({200: WorkspaceShape(many=True)}),
     )
     def get(self, request: Request) -> Response:
@@ -106,9 +106,7 @@ class WorkspacesView(ListView):
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
-        body = checked(LaunchBody, request)
-        access.require_launch(actor, tenant_by_slug(actor, body["tenant"]))
-        workspace = launch(actor, spec_of(body))
+        workspace = launch(actor, spec_of(checked(LaunchBody, request)))
         return answer(actor, workspace.pk, 201)
 
 
@@ -209,7 +207,7 @@ class ExtendView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary=gettext_noop("Move the end of its lifetime"),
+        summary=gettext_noop("Change the end of its lifetime"),
         description="200 when nothing ends it: there is no end to move.",
         request=ExtendBody,
         responses=answers({202: WorkspaceShape, 200: WorkspaceShape}, 404, 409, 422),
@@ -226,7 +224,7 @@ class KeepAliveView(APIView):
     write_scope = Scope.WORKSPACES
 
     @extend_schema(
-        summary=gettext_noop("Do not stop it for being idle"),
+        summary=gettext_noop("Keep an idle workspace running"),
         description="Nothing stops a workspace for being idle yet, so this changes nothing.",
         request=NoBody,
         responses=answers({200: WorkspaceShape}, 404),
@@ -254,7 +252,6 @@ class CloneView(APIView):
     def post(self, request: Request, id: UUID) -> Response:
         actor = actor_of(request)
         source = access.get(actor, id)
-        access.require_launch(actor, source.tenant)
         copy = clone(actor, source, **checked(CloneBody, request))
         return answer(actor, copy.pk, 202)
 
@@ -267,7 +264,7 @@ class EventsView(ListView):
     keyset = ("number", "id")
 
     @extend_schema(
-        summary=gettext_noop("The story of a workspace, oldest first"),
+        summary=gettext_noop("The activity of a workspace, oldest first"),
         parameters=[OpenApiParameter("after", int, description="Only events with a larger id.")],
         responses=answers({200: EventShape(many=True)}, 404),
     )
@@ -313,7 +310,7 @@ class ImagesView(ListView):
     keyset = ("slug", "id")
 
     @extend_schema(
-        summary=gettext_noop("Images to launch with"), responses=answers({200: ImageShape(many=True)})
+        summary=gettext_noop("Images for workspaces"), responses=answers({200: ImageShape(many=True)})
     )
     def get(self, request: Request) -> Response:
         return self.page()
@@ -323,15 +320,16 @@ class EstimateView(APIView):
     write_scope = Scope.READ
 
     @extend_schema(
-        summary=gettext_noop("Would this launch start now? Writes nothing"),
+        summary=gettext_noop("Check whether a launch would start now; saves nothing"),
         request=LaunchBody,
         responses=answers({200: EstimateShape}, 404, 422, 501),
     )
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
         body = checked(LaunchBody, request)
-        tenant = tenant_by_slug(actor, body["tenant"])
-        _image, size = check(tenant, spec_of(body))
+        tenant, spec = tenant_by_slug(actor, body["tenant"]), spec_of(body)
+        refuse_not_built(spec.not_built)
+        _image, size = check(tenant, spec)
         outlook, others = estimate(tenant, actor.user, size, body.get("max_runtime_minutes"))
         kept = {
             name: value for name, value in dict(request.data).items() if name not in REPLACED_BY_ALTERNATIVES

@@ -6,7 +6,7 @@ Form, API and command line all make a `LaunchSpec`. Impossible requests are refu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.access import Actor, tenant_by_slug
-from accounts.errors import Conflict, Invalid, Refusal, TooMany
+from accounts.errors import Conflict, Invalid, NotYet, Refusal, TooMany
 from accounts.locks import locked
 from accounts.models import Membership, Tenant, User
 from accounts.trail import audit
@@ -26,7 +26,7 @@ from workspaces.models import Image, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.state import runs
 from workspaces.state.live import announce
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 from . import keys, longest, storage
 
@@ -62,20 +62,44 @@ class LaunchSpec:
     max_runtime_minutes: int | None = None
     notify: bool = True
     settings_of: Workspace | None = None  # source of a clone, named in an event
+    not_built: Sequence[str] = ()  # fields of the API that this version cannot fulfil
 
 
 def launch(actor: Actor, spec: LaunchSpec) -> Workspace:
-    """Create the workspace and put its claim into the queue. Raise a Refusal, which is also audited."""
+    """Create the workspace and put its claim into the queue. Raise a Refusal, which is also audited.
+
+    The cluster's lock is not needed: no admission pass can be using rows that are new.
+    """
     tenant = tenant_by_slug(actor, spec.tenant)
     try:
-        require_launch(actor, tenant)
-        refuse_unfair(actor, spec)
-        image, size = check(tenant, spec)
-        minutes = longest.granted(tenant, spec.max_runtime_minutes)
-        return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
+        with transaction.atomic():
+            _lock(actor, tenant)
+            require_launch(actor, tenant)
+            refuse_not_built(spec.not_built)
+            refuse_unfair(actor, spec)
+            image, size = check(tenant, spec)
+            minutes = longest.granted(tenant, spec.max_runtime_minutes)
+            refuse_too_many_waiting(actor)
+            storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
+            return _write(actor, tenant, image, size, replace(spec, max_runtime_minutes=minutes))
     except Refusal as refusal:
         audit.record(actor, "workspace.launch", tenant=tenant, outcome="refused", data={"code": refusal.code})
         raise
+
+
+def _lock(actor: Actor, tenant: Tenant) -> None:
+    """Let a person launch one workspace at a time, and hold their membership until the workspace is written.
+
+    A concurrent removal from the tenant waits for the membership's lock and then finds the workspace, or came first.
+    """
+    list(locked(User.objects.filter(pk=actor.user.pk)))
+    list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
+
+
+def refuse_not_built(fields: Sequence[str]) -> None:
+    for name in fields:
+        text = _("“%(name)s” is not available yet.") % {"name": name}
+        raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
 
 
 def refuse_unfair(actor: Actor, spec: LaunchSpec) -> None:
@@ -90,7 +114,7 @@ def refuse_too_many_waiting(actor: Actor) -> None:
     if Claim.objects.filter(user=actor.user, state=Claim.State.WAITING).count() >= MOST_WAITING:
         raise TooMany(
             "too_many_waiting",
-            _("%(count)d of your requests wait already.") % {"count": MOST_WAITING},
+            _("You already have %(count)d waiting requests.") % {"count": MOST_WAITING},
             _("Wait until some have started, or stop some."),
             retry_after_seconds=60,
         )
@@ -108,7 +132,7 @@ def check(tenant: Tenant, spec: LaunchSpec) -> tuple[Image, Size]:
     fields |= check_env(spec.env, spec.secret_env)
     if fields or image is None:
         raise Invalid(
-            "invalid", _("Some of it cannot be launched."), _("Correct the named fields."), fields=fields
+            "invalid", _("Some fields are not valid."), _("Correct the named fields."), fields=fields
         )
     return image, resolve(tenant, spec.size)
 
@@ -169,60 +193,52 @@ def check_env(env: Mapping[str, str], secret_env: Mapping[str, str]) -> dict[str
             faults[where] = texts
     if twice := sorted(set(env) & set(secret_env)):
         faults.setdefault("secret_env", []).append(
-            _("%(names)s stands in both env and secret_env. Keep one.") % {"names": ", ".join(twice)}
+            _("%(names)s is in both env and secret_env. Keep one.") % {"names": ", ".join(twice)}
         )
     return faults
 
 
 def _write(actor: Actor, tenant: Tenant, image: Image, size: Size, spec: LaunchSpec) -> Workspace:
-    """Write the rows, without the cluster's lock: no admission pass can be using rows that are new."""
     try:
-        with transaction.atomic():
-            list(locked(User.objects.filter(pk=actor.user.pk)))  # one launch of a person at a time
-            # A concurrent removal from the tenant waits for this lock and then finds the workspace, or came first.
-            list(locked(Membership.objects.filter(user=actor.user, tenant=tenant)))
-            require_launch(actor, tenant)
-            refuse_too_many_waiting(actor)
-            storage.refuse_beyond(tenant, size.pool.cluster, spec.disk_mib)
-            workspace = Workspace.objects.create(
-                tenant=tenant,
-                owner=actor.user,
-                name=spec.name,
-                image=image,
-                pool=size.pool,
-                flavor=size.flavor,
-                **asdict(size.portion),
-                cpu_millicores=size.cpu_millicores,
-                memory_mib=size.memory_mib,
-                disk_mib=spec.disk_mib,
-                env=dict(spec.env),
-                repository=spec.repository,
-                priority=spec.priority,
-                max_runtime_minutes=spec.max_runtime_minutes,
-                notify=spec.notify,
-                phase=Phase.WAITING,
-                step=Step.REQUEST,
-                step_since=timezone.now(),
-            )
-            keys.make_secret(workspace, dict(spec.secret_env))
-            runs.begin(workspace, claim_for(workspace), "requested")
-            if spec.settings_of is not None:
-                tell_source(workspace, spec.settings_of)
-            workspace.save()
-            announce(workspace)
-            audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
-            return workspace
+        workspace = Workspace.objects.create(
+            tenant=tenant,
+            owner=actor.user,
+            name=spec.name,
+            image=image,
+            pool=size.pool,
+            flavor=size.flavor,
+            **asdict(size.portion),
+            cpu_millicores=size.cpu_millicores,
+            memory_mib=size.memory_mib,
+            disk_mib=spec.disk_mib,
+            env=dict(spec.env),
+            repository=spec.repository,
+            priority=spec.priority,
+            max_runtime_minutes=spec.max_runtime_minutes,
+            notify=spec.notify,
+            phase=Phase.WAITING,
+            step=Step.REQUEST,
+            step_since=timezone.now(),
+        )
     except IntegrityError as error:
         if "one_workspace_of_a_name" not in str(error):
             raise
         raise name_taken(spec.name) from None
+    keys.make_secret(workspace, dict(spec.secret_env))
+    runs.begin(workspace, claim_for(workspace), "requested")
+    if spec.settings_of is not None:
+        tell_source(workspace, spec.settings_of)
+    workspace.save()
+    announce(workspace)
+    audit.record(actor, "workspace.launch", target=workspace, tenant=tenant, data={"name": spec.name})
+    return workspace
 
 
 def tell_source(workspace: Workspace, source: Workspace) -> None:
     if source.owner_id == workspace.owner_id:
-        tell(workspace, "cloned", name=source.name)
+        add_event(workspace, "cloned", name=source.name)
     else:
-        tell(workspace, "cloned_of_another", name=source.name, owner=source.owner.get_username())
+        add_event(workspace, "cloned_of_another", name=source.name, owner=source.owner.get_username())
 
 
 def claim_for(workspace: Workspace) -> Claim:

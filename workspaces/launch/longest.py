@@ -27,11 +27,11 @@ def granted(tenant: Tenant, minutes: int | None) -> int | None:
     if longest is None or minutes is None:
         return minutes if longest is None else longest
     if minutes > longest:
-        text = _("What runs in %(tenant)s runs for %(span)s at most.") % {
+        text = _("Workspaces in %(tenant)s can run for %(span)s at most.") % {
             "tenant": tenant.name,
             "span": story.lifetime(longest),
         }
-        raise Invalid("above_longest_runtime", text, _("Ask for less time."), fields={FIELD: [text]})
+        raise Invalid("above_longest_runtime", text, _("Request less time."), fields={FIELD: [text]})
     return minutes
 
 
@@ -46,4 +46,4 @@ def fit(row: Workspace) -> None:
     minutes = at_most(row.tenant_id, row.max_runtime_minutes)
     if minutes is not None and minutes != row.max_runtime_minutes:
         row.max_runtime_minutes = minutes
-        story.tell(row, "lifetime_capped", minutes=minutes)
+        story.add_event(row, "lifetime_capped", minutes=minutes)

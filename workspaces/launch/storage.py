@@ -38,7 +38,8 @@ def refuse_beyond(tenant: Tenant, cluster: Cluster, disk_mib: int, *, has_home: 
         return
     amounts = {"used": used, "asked": asked, "limit": most}
     text = _(
-        "%(tenant)s has %(used)s of %(limit)s GiB of storage, and this needs %(asked)s GiB, its home included."
+        "%(tenant)s uses %(used)s of %(limit)s GiB of storage. This needs %(asked)s GiB, "
+        "including the home directory."
     ) % {"tenant": tenant.name, **{name: f"{mib / 1024:.4g}" for name, mib in amounts.items()}}
-    hint = _("Ask for a smaller disk, delete a workspace with its files, or ask your admin for more.")
+    hint = _("Request a smaller disk, delete a workspace with its files, or ask your admin for more quota.")
     raise Invalid("above_storage_limit", text, hint, fields={"disk_mib": [text]})

@@ -1,0 +1,25 @@
+"""Words of the audit trail about nodes, agents and drift."""
+
+from django.utils.translation import gettext_lazy as _
+
+KINDS = {
+    "agent_token": _("Tokens of agents"),
+}
+
+DONE = {
+    "agent_token.create": _("%(actor)s created the token “%(name)s” for the agents of %(cluster)s."),
+    "agent_token.revoke": _("%(actor)s revoked the token “%(name)s” of the agents of %(cluster)s."),
+    "drift.delete": _("%(actor)s deleted %(name)s in %(cluster)s, which Berth did not need."),
+    "drift.delete_data": _("%(actor)s deleted %(name)s in %(cluster)s with the data on it."),
+    "drift.accept": _("%(actor)s accepted a change to %(name)s in %(cluster)s."),
+    "drift.hand_back": _("%(actor)s restored %(name)s in %(cluster)s to its owner."),
+    "drift.recreate": _("%(actor)s recreated %(name)s in %(cluster)s."),
+    "drift.look": _("%(actor)s checked the clusters for drift."),
+    "cluster.validate": _("%(actor)s tested the GPUs of the node %(node)s (%(pool)s)."),
+    "cluster.overrule_validation": _("%(actor)s allowed the node %(node)s although its test failed."),
+    "cluster.cordon": _("%(actor)s closed the node %(node)s for new work."),
+    "cluster.uncordon": _("%(actor)s opened the node %(node)s again."),
+    "cluster.drain": _("%(actor)s started to drain the node %(node)s (%(minutes)s min)."),
+    "cluster.trust_gpu": _("%(actor)s put the GPU %(gpu)s of the node %(node)s into use again."),
+    "cluster.forget_agent": _("%(actor)s removed the silent agent of the node %(node)s."),
+}

@@ -1,0 +1,22 @@
+"""Words of the audit trail about workspaces and images."""
+
+from django.utils.translation import gettext_lazy as _
+
+KINDS = {
+    "workspace": _("Workspaces"),
+}
+
+DONE = {
+    "workspace.launch": _("%(actor)s launched the workspace “%(name)s”."),
+    "workspace.start": _("%(actor)s started the workspace “%(name)s”."),
+    "workspace.stop": _("%(actor)s stopped the workspace “%(name)s”."),
+    "workspace.restart": _("%(actor)s restarted the workspace “%(name)s”."),
+    "workspace.delete": _("%(actor)s deleted the workspace “%(name)s”."),
+    "workspace.extend": _("%(actor)s extended the lifetime of the workspace “%(name)s”."),
+    "workspace.change": _("%(actor)s changed the workspace “%(name)s”."),
+    "workspace.clone": _("%(actor)s copied the settings of the workspace “%(name)s”."),
+    "workspace.ssh": _("%(actor)s opened the workspace “%(name)s” by SSH."),
+    "workspace.hand_back": _("%(actor)s restored the deleted workspace “%(name)s”."),
+    "image.create": _("%(actor)s added the image “%(name)s”."),
+    "image.change": _("%(actor)s changed the image “%(name)s”."),
+}
