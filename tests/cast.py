@@ -14,6 +14,7 @@ from workspaces.models import Image
 
 GIB = 1024**3
 PRODUCT = "NVIDIA-A100-SXM4-80GB"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFwvZMfyHv1ftePWpJmr5erLJIrm9vAIU4fJoFbRDvX9 alice@laptop"
 
 
 @dataclass(frozen=True)

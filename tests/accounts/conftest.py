@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:  # Django is not set up yet when this file is read
     from accounts.sign_on.configuration import Provider
     from tests.accounts.people import People
-    from tests.e2e.oidc.university import University
+    from tests.shared.oidc.university import University
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def people(db: None) -> People:
 @pytest.fixture(scope="session")
 def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[University]:
     from tests.accounts.sign_on.visiting import CALLBACK
-    from tests.e2e.oidc.university import university
+    from tests.shared.oidc.university import university
 
     with university(tmp_path_factory.mktemp("university"), f"http://testserver{CALLBACK}") as started:
         yield started

@@ -6,8 +6,9 @@ from accounts import signals
 from accounts.access import Actor, role_in
 from accounts.credentials import tokens
 from accounts.models import APIToken, AuditEntry, Membership, User
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
 from tests.admin_forms import confirm, preview, text_of
+from tests.shared.clients import browser
 
 
 @pytest.mark.parametrize("model", ["user", "tenant", "sshkey", "apitoken", "auditentry"])
@@ -67,7 +68,7 @@ def test_the_trail_cannot_be_changed(people: People) -> None:
 def test_deactivating_people_is_recorded_and_spares_oneself(people: People) -> None:
     client, path = browser(people.admin), "/admin/accounts/user/"
     page = preview(client, path, "deactivate", people.bob.user, people.admin.user)
-    assert "You cannot take away your own access." in text_of(page)
+    assert "You cannot remove your own access." in text_of(page)
     confirm(client, path, page)
     assert set(User.objects.filter(is_active=False)) == {people.bob.user}
     assert AuditEntry.objects.get(action="user.deactivate").target_id == str(people.bob.user.pk)

@@ -12,7 +12,9 @@ from accounts import members
 from accounts.credentials import ssh_keys
 from accounts.models import APIToken, AuditEntry, IdempotentAnswer, SSHKey, Tenant
 from accounts.rest import idempotency
-from tests.accounts.people import KEY, People, api, ask, browser
+from tests.accounts.people import People
+from tests.cast import KEY
+from tests.shared.clients import api, ask, browser
 
 TENANT = {"slug": "vision", "name": "Vision"}
 

@@ -11,9 +11,9 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import ssh_keys, tokens
 from tests.cast import make_cast
+from tests.shared.clients import ask, script
+from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
-from tests.workspaces.asking import ask, script
-from tests.workspaces.made import make_workspace
 
 pytestmark = pytest.mark.django_db
 EVERYTHING = ("read", "workspaces", "admin")

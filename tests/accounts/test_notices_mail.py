@@ -19,13 +19,14 @@ from django_q.models import OrmQ
 from accounts import members
 from accounts.access import Actor, role_in
 from accounts.models import AuditEntry, Role, Tenant, User
-from accounts.notices import outbox, preferences, telling, words
+from accounts.notices import notifying, outbox, preferences, words
 from accounts.notices.kinds import Kind, Ways
 from accounts.notices.models import Notice
 from accounts.notices.words import Words
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
 from tests.accounts.smtp import MailServer, mail_server
 from tests.admin_forms import confirm, preview, text_of
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 
@@ -73,7 +74,9 @@ def bob(people: People) -> User:
 
 def tell(user: User, title: str = "“exp-1” failed", kind: Kind = Kind.FAILED, **data: Any) -> Notice:
     key = f"thing {uuid4()}"
-    telling.tell(kind, [user], subject="thing", subject_id=uuid4(), key=key, data={"title": title, **data})
+    notifying.notify(
+        kind, [user], subject="thing", subject_id=uuid4(), key=key, data={"title": title, **data}
+    )
     return Notice.objects.get(key=key)
 
 
@@ -176,7 +179,7 @@ def test_the_task_is_enqueued_with_the_notice_and_vanishes_with_it(server: MailS
 
 def test_the_same_thing_is_told_once(server: MailServer, bob: User) -> None:
     for _ in range(2):
-        telling.tell(
+        notifying.notify(
             Kind.FAILED, [bob], subject="thing", subject_id=uuid4(), key="one", data={"title": "failed"}
         )
     outbox.send_due()
@@ -196,7 +199,7 @@ def test_who_has_no_address_wants_no_mail_or_is_told_otherwise_gets_none(
 
 def test_who_wants_to_hear_nothing_has_no_row(people: People, bob: User) -> None:
     preferences.choose(people.bob, {Kind.READY: Ways(in_berth=False, by_mail=False)})
-    telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+    notifying.notify(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
     assert not Notice.objects.exists()
 
 
@@ -433,9 +436,9 @@ def test_a_fault_in_the_notices_keeps_nothing_from_happening(
         with connection.cursor() as cursor:
             cursor.execute("SELECT no_such_column")
 
-    monkeypatch.setattr(telling, "_write", broken)
+    monkeypatch.setattr(notifying, "_write", broken)
     with transaction.atomic():
-        telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+        notifying.notify(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
         User.objects.filter(pk=bob.pk).update(first_name="Bob")
     bob.refresh_from_db()
     assert bob.first_name == "Bob"
@@ -450,8 +453,8 @@ def test_a_database_that_goes_away_meanwhile_is_not_passed_over(
         transaction.set_rollback(True)
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(telling, "_write", lost)
+    monkeypatch.setattr(notifying, "_write", lost)
     monkeypatch.setattr(connection, "savepoint_rollback", lost)
     with pytest.raises(OperationalError), transaction.atomic():
-        telling.tell(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
+        notifying.notify(Kind.READY, [bob], subject="thing", subject_id=uuid4(), key="one", data={})
     transaction.set_rollback(False)

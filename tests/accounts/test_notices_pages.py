@@ -12,12 +12,13 @@ from django.test import Client
 
 from accounts.access import Actor
 from accounts.models import AuditEntry, User
-from accounts.notices import inbox, preferences, telling, words
+from accounts.notices import inbox, notifying, preferences, words
 from accounts.notices.checks import mail_is_set_up
 from accounts.notices.kinds import DEFAULTS, Kind
 from accounts.notices.models import Notice
 from accounts.notices.words import Words
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tell(actor: Actor, title: str) -> Notice:
     key = f"thing {uuid4()}"
-    telling.tell(
+    notifying.notify(
         Kind.FAILED, [actor.user], subject="thing", subject_id=uuid4(), key=key, data={"title": title}
     )
     return Notice.objects.get(key=key)
@@ -126,7 +127,7 @@ def test_a_place_in_the_list_that_is_none_shows_the_newest(people: People, befor
 
 def test_people_choose_by_kind_and_way(people: People) -> None:
     bob = browser(people.bob)
-    assert "A workspace of yours is ready" in bob.get("/notices/settings/").content.decode()
+    assert "Your workspace is ready" in bob.get("/notices/settings/").content.decode()
     bob.post("/notices/settings/", {"failed-by_mail": "on", "ready-in_berth": "on"})
     ways = preferences.all_ways(people.bob.user)
     assert ways[Kind.FAILED] == (False, True)
@@ -146,10 +147,10 @@ def link(people: People) -> str:
 
 def test_the_link_of_a_mail_asks_first_and_ends_one_kind_without_a_sign_in(people: People, link: str) -> None:
     visitor = Client(enforce_csrf_checks=True)
-    assert "End these mails?" in visitor.get(link).content.decode()
+    assert "Unsubscribe from these mails?" in visitor.get(link).content.decode()
     assert preferences.all_ways(people.bob.user) == DEFAULTS
     answer = visitor.post(link)
-    assert (answer.status_code, "No more mails" in answer.content.decode()) == (200, True)
+    assert (answer.status_code, "Unsubscribe" in answer.content.decode()) == (200, True)
     assert preferences.all_ways(people.bob.user) == DEFAULTS | {Kind.FAILED: (True, False)}
 
 

@@ -7,7 +7,9 @@ from django.test import Client
 from accounts.access import Actor
 from accounts.credentials import tokens
 from accounts.models import APIToken, AuditEntry, SSHKey, User
-from tests.accounts.people import KEY, People, browser
+from tests.accounts.people import People
+from tests.cast import KEY
+from tests.shared.clients import browser
 
 PASSWORD = {"username": "alice", "password": "alice-password"}
 
@@ -51,7 +53,7 @@ def test_a_wrong_password_is_said_and_not_given_back(people: People) -> None:
     answer = Client().post("/sign-in/", {"username": "alice", "password": "hunter2"})
     assert answer.status_code == 401
     text = answer.content.decode()
-    assert "do not belong together" in text
+    assert "Incorrect user name or password" in text
     assert "hunter2" not in text
     assert 'value="alice"' in text
 
@@ -101,9 +103,9 @@ def test_what_else_is_wrong_with_a_key_comes_back_to_be_mended(people: People) -
 
 def test_the_profile_says_who_one_is_and_what_one_may_where(people: People) -> None:
     page = browser(people.victor).get("/profile/").content.decode()
-    assert "Look, and change nothing" in page
+    assert "View only" in page
     assert 'href="/tenants/demo/"' in page
-    assert "Ask the owner of one to add you" in browser(_nobody()).get("/profile/").content.decode()
+    assert "You are not in a tenant yet" in browser(_nobody()).get("/profile/").content.decode()
 
 
 def _nobody() -> Actor:

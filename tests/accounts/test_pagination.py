@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import AuditEntry, SSHKey
-from tests.accounts.people import People, api, ask
+from tests.accounts.people import People
+from tests.shared.clients import api, ask
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -14,7 +14,8 @@ from django.utils.functional import SimpleLazyObject
 from accounts.models import User
 from portal.middleware import PersonalPreferences
 from portal.urls import urlpatterns as real
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
+from tests.shared.clients import browser
 
 MOMENT = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 

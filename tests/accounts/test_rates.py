@@ -13,7 +13,7 @@ from accounts.errors import TooMany
 from accounts.models import AuditEntry, Scope
 from accounts.rest import rates
 from tests.cast import Cast, make_cast
-from tests.workspaces.asking import ask, script
+from tests.shared.clients import ask, script
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,9 @@ from django.test import Client
 
 from accounts.credentials import tickets, tokens
 from accounts.models import Membership, Role, Tenant
-from tests.accounts.people import KEY, People, api, ask, browser
+from tests.accounts.people import People
+from tests.cast import KEY
+from tests.shared.clients import api, ask, browser
 
 
 def test_me_tells_who_one_is_and_where(people: People) -> None:

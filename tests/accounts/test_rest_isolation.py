@@ -9,7 +9,9 @@ from django.test import Client
 
 from accounts.credentials import ssh_keys, tokens
 from accounts.models import AuditEntry, Membership, Scope
-from tests.accounts.people import KEY, People, api, ask, browser
+from tests.accounts.people import People
+from tests.cast import KEY
+from tests.shared.clients import api, ask, browser
 
 NOBODYS = "00000000-0000-4000-8000-000000000000"  # test ids must be the same in every process
 ENDPOINTS = [

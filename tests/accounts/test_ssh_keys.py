@@ -172,7 +172,7 @@ def test_somebody_elses_key_is_not_there(people: People, ed25519: str) -> None:
 
 def test_a_token_bound_to_a_tenant_cannot_open_workspaces_of_the_others(people: People, ed25519: str) -> None:
     token, _secret = tokens.issue(people.alice.user, "script", ["read", "workspaces"], people.demo)
-    with pytest.raises(NotAllowed, match="bound to one tenant"):
+    with pytest.raises(NotAllowed, match="limited to one tenant"):
         ssh_keys.add(Actor(people.alice.user, token), "laptop", ed25519)
 
 

@@ -15,7 +15,8 @@ from accounts.models import AuditEntry, Role, Scope, User
 from accounts.spreadsheets import safe
 from accounts.trail import audit, trail_words
 from accounts.trail.trail_export import csv_lines
-from tests.accounts.people import People, api, ask, browser
+from tests.accounts.people import People
+from tests.shared.clients import api, ask, browser
 
 
 @pytest.fixture
@@ -84,8 +85,8 @@ def test_a_whole_day_is_one_where_the_person_is(told: People) -> None:
     AuditEntry.objects.filter(action="member.add").update(at=datetime(2026, 3, 1, 23, 30, tzinfo=UTC))
     User.objects.filter(username="alice").update(time_zone="Asia/Seoul")
     client = browser(told.alice)
-    assert "let carol in" in client.get("/audit/?until=2026-03-02").content.decode()
-    assert "let carol in" not in client.get("/audit/?until=2026-03-01").content.decode()
+    assert "added carol" in client.get("/audit/?until=2026-03-02").content.decode()
+    assert "added carol" not in client.get("/audit/?until=2026-03-01").content.decode()
 
 
 def test_the_export_has_every_line_that_is_found_and_no_other(told: People) -> None:
@@ -131,7 +132,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 def test_the_page_tells_it_in_sentences_in_the_reader_s_language(told: People) -> None:
     page = browser(told.alice).get("/audit/").content.decode()
-    assert "alice let carol in, as viewer." in page
+    assert "alice added carol as viewer." in page
     assert "secret-plan" not in page
     assert "signed in" not in page
     assert (
@@ -162,7 +163,7 @@ def test_older_lines_are_a_page_away_and_a_made_up_cursor_is_none(
     assert "gave carol the role" in first.content.decode()
     cursor = first.context["following"]
     older = client.get("/audit/", {"action": "member", "cursor": cursor}).content.decode()
-    assert "let carol in" in older
+    assert "added carol" in older
     assert "gave carol the role" not in older
     assert client.get("/audit/?cursor=made-up")["Location"] == "/audit/"
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
 from tests.bench.helpers.parts import cpu_seconds, memory_mib
-from tests.e2e.stack import free_port
 from tests.monitoring.agent.played_kubelet import answer, container, serving
+from tests.shared.ports import free_port
 
 SECONDS = 600
 SETTLING_SECONDS = 10

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.bench import Figure
 from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, serving, settings_for
-from tests.e2e.stack import free_port
+from tests.shared.ports import free_port
 
 SIZE_MIB = 1024
 TIMES = 9

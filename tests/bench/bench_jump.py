@@ -20,7 +20,8 @@ import asyncssh
 from portal.up.plan import REPOSITORY
 from tests.bench import Figure
 from tests.bench.helpers.parts import cpu_seconds, database, manage, memory_mib, settings_for
-from tests.e2e.stack import free_port, until
+from tests.e2e.stack import until
+from tests.shared.ports import free_port
 
 SIZE_MIB = 256
 TIMES = 5

@@ -7,7 +7,7 @@ were collected before the rules that are to recognise them.
 
 real_messages/blind/ is an examination: a hundred more messages, collected and labelled from the list of causes alone
 by somebody who had read no rule, and committed before any rule was run on them. The result of that first run is in
-docs/operator/clusters.md and is never changed; since then rules may be written for these messages as well.
+docs/performance.md and is never changed; since then rules may be written for these messages as well.
 real_messages/second/ was collected later by the same person, who knew the rules by then, and also committed before
 any rule was run on it. real_messages/third/ is another examination like the first, by somebody who had read neither
 rules nor labels: of 140 messages from threads about problems of people with such workspaces, the 94 that were not yet

@@ -68,7 +68,7 @@ def test_all_that_holds_is_told_check_by_check(admin: Client, rights: OwnRights)
     page = result_of(admin, cluster_at(rights.kubeconfig))
     for check in doctor.Check:
         assert f"<h3>{check.label}</h3>" in page
-    assert "rights that it needs." in page
+    assert "permissions that it needs." in page
     assert AuditEntry.objects.get(action="cluster.test").data == {"name": "Lab", "failures": 0}
 
 
@@ -107,7 +107,7 @@ def test_a_right_that_is_missing_is_named_with_the_rule_to_add(admin: Client, ri
         page = result_of(admin, cluster_at(rights.kubeconfig))
     finally:
         rights.change(rights.rules)
-    assert "Berth may not watch statefulsets." in page
+    assert "Berth is not allowed to watch statefulsets." in page
     assert "- apiGroups: [&quot;apps&quot;]\n  resources: [statefulsets]\n  verbs: [watch]" in page
     assert "1 thing is missing." in page
 
@@ -138,8 +138,8 @@ def test_a_role_that_is_bound_in_a_namespace_alone_is_recognised(
         rights.change(rights.rules)
         kube.call("DELETE", space)
         kube.call("DELETE", f"{rbac}/clusterroles/admin-of-pods")
-    assert "Berth may not get pods/log." in page
-    assert "It may in berth-own-rights, but not in every namespace" in page
+    assert "Berth is not allowed to get pods/log." in page
+    assert "It has this permission in berth-own-rights, but not in every namespace" in page
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_role_that_is_bound_in_a_namespace_alone_is_recognised(
     [
         ({"user": {"token": SECRET}}, "does not accept Berth&#x27;s credentials"),
         ({"cluster": {"server": "https://127.0.0.1:1"}}, "Nothing listens at the cluster&#x27;s address."),
-        ({"cluster": {"server": "https://nowhere.invalid:6443"}}, "not known to this machine"),
+        ({"cluster": {"server": "https://nowhere.invalid:6443"}}, "cannot resolve the name"),
         ({"user": {"exec": {"command": SECRET}}}, "a program that would run on this server"),
     ],
     ids=["wrong token", "nothing there", "no such name", "a program"],
@@ -164,15 +164,15 @@ def test_a_certificate_of_another_authority_is_told(admin: Client, kubeconfig: s
     _server, certificate = tls.context(tmp_path)
     authority = {"certificate-authority-data": base64.b64encode(certificate.encode()).decode()}
     page = result_of(admin, cluster_at(changed(kubeconfig, tmp_path, cluster=authority)))
-    assert "not of the authority that the kubeconfig names" in page
+    assert "not signed by the authority in the kubeconfig" in page
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "is not there."),
+        (None, "does not exist."),
         ("", "cannot be understood"),
-        (f"users: [{{name: x, user: {{token: {SECRET}}}}}]", "no context"),
+        (f"users: [{{name: x, user: {{token: {SECRET}}}}}]", "no complete context"),
         (f"{SECRET}: [", "cannot be understood"),
     ],
     ids=["absent", "empty", "incomplete", "no YAML"],
@@ -221,7 +221,7 @@ def test_saving_may_test_at_once(admin: Client, tmp_path: Path) -> None:
     initial = page.context["adminform"].form.initial
     form = {name: value for name, value in initial.items() if isinstance(value, str | int)}
     answer = admin.post(page.request["PATH_INFO"], form | {"name": "Renamed", "_test": "yes"})
-    assert "is not there." in text_of(answer)
+    assert "does not exist." in text_of(answer)
     assert Cluster.objects.get().name == "Renamed"
 
 

@@ -87,6 +87,6 @@ def test_an_admin_enters_it_and_reads_what_is_wrong() -> None:
         "home_mib": "1024",
     }  # fmt: skip
     answer = admin.post("/admin/clusters/cluster/add/", form | {"prometheus_url": "http://a:b@prometheus"})
-    assert "Leave the name and password out" in answer.content.decode()
+    assert "Leave out the name and password" in answer.content.decode()
     admin.post("/admin/clusters/cluster/add/", form | {"prometheus_url": "http://prometheus:9090"})
     assert Cluster.objects.get().prometheus_url == "http://prometheus:9090"

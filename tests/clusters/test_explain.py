@@ -56,7 +56,7 @@ def test_several_reasons_are_counted_and_the_most_telling_one_comes_first() -> N
     )
     assert sentence(diagnosis.code, diagnosis.data) == (
         "No node has enough free GPUs. "
-        "Of 9 looked at: 2 nodes lack GPUs, 1 node lacks CPU, 1 node is in maintenance, 5 do not fit."
+        "Checked 9: 2 nodes lack GPUs, 1 node lacks CPU, 1 node is in maintenance, 5 do not fit."
     )
 
 
@@ -193,7 +193,7 @@ def test_memory_of_a_gpu_is_not_mistaken_for_memory() -> None:
     [
         (
             "CrashLoopBackOff: back-off 5m0s restarting failed container=main",
-            "ended by itself (again and again)",
+            "exited (again and again)",
         ),
         ("The node was low on resource: imagefs.", "ran out of disk space"),
         ("Evicted", "ran out of room"),
@@ -221,12 +221,11 @@ def test_there_are_few_causes_and_each_has_a_code_of_its_own() -> None:
 def test_a_code_of_an_earlier_version_is_told_as_what_it_is_now() -> None:
     assert not RENAMED.keys() & BY_CODE.keys()
     assert set(RENAMED.values()) <= BY_CODE.keys()
-    assert sentence("exited", {"exit_code": "3"}) == "Its program ended by itself (exit code 3)."
+    assert sentence("exited", {"exit_code": "3"}) == "Its program exited (exit code 3)."
     assert audience("image_denied") == "you"
     told = sentence("gpu_memory_short", {"nodes": 2, "total": 8, "also": "gpu_cores_short:1: gone:9:"})
     assert told == (
-        "No GPU has enough free memory for what was asked. "
-        "Of 8 looked at: 2 GPUs lack free memory, 1 GPU lacks free compute."
+        "No GPU has enough free memory for this request. Checked 8: 2 GPUs lack free memory, 1 GPU lacks free compute."
     )
 
 
@@ -238,7 +237,7 @@ def test_every_code_has_a_sentence_and_a_hint_even_without_data() -> None:
 
 
 def test_a_code_that_nobody_knows_any_more_is_still_told() -> None:
-    assert sentence("code_of_yesterday", {}) == "The cluster says: code_of_yesterday"
+    assert sentence("code_of_yesterday", {}) == "Message from the cluster: code_of_yesterday"
 
 
 FRAGMENTS = [message["text"] for message in MESSAGES]

@@ -42,7 +42,7 @@ def cluster(rights: OwnRights) -> Iterator[Cluster]:
 def comes_to(cluster: Cluster, *lacked: str) -> None:
     """Wait until doctor finds exactly these rights missing: a real API server learns of changed roles late."""
     end = time.monotonic() + 60
-    while (found := list(failures(cluster))) != [f"Berth may not {right}." for right in lacked]:
+    while (found := list(failures(cluster))) != [f"Berth is not allowed to {right}." for right in lacked]:
         assert time.monotonic() < end, found
         time.sleep(0.02)
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from clusters.models import Cluster, Node, Watcher
 from quotas.models import Pool
-from tests.crew import on_its_own
+from tests.shared.concurrency import whenever_deleting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,20 +16,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def cluster() -> Cluster:
     return Cluster.objects.create(slug="old", name="Old")
-
-
-@contextmanager
-def whenever_deleting(table: str, write: Callable[[], Any]) -> Iterator[None]:
-    """Call `write` on a connection of its own, just before each deletion from the table."""
-
-    def run(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
-        if sql.startswith(f'DELETE FROM "{table}"'):
-            with ThreadPoolExecutor(1) as threads:
-                threads.submit(on_its_own, write).result()
-        return execute(sql, *others)
-
-    with connection.execute_wrapper(run):
-        yield
 
 
 def test_what_its_watch_wrote_meanwhile_is_deleted_too(cluster: Cluster) -> None:

@@ -8,11 +8,11 @@ from django.test import Client
 from accounts.models import AuditEntry
 from clusters.explain import UNKNOWN, diagnose, sentence
 from clusters.models import UnknownCause
-from clusters.unknown import count, dismiss
+from clusters.unknown_causes import count, dismiss
 from portal import attention
-from tests.accounts.people import browser
 from tests.admin_forms import text_of
 from tests.cast import Cast, make_cast
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,8 @@ from django.test import Client, override_settings
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect
 
 from accounts.models import User
-from tests.e2e.stack import free_port, until
+from tests.e2e.stack import until
+from tests.shared.ports import free_port
 
 CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = 60_000  # playwright's default of five seconds is too short on a busy machine

@@ -17,7 +17,7 @@ from tests.e2e.browsing import signed_in
 from tests.e2e.looks import DESK, SMALLEST, complaints, faults, overflow
 from tests.monitoring.measured import make_gpus, measure, put_on
 from tests.sampling import rare
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = [

@@ -28,9 +28,9 @@ from quotas.models import Booking, Budget, Claim
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
-from tests.portal.test_isolation_matrix import ALL
+from tests.portal.addresses import ALL
 from tests.sampling import rare
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = [

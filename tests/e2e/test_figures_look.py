@@ -9,13 +9,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from clusters.models import Cluster, Node
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
 from tests.cast import Cast, make_cast
 from tests.e2e import looks
 from tests.e2e.browsing import signed_in
 from tests.monitoring.measured import make_gpus, measure, put_on
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = [
@@ -55,7 +55,7 @@ def test_a_chart_and_its_table_follow_what_is_measured(browser: Browser, address
         expect(simulated).to_be_hidden()
         AgentState.objects.update(is_simulated=True)
         assert workspace.run is not None
-        gpu = Of(cast.cluster.pk, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
+        gpu = TrackIdentity(cast.cluster.pk, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
         put([Sample(gpu, time.time() + 5, 99.0)])  # a separate step of the chart
         expect(use.locator("[data-latest]").first).to_have_text("99%")
         expect(simulated).to_be_visible()

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.driver import Administration, Lab, Portal, SSHClient, browser
-from tests.e2e.oidc.university import university
 from tests.e2e.stack import Stack, until
+from tests.shared.oidc.university import university
 from tests.workspaces.package import make_package
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -108,8 +108,8 @@ def looks_around_and_adds_a_key(portal: Portal, ssh: SSHClient) -> None:
     """Look at the tenant and the home page in another tab, and paste a private key by mistake."""
     page = portal.page
     page.goto("/tenants/demo/")
-    expect(page.get_by_role("row").filter(has_text="ada")).to_contain_text("from a group of the sign-on")
-    expect(page.get_by_text("You are a member: you may launch here.")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="ada")).to_contain_text("from a single sign-on group")
+    expect(page.get_by_text("You are a member")).to_be_visible()
     page.goto("/")
     expect(page.get_by_text("for Demo. It starts now.")).to_be_visible()
 
@@ -155,7 +155,7 @@ def waits_until_the_quota_is_raised(portal: Portal, administration: Administrati
     portal.page.goto("/launch/?name=second&flavor=a100-4")
     workspace = portal.launch()
     portal.wait_for("waiting")
-    expect(portal.page.get_by_text("Your tenant holds 1 of the 4 GPUs of its quota")).to_be_visible()
+    expect(portal.page.locator(".queued[data-code=quota_full]")).to_be_visible()
     portal.page.evaluate("window.wasNotLoadedAgain = true")
     administration.give_gpus("Demo · A100 80GB", 5)
     portal.wait_for("ready")

@@ -13,10 +13,10 @@ from accounts.notices.models import Notice
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
 from tests.e2e.stack import until
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = [
     pytest.mark.e2e,
@@ -67,7 +67,7 @@ def opened(context: BrowserContext, path: str) -> Page:
 
 def happen(workspace: Workspace, code: str) -> None:
     with changing(workspace.pk) as row:
-        tell(row, code)
+        add_event(row, code)
 
 
 def look_away(*pages: Page) -> None:
@@ -89,10 +89,10 @@ def listens(page: Page) -> None:
 def test_a_waiting_page_offers_to_notify_and_asks_only_when_pressed(bob: BrowserContext, cast: Cast) -> None:
     workspace = quiet_workspace(cast, Phase.STARTING)
     page = opened(bob, f"/workspaces/{workspace.pk}/")
-    page.get_by_text("You need not wait here").wait_for()
+    page.locator(".notices-ask [data-permission=default]").wait_for()
     assert page.evaluate("Notification.permission") == "default"
     page.get_by_role("button", name="Notify me").click()
-    page.get_by_text("You need not wait here").wait_for(state="hidden")
+    page.locator(".notices-ask [data-permission=default]").wait_for(state="hidden")
     assert page.evaluate("Notification.permission") == "granted"
 
 
@@ -102,14 +102,14 @@ def test_who_says_no_is_not_asked_again(bob: BrowserContext, cast: Cast) -> None
     page.get_by_role("button", name="No, thanks").click()
     page.reload()
     page.get_by_role("heading", name="exp-1").wait_for()
-    assert not page.get_by_text("You need not wait here").is_visible()
+    assert not page.locator(".notices-ask [data-permission=default]").is_visible()
 
 
 def test_where_nobody_looks_one_notification_comes_for_all_tabs(bob: BrowserContext, cast: Cast) -> None:
     workspace = quiet_workspace(cast)
     first = opened(bob, "/notices/settings/")
-    first.get_by_role("button", name="Let this browser notify me").click()
-    first.get_by_text("This browser notifies you").wait_for()
+    first.get_by_role("button", name="Allow notifications in this browser").click()
+    first.get_by_text("Notifications are on in this browser").wait_for()
     pages = [first, opened(bob, "/"), opened(bob, "/profile/")]
     listens(first)
     look_away(*pages)

@@ -16,10 +16,10 @@ from quotas.models import Claim
 from quotas.signals import claim_admitted
 from tests.cast import make_cast
 from tests.e2e.browsing import signed_in
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = [
     pytest.mark.e2e,
@@ -53,9 +53,9 @@ def test_another_tenant_shows_its_own_share(browser: Browser, address: str) -> N
     with signed_in(browser, address, cast.bob.user) as context:
         page = context.new_page()
         visit(page, "/launch/")
-        page.get_by_text("your tenant uses 0 of its 4").wait_for()
+        page.get_by_text("your team uses 0 of 4").wait_for()
         page.get_by_label("Tenant", exact=True).select_option("second")
-        page.get_by_text("your tenant uses 0 of its 2").wait_for()
+        page.get_by_text("your team uses 0 of 2").wait_for()
 
 
 def test_a_key_being_typed_survives_what_happens_meanwhile(browser: Browser, address: str) -> None:
@@ -80,7 +80,7 @@ def test_a_workspace_page_follows_its_workspace(browser: Browser, address: str) 
         become_ready(workspace)
         page.get_by_role("link", name="Open JupyterLab").wait_for()
         with changing(workspace.pk) as row:
-            tell(row, "renamed", old="exp-1", new="exp-2")
+            add_event(row, "renamed", old="exp-1", new="exp-2")
         page.get_by_text("Renamed from “exp-1” to “exp-2”.").wait_for()
 
 
@@ -225,7 +225,7 @@ def test_an_owner_is_told_what_is_in_the_way_takes_the_next_free_slot_and_cancel
     with signed_in(browser, address, cast.alice.user) as context:
         page = context.new_page()
         visit(page, "/bookings/")
-        page.get_by_label("What for").fill("Exam")
+        page.get_by_label("Purpose").fill("Exam")
         page.get_by_label("From", exact=True).fill(f"{tomorrow:%Y-%m-%dT%H:%M}")
         page.get_by_label("To", exact=True).fill(f"{tomorrow + timedelta(hours=1):%Y-%m-%dT%H:%M}")
         page.locator("#answer").get_by_role("link", name="Take").click()

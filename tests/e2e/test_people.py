@@ -38,7 +38,7 @@ def test_a_private_key_never_leaves_the_browser_and_a_public_one_is_added(
         assert "must never leave your machine" in str(field.evaluate("field => field.validationMessage"))
         field.fill(KEY)
         page.get_by_role("button", name="Add key").click()
-        page.get_by_text("“laptop” now opens your workspaces.").wait_for()
+        page.get_by_text("You can now log in to your workspaces with “laptop”.").wait_for()
         assert not any("PRIVATE" in body for body in sent)
 
 
@@ -55,7 +55,7 @@ def test_times_stand_where_the_browser_is_and_then_where_the_person_says(
         assert "KST" in str(page.locator(exact).get_attribute("title"))
         page.get_by_label("Time zone").select_option("Europe/Berlin")
         page.get_by_role("button", name="Save").click()
-        page.get_by_text("Your choice is kept").wait_for()
+        page.get_by_text("Saved for every browser").wait_for()
         assert "CE" in str(page.locator(exact).get_attribute("title"))
     assert User.objects.get(username="bob").time_zone == "Europe/Berlin"
 
@@ -68,7 +68,7 @@ def test_the_trail_that_is_shown_can_be_taken_along_as_a_table(browser: Browser,
         page.goto("/audit/")
         page.get_by_label("Search").fill("carol")
         page.get_by_role("button", name="Show").click()
-        page.get_by_text("alice let carol in, as viewer.").wait_for()
+        page.get_by_text("alice added carol as viewer.").wait_for()
         with page.expect_download() as download:
             page.get_by_role("link", name="Download as CSV").click()
         lines = download.value.path().read_text().splitlines()

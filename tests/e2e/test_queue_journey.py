@@ -71,7 +71,7 @@ def person(context: BrowserContext, berth: Stack, name: str) -> Portal:
 def launch(portal: Portal, name: str, size: str, minutes: str = "") -> str:
     portal.page.goto(f"/launch/?fresh&name={name}")
     choose(portal, size)
-    portal.page.get_by_label("Stops by itself after").select_option(minutes)
+    portal.page.get_by_label("Auto-stop after").select_option(minutes)
     return portal.launch()
 
 
@@ -101,7 +101,7 @@ def wait_in_order(alice: Portal, bob: Portal) -> tuple[str, str]:
     said = bob.page.get_by_role("region", name="In the queue")
     expect(said).to_contain_text("Number 2 in the queue, 1 ahead of you")
     expect(said).to_contain_text("4 GPUs ahead of you")
-    expect(said).to_contain_text("An earlier request of your tenant waits for the tenant's own limit.")
+    expect(said).to_contain_text("An earlier request of your team waits for the team's limit.")
     quiet_and_readable(bob.page)
     return first, second
 
@@ -125,15 +125,15 @@ def the_wait_changes_under_ones_eyes(alice: Portal, bob: Portal) -> None:
     alice.page.locator("#question-dialog").get_by_role("button", name="Delete").click()
     said = bob.page.get_by_role("region", name="In the queue")
     expect(said).to_contain_text("Next in the queue", timeout=LIVE)
-    expect(said).to_contain_text("0 GPUs are free in this pool, and you ask for 1.", timeout=LIVE)
-    expect(said).to_contain_text(re.compile("Between|Roughly|Not before|By|Within"))
+    expect(said).to_contain_text("0 GPUs are free in this pool. You requested 1.", timeout=LIVE)
+    expect(said).to_contain_text(re.compile("Between|Roughly|Not before|By|Within|No reliable estimate"))
     assert bob.page.evaluate("window.wasNotLoadedAgain")
 
 
 def takes_what_starts_now(bob: Portal) -> None:
     """Switch to a size that starts now with one click; nothing is filled in again."""
     said = bob.page.get_by_role("region", name="In the queue")
-    expect(said.get_by_role("heading", name="These start now")).to_be_visible()
+    expect(said.get_by_role("heading", name="Available now: switch size")).to_be_visible()
     said.get_by_role("listitem").filter(has_text="T4 shared").get_by_role("button").click()
     bob.wait_for("ready")
     expect(bob.page.get_by_role("heading", level=1)).to_have_text("evaluate")
@@ -146,7 +146,7 @@ def borrows_what_carol_leaves(bob: Portal, carol: Portal) -> None:
     bob.page.goto("/launch/?fresh&name=borrowed")
     choose(bob, "2 × A100 80GB")
     expect(bob.page.locator("#answer")).to_contain_text("Starts now on A100 80GB")
-    expect(bob.page.locator("#answer")).to_contain_text("they may be asked back")
+    expect(bob.page.locator("#answer")).to_contain_text("they may be reclaimed")
     bob.launch()
     bob.wait_for("ready")
 
@@ -155,22 +155,21 @@ def carol_wants_hers_back(bob: Portal, carol: Portal) -> None:
     bob.page.evaluate("window.wasNotLoadedAgain = true")
     carol.press("start")
     carol.wait_for("waiting")
-    expect(carol.page.get_by_role("region", name="In the queue")).to_contain_text(
-        "GPUs that your tenant lent to others come back for this by", timeout=LIVE
-    )
+    expect(carol.page.locator(".queued[data-code=waits_for_reclaim]")).to_be_visible(timeout=LIVE)
     warning = bob.page.locator(".asked-back")
     expect(warning).to_contain_text(re.compile(r"It stops in\s+(10|9)\s+min\s*, at \d\d:\d\d"), timeout=LIVE)
-    expect(warning).to_contain_text("It runs on borrowed GPUs, and a tenant that owns them needs them.")
-    expect(warning).to_contain_text("Files are kept, and it waits in front of the queue to go on.")
+    expect(warning).to_have_attribute("data-code", "owner_waits")
     assert bob.page.evaluate("window.wasNotLoadedAgain")
     quiet_and_readable(bob.page)
     page = bob.page.context.new_page()
     page.goto("/")
-    expect(page.get_by_role("article").filter(has_text="borrowed")).to_contain_text("its GPUs are asked back")
+    expect(page.get_by_role("article").filter(has_text="borrowed")).to_contain_text(
+        "its GPUs are being reclaimed"
+    )
     page.goto("/notices/")
     expect(page.get_by_role("main")).to_contain_text("borrowed")
     page.goto("/gpus/")
-    expect(page.get_by_text("being asked back").first).to_be_attached()
+    expect(page.get_by_text("being reclaimed").first).to_be_attached()
     quiet_and_readable(page)
     page.close()
 
@@ -186,7 +185,7 @@ def books_for_tomorrow(alice: Portal, bob: Portal) -> None:
     page = alice.page
     page.goto("/bookings/")
     page.get_by_label("Pool").select_option(label="A100 80GB")
-    page.get_by_label("What for").fill("Lecture")
+    page.get_by_label("Purpose").fill("Lecture")
     page.get_by_label("From", exact=True).fill(f"{begins:%Y-%m-%dT%H:%M}")
     page.get_by_label("To", exact=True).fill(f"{begins + timedelta(hours=2):%Y-%m-%dT%H:%M}")
     with page.expect_response(lambda answer: "&places=2&" in (answer.request.post_data or "")):
@@ -213,8 +212,8 @@ def starts_when_the_quota_is_raised(bob: Portal, administration: Administration)
     """Find the waiting request in the admin, and raise its quota: the request starts."""
     launch(bob, "more", "1 × A100 80GB")
     bob.wait_for("waiting")
-    expect(bob.page.get_by_role("region", name="In the queue")).to_contain_text(
-        "Your tenant holds 6 GPUs: of its own 4, and with what it may borrow 6. You ask for 1."
+    expect(bob.page.locator(".queued[data-code=borrow_limit]")).to_contain_text(
+        "(4 of its own, up to 6 with borrowing)"
     )
     bob.page.evaluate("window.wasNotLoadedAgain = true")
     page = administration.portal.page

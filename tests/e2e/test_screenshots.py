@@ -142,11 +142,11 @@ def a_full_quota(portal: Portal) -> None:
     launch(page)
     expect(page.locator(".page-head .status-starting")).to_be_visible()
     fill_in(page, "evaluate", "a100-4")
-    expect(page.locator("#answer")).to_contain_text("You ask for 4")
+    expect(page.locator("#answer")).to_contain_text("You requested 4")
     take(page, "launch-waits")
     launch(page)
     portal.wait_for("waiting")
-    expect(page.get_by_role("region", name="In the queue")).to_contain_text("Your tenant holds 4 GPUs")
+    expect(page.locator(".queued[data-code=borrow_limit]")).to_be_visible()
     take(page, "waiting")
 
 
@@ -154,7 +154,7 @@ def a_booking(page: Page) -> None:
     """Book GPUs within the day, so that the map shows the booking too."""
     page.goto("/bookings/")
     page.get_by_label("Pool").select_option(label="T4 shared")
-    page.get_by_label("What for").fill("Deep learning course")
+    page.get_by_label("Purpose").fill("Deep learning course")
     page.get_by_label("Places").fill("8")
     with page.expect_response(lambda answer: "&gpus_each=0.25" in (answer.request.post_data or "")):
         page.get_by_label("GPUs each").fill("0.25")

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, Page, expect
 from quotas.models import Flavor
 from tests.cast import Cast, make_cast
 from tests.e2e.browsing import signed_in
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = [
     pytest.mark.e2e,
@@ -30,7 +30,7 @@ def four_of_them(cast: Cast) -> Flavor:
 def happens(workspace: Workspace) -> None:
     """Write an event, for which the page fetches itself again."""
     with changing(workspace.pk) as row:
-        tell(row, "renamed", old="exp-1", new="exp-1")
+        add_event(row, "renamed", old="exp-1", new="exp-1")
 
 
 def is_kept_true(page: Page, workspace: Workspace) -> None:
@@ -70,9 +70,9 @@ def test_what_is_looked_for_is_asked_once_it_is_chosen(browser: Browser, address
         page = context.new_page()
         page.goto("/launch/")
         expect(page.get_by_label("GPU memory, at least")).to_be_hidden()
-        page.get_by_label("Find me a GPU").check()
+        page.get_by_label("Find a GPU").check()
         page.get_by_label("GPU memory, at least").fill("200")
-        page.get_by_text("No pool that your tenant may use has such a GPU").wait_for()
+        page.locator("#answer .is-bad").wait_for()
         page.get_by_label("GPU memory, at least").fill("40")
         page.locator("#answer").get_by_text("Starts now on A100").wait_for()
 

@@ -207,20 +207,20 @@ STUCK = "A GPU of the node hangs and has to be reset"
 VANISHED = "Containers on the node lost their GPUs while they ran"
 RUNTIME = "The node cannot start containers at the moment"
 NETWORK = "The network of the node does not work"
-UNWELL = "The storage is not well at the moment"
+UNWELL = "The storage is failing or unusually slow"
 BROKEN = "The file system of its volume cannot be read"
 
 TROUBLES = {
     # --- images: these come first, since a pulled image needs no registry
     "image is private": Trouble(
         "image_denied",
-        "does not hand out",
+        "Cannot pull",
         at_start({"image": "far"}, image=FAR, error="unauthorized"),
         End.NONE,
     ),
     "registry refuses more pulls": Trouble(
         "image_rate_limited",
-        "refuses more pulls for now",
+        "has reached its pull limit",
         at_start({"image": "far"}, image=FAR, error="rate-limit"),
         End.NONE,
     ),
@@ -295,23 +295,23 @@ TROUBLES = {
     "mount hangs": Trouble("storage_unwell", UNWELL, at_start(volume="mount", error="timeout")),
     "attached elsewhere": Trouble(
         "volume_attached_elsewhere",
-        "Its volume is still held by another container or another node",
+        "Its volume is still attached to another container or node",
         at_start(volume="attach", error="elsewhere"),
     ),
     "attacher is silent": Trouble("storage_unwell", UNWELL, at_start(volume="attach", error="silent")),
     "no room for the volume": Trouble(
-        "volume_disk_full", "The storage has no room", at_start(volume="provision", error="full")
+        "volume_disk_full", "The storage is full", at_start(volume="provision", error="full")
     ),
     "no node for its disk": Trouble(
-        "volume_on_other_node", "Its disk lives on another node", no_node_for_its_disk
+        "volume_on_other_node", "Its disk is on a node without room", no_node_for_its_disk
     ),
     # --- exhausted resources
     "addresses of the load balancer": Trouble(
-        "addresses_used_up", "All addresses, or ports, for workspaces are in use", addresses_used_up
+        "addresses_used_up", "All addresses or ports for workspaces are in use", addresses_used_up
     ),
     "not enough GPU memory": Trouble("no_free_cards", "with 9 GiB of memory", gpu_memory_taken),
     "quota of the namespace": Trouble(
-        "namespace_quota_exceeded", "Your tenant's share of this cluster is used up", namespace_full
+        "namespace_quota_exceeded", "Your team's quota in this cluster is used up", namespace_full
     ),
     # --- GPUs of running workspaces
     "Xid of a program": Trouble(
@@ -362,14 +362,14 @@ TROUBLES = {
         "node_unwell", RUNTIME, to_the_lab(node="{node}", state="runtime-down"), End.MENDED, RUNTIME
     ),
     "out of memory": Trouble(
-        "out_of_memory", "It used more memory than it may", out_of_memory, End.STARTS_AGAIN
+        "out_of_memory", "It used more memory than allowed", out_of_memory, End.STARTS_AGAIN
     ),
     "not enough ephemeral storage": Trouble(
-        "temporary_disk_full", "It wrote more temporary files than it may", temporary_files, End.STARTS_AGAIN
+        "temporary_disk_full", "It wrote more temporary files than allowed", temporary_files, End.STARTS_AGAIN
     ),
     "disk pressure": Trouble(
         "evicted",
-        "It was ended because its node ran out of",
+        "It was stopped because its node ran out of",
         to_a_newcomer(node="{node}", pressure="disk"),
         End.STARTS_AGAIN,
     ),

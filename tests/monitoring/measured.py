@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from clusters.models import Gpu, PodUsage
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState, Trouble, XidEvent
 from tests.cast import Cast
 from workspaces.models import Workspace
@@ -31,8 +31,8 @@ def measure(
     """Write figures up to now. `use` gets an age in seconds and a GPU's number."""
     assert workspace.run is not None
     cluster, runs, now = workspace.pool.cluster_id, frozenset({workspace.run}), time.time()
-    pod = Of(cluster, "gpu-1", runs=runs)
-    devices = [Of(cluster, "gpu-1", f"GPU-gpu-1-{n}", f"GPU {n}", runs) for n in range(gpus)]
+    pod = TrackIdentity(cluster, "gpu-1", runs=runs)
+    devices = [TrackIdentity(cluster, "gpu-1", f"GPU-gpu-1-{n}", f"GPU {n}", runs) for n in range(gpus)]
     samples = []
     for age in range(minutes * 60, -1, -every_seconds):
         samples.append(Sample(pod, now - age, 1 + use(age, 0) / 50, 4096 + age))

@@ -38,7 +38,7 @@ def said(cluster: Cluster) -> list[tuple[str, str]]:
 
 def test_nodes_with_gpus_that_nobody_watches_are_named(house: Cast) -> None:
     agent(house.cluster, "gpu-1")
-    text = "Nobody watches the GPUs of gpu-2: no agent has told of them."
+    text = "Nothing monitors the GPUs of gpu-2: no agent has reported them."
     assert said(house.cluster) == [("warn", text)]
     house.cluster.prometheus_url = "http://127.0.0.1:1"
     no_agent, no_answer = said(house.cluster)
@@ -50,7 +50,7 @@ def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(house: Cast
     agent(house.cluster, "gpu-1")
     agent(house.cluster, "gpu-2", is_simulated=True)
     assert said(house.cluster) == [
-        ("ok", "Every node with GPUs has an agent that tells of them."),
+        ("ok", "Every node with GPUs has an agent that reports them."),
         ("ok", "The agents of gpu-2 are simulated: there are no GPUs."),
     ]
 
@@ -58,9 +58,9 @@ def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(house: Cast
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"seen_at": timezone.now() - timedelta(days=1)}, "The agents of gpu-2 have fallen silent."),
+        ({"seen_at": timezone.now() - timedelta(days=1)}, "The agents of gpu-2 no longer report."),
         ({"driver_version": "535"}, "NVIDIA drivers differ: most nodes have 550, but 535 on gpu-2."),
-        ({"taken_at": timezone.now() + timedelta(days=1)}, "The clocks of gpu-2 and Berth's are apart"),
+        ({"taken_at": timezone.now() + timedelta(days=1)}, "The clocks of gpu-2 differ from Berth's"),
     ],
     ids=["silent", "another driver", "another clock"],
 )
@@ -82,6 +82,6 @@ def test_labels_that_are_older_than_the_driver_and_failed_tests_are_told(house: 
     )
     warnings = [message for level, message in said(house.cluster) if level == "warn"]
     assert warnings == [
-        "The labels of gpu-1 tell of another driver than the one that runs.",
+        "The labels of gpu-1 name another driver version than the one in use.",
         "The last test of the GPUs of gpu-2 failed: nothing new gets them.",
     ]

@@ -13,13 +13,12 @@ from django.utils import timezone
 
 from monitoring import sparks
 from monitoring.figures.series import Series
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
 from monitoring.panels import Row, row_of, said
-from tests.accounts.people import browser
 from tests.cast import Cast, make_cast
-from tests.workspaces.asking import script
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser, script
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -34,12 +33,12 @@ def measured(workspace: Workspace, *uses: float) -> None:
     """Write figures of one GPU, a minute apart and up to now, and the pod's newest."""
     assert workspace.run is not None
     now, cluster, runs = time.time(), workspace.pool.cluster_id, frozenset({workspace.run})
-    gpu = Of(cluster, "gpu-1", device="GPU-a", label="GPU 0", runs=runs)
+    gpu = TrackIdentity(cluster, "gpu-1", device="GPU-a", label="GPU 0", runs=runs)
     ages = range(60 * (len(uses) - 1), -1, -60)
     put(
         [
             *(Sample(gpu, now - age, use, 2048, 250, 60) for age, use in zip(ages, uses, strict=True)),
-            Sample(Of(cluster, "gpu-1", runs=runs), now, 1.5, 4096),
+            Sample(TrackIdentity(cluster, "gpu-1", runs=runs), now, 1.5, 4096),
         ]
     )
 
@@ -101,7 +100,7 @@ def test_the_page_says_all_of_it_without_scripts(cast: Cast) -> None:
 @pytest.mark.parametrize("phase", [Phase.WAITING, Phase.READY])
 def test_where_there_is_nothing_the_page_says_why(cast: Cast, phase: Phase) -> None:
     workspace = make_workspace(cast, cast.bob, phase)
-    why = {Phase.WAITING: "It did not run in this time.", Phase.READY: "an admin can install Berth’s agent"}
+    why = {Phase.WAITING: "It did not run in this period.", Phase.READY: "an admin can install Berth’s agent"}
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/metrics/").content.decode()
     assert why[phase].replace("’", "&#x27;") in page
 
@@ -111,7 +110,7 @@ def test_an_agent_that_fell_silent_is_named_with_when(cast: Cast) -> None:
     measured(workspace, 40, 80)
     then = timezone.now() - timedelta(minutes=9)
     AgentState.objects.create(cluster=cast.cluster, node="gpu-1", agent="a", taken_at=then, seen_at=then)
-    assert "The agent of gpu-1 has told nothing since" in asked(cast, workspace).json()["message"]
+    assert "The agent of gpu-1 has not reported since" in asked(cast, workspace).json()["message"]
 
 
 def test_a_workspace_without_gpus_has_no_charts_of_them(cast: Cast) -> None:

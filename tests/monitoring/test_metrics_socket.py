@@ -13,14 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from accounts.models import Membership
-from accounts.signals import tell_access_changed
+from accounts.signals import send_access_changed
 from monitoring.figures.series import of_workspace
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.following import Asked, Told, figures_json, read_figures
 from tests.cast import Cast, make_cast
 from tests.monitoring.measured import measure
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, socket
+from tests.shared.sockets import in_thread, socket
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 from workspaces.state.live import changing
 
@@ -46,7 +46,7 @@ def measured(cast: Cast) -> Workspace:
 
 def tell_one_more(workspace: Workspace) -> None:
     assert workspace.run is not None
-    of = Of(workspace.pool.cluster_id, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
+    of = TrackIdentity(workspace.pool.cluster_id, "gpu-1", "GPU-gpu-1-0", "GPU 0", frozenset({workspace.run}))
     put([Sample(of, time.time() + 1, 99.0)])
     with changing(workspace.pk) as row:  # wakes the socket, as its interval would
         row.name = "renamed"
@@ -90,7 +90,7 @@ async def test_who_loses_access_is_put_out(cast: Cast) -> None:
     async with socket(f"/ws/workspaces/{workspace.pk}/metrics/", cast.victor) as wire:
         await wire.hear()
         await in_thread(Membership.objects.filter(user=cast.victor.user).delete)()
-        await in_thread(tell_access_changed)(cast.victor.user)
+        await in_thread(send_access_changed)(cast.victor.user)
         assert await wire.closed_with() == 4404
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.models import Gpu, Node, PodUsage
-from monitoring.admin.draining import NODE_DEEDS, NodeDeed
-from monitoring.models import AgentState, Trouble, XidEvent
-from tests.accounts.people import browser
+from clusters.models import Node, PodUsage
+from monitoring.admin.draining import NODE_ACTIONS, NodeAction
+from monitoring.models import AgentState
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.furnished_nodes import furnish
 
 pytestmark = pytest.mark.django_db
 
@@ -25,36 +24,6 @@ LIST = "/admin/clusters/node/"
 @pytest.fixture
 def cast() -> Cast:
     return make_cast()
-
-
-def furnish(cast: Cast, node: str = "gpu-1") -> None:
-    """Add an agent, a workspace on one GPU, and a broken GPU with its Xid and trouble."""
-    now = timezone.now()
-    there: dict[str, Any] = {"cluster": cast.cluster, "node": node}
-    AgentState.objects.create(
-        **there, agent="a", taken_at=now, seen_at=now, driver_version="580.65.06", cuda_version="13.0"
-    )
-    workspace = make_workspace(cast, cast.bob, name=f"train-{node}")
-    PodUsage.objects.create(
-        **there, uid=node, namespace="berth-demo", name=f"ws-{node}", run=workspace.run, requests={}
-    )
-    held = [{"namespace": "berth-demo", "pod": f"ws-{node}", "container": "main"}]
-    sample = {
-        "temperature_celsius": 61,
-        "power_watts": 300,
-        "ecc_uncorrected_since_boot": 2,
-        "slowed_by": ["heat"],
-    }
-    common: dict[str, Any] = {
-        **there, "name": "NVIDIA A100", "memory_mib": 81_920, "memory_used_mib": 40_960, "seen_at": now,
-        "utilization_percent": 80, "sample": sample,
-    }  # fmt: skip
-    Gpu.objects.create(index=0, uuid=f"GPU-a-{node}", held_by=held, **common)
-    Gpu.objects.create(index=1, uuid=f"GPU-b-{node}", out_code="gpu_lost", **common)
-    XidEvent.objects.create(**there, gpu=f"GPU-b-{node}", xid=79, at=now)
-    Trouble.objects.create(
-        **there, about="gpu", subject=f"GPU-b-{node}", code="gpu_lost", takes_out=True, since=now
-    )
 
 
 def page_of(cast: Cast, path: str = LIST) -> str:
@@ -99,7 +68,7 @@ def test_a_nodes_page_tells_its_gpus_errors_troubles_and_who_is_on_it(cast: Cast
     )
     seen = own_page(cast)
     for words in (
-        "580.65.06", "v1.34.1", "GPU 1: NVIDIA A100", "It is given to nobody new.", "61\xa0°C", "heat",
+        "580.65.06", "v1.34.1", "GPU 1: NVIDIA A100", "New workspaces do not get it.", "61\xa0°C", "heat",
         "2 since its start, – ever", ">train-gpu-1</a>", "<td>79</td>", "disk is nearly full", "out of use",
         "Use the GPU again …", "Close for new work …",
     ):  # fmt: skip
@@ -108,9 +77,9 @@ def test_a_nodes_page_tells_its_gpus_errors_troubles_and_who_is_on_it(cast: Cast
 
 def test_a_node_of_which_nobody_tells_has_a_page_too(cast: Cast) -> None:
     seen = own_page(cast, "gpu-2")
-    assert "Nobody tells of any" in seen
+    assert "No GPU data yet." in seen
     assert "It was not tested yet." in seen
-    assert "nothing has a GPU" in seen
+    assert "nothing uses a GPU" in seen
 
 
 def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) -> None:
@@ -120,7 +89,7 @@ def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) 
         )
     seen = own_page(cast, "gpu-2")
     assert "lab/mine" in seen and "lab/cut" in seen and "lab/none" not in seen
-    assert "nothing has a GPU" not in seen
+    assert "nothing uses a GPU" not in seen
 
 
 def test_as_many_queries_tell_of_one_node_and_of_many(cast: Cast) -> None:
@@ -135,8 +104,8 @@ def test_as_many_queries_tell_of_one_node_and_of_many(cast: Cast) -> None:
     assert asked() == few
 
 
-@pytest.mark.parametrize("deed", NODE_DEEDS, ids=lambda deed: deed.name)
-def test_as_many_queries_say_what_is_done_to_one_node_and_to_many(cast: Cast, deed: NodeDeed) -> None:
+@pytest.mark.parametrize("deed", NODE_ACTIONS, ids=lambda deed: deed.name)
+def test_as_many_queries_say_what_is_done_to_one_node_and_to_many(cast: Cast, deed: NodeAction) -> None:
     def asked() -> int:
         nodes = list(Node.objects.select_related("cluster").filter(name__in=furnished))
         with CaptureQueriesContext(connection) as queries:

@@ -52,11 +52,11 @@ def ask(path: str, method: str = "get") -> HttpResponse:
     ("path", "status", "happened", "do"),
     [
         ("/fail/unreadable/", 400, "This request cannot be read", "reload the page"),
-        ("/fail/forbidden/", 403, "You may not do this", "Ask an owner"),
-        ("/fail/broken/", 500, "Berth could not finish this", "tell an admin"),
-        ("/fail/faulty-query/", 500, "Berth could not finish this", "tell an admin"),
-        ("/fail/away/", 503, "The database could not take this right now.", "opens by itself"),
-        ("/fail/old-tables/", 503, "Berth is being updated.", "opens by itself"),
+        ("/fail/forbidden/", 403, "You are not allowed to do this", "Ask an owner"),
+        ("/fail/broken/", 500, "Something went wrong", "tell an admin"),
+        ("/fail/faulty-query/", 500, "Something went wrong", "tell an admin"),
+        ("/fail/away/", 503, "The database cannot handle this request right now.", "reloads automatically"),
+        ("/fail/old-tables/", 503, "Berth is being updated.", "reloads automatically"),
     ],
 )
 def test_an_error_says_what_happened_what_to_do_and_which_request_it_was(
@@ -74,7 +74,7 @@ def test_an_error_says_what_happened_what_to_do_and_which_request_it_was(
 def test_what_is_not_there_has_no_number_of_its_own() -> None:
     answer = ask("/nowhere/")
     assert answer.status_code == 404
-    assert "There is nothing here" in answer.content.decode()
+    assert "Page not found" in answer.content.decode()
     assert answer["X-Request-ID"] not in answer.content.decode()
 
 
@@ -103,4 +103,4 @@ def test_a_form_that_could_not_be_sent_is_not_loaded_anew() -> None:
 def test_a_page_that_was_too_old_says_so() -> None:
     answer = Client(enforce_csrf_checks=True).post("/sign-in/", {})
     assert answer.status_code == 403
-    assert "This page was too old" in answer.content.decode()
+    assert "This page was out of date" in answer.content.decode()

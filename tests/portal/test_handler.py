@@ -19,7 +19,7 @@ from monitoring.models import AgentState
 from portal import handler
 from portal.handler import Agents, InOneTurn
 from tests.cast import make_cast
-from tests.monitoring.intake.told import batch
+from tests.shared.agent_reports import batch
 
 SECONDS = 10.0
 SAMPLES = f"{handler.AGENTS}samples/"

@@ -8,9 +8,9 @@ import pytest
 
 from clusters.explain import BY_CODE
 from quotas.models import Claim
-from tests.accounts.people import browser
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
@@ -60,5 +60,5 @@ def test_what_is_wrong_with_one_that_runs_stands_on_its_page(cast: Cast) -> None
     workspace = make_workspace(cast, cast.bob, message_code="gpu_slowed")
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/").content.decode()
     assert "The GPU runs slower than it could" in page
-    assert "look at the cooling" in page
+    assert "check the cooling" in page
     assert 'href="/help/causes/#gpu_slowed"' in page

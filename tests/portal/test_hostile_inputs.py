@@ -15,8 +15,8 @@ from pytest_django import DjangoDbBlocker
 from accounts.credentials import tokens
 from accounts.models import APIToken, Scope, SSHKey, Tenant
 from tests.cast import make_cast
+from tests.shared.workspace_rows import make_workspace
 from tests.shared_rows import shared_rows
-from tests.workspaces.made import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,32 +18,23 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.access import Actor
-from accounts.credentials import ssh_keys, tokens
-from accounts.models import APIToken, Membership, Role, Scope, User
-from accounts.notices.kinds import Kind
-from accounts.notices.models import Notice
-from accounts.notices.preferences import unsubscribe_url
-from quotas.models import Booking
-from tests.cast import make_cast
+from accounts.credentials import tokens
+from accounts.models import APIToken, Scope
+from tests.portal.addresses import ALL, Address
+from tests.portal.isolation import NOWHERE, PEOPLE, TOMORROW, Stage, make_stage
 from tests.shared_rows import shared_rows
-from tests.workspaces.made import make_workspace
 
 pytestmark = pytest.mark.django_db
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKqP3Cr632C2dNhhgKVcon4ldUSAeKiku2yP9O9/bDtY of-nobody"
-OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
-PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
 # "own" is bob, to whom the requested objects belong; "reader" is his token that only reads; "elsewhere" his token
 # that is bound to another tenant, of which he is a member too.
 WHO = (*PEOPLE, "reader", "elsewhere")
-NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
 LAUNCH = {"tenant": "demo", "name": "exp-9", "image": "jupyter", "flavor": "a100-1"}
-TOMORROW = timezone.now() + timedelta(days=1)
 BOOKING = {
     "tenant": "demo",
     "pool": "a100",
@@ -222,56 +213,9 @@ PAGES: dict[str, tuple[str, str]] = {  # GET, POST
 # fmt: on
 
 
-@dataclass(frozen=True)
-class Address:
-    """`name` is the path as the URL map has it, with `<parts>` to fill in."""
-
-    name: str
-    methods: tuple[str, ...]
-
-    def path(self, ids: dict[str, str]) -> str:
-        return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part: ids[part[1]], self.name)
-
-
-def addresses(resolver: URLResolver | None = None, before: str = "") -> Iterator[Address]:
-    for entry in (resolver or get_resolver()).url_patterns:
-        if isinstance(entry, URLResolver):
-            yield from addresses(entry, before + str(entry.pattern))
-        elif isinstance(entry, URLPattern):
-            view = getattr(entry.callback, "cls", None)
-            made = view(**entry.callback.initkwargs) if view else None  # type: ignore[attr-defined]
-            methods = made.allowed_methods if made else ["GET", "POST"]
-            yield Address(
-                before + str(entry.pattern), tuple(m for m in methods if m not in ("OPTIONS", "HEAD"))
-            )
-
-
-ALL = list(addresses())
 OF_API = [a for a in ALL if a.name.startswith("api/v1/")]
 # `readyz` waits for parts that are not up here; it is the same for everybody.
 OF_PAGES = [a for a in ALL if not a.name.startswith(("api/v1/", "admin/", "readyz"))]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """People, the ids of bob's objects, and, once people are signed in, their secrets and sessions."""
-
-    people: dict[str, Actor]
-    second: Any
-    ids: dict[str, dict[str, str]]
-    secrets: dict[str, str] = field(default_factory=dict)
-    sessions: dict[str, str] = field(default_factory=dict)
-
-    def script(self, who: str) -> Client:
-        return Client(headers={"Authorization": f"Bearer {self.secrets[who]}"})
-
-    def browser(self, who: str) -> Client:
-        client = Client()
-        client.cookies[settings.SESSION_COOKIE_NAME] = self.sessions[who]
-        return client
-
-    def ids_for(self, name: str) -> dict[str, str]:
-        return self.ids[next((kind for kind in self.ids if f"{kind}s/" in name), "workspace")]
 
 
 @pytest.fixture(autouse=True)
@@ -289,42 +233,6 @@ def _nothing_for_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def stage(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Stage]:
     with shared_rows(django_db_blocker):
         yield let_in(make_stage())
-
-
-def make_stage() -> Stage:
-    cast = make_cast()
-    dora = Actor(User.objects.create_user("dora", "dora@example.org", "dora-password"))
-    Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)
-    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
-    people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
-    token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
-    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token}
-    workspace = make_workspace(cast, cast.bob)
-    notice = Notice.objects.create(
-        user=cast.bob.user,
-        kind="ready",
-        subject="workspace",
-        subject_id=workspace.pk,
-        data={"code": "ready", "data": {}},
-        in_berth=True,
-    )
-    booking = Booking.objects.create(
-        pool=cast.pool,
-        tenant=cast.demo,
-        created_by=cast.bob.user,
-        title="class",
-        starts_at=TOMORROW,
-        ends_at=TOMORROW + timedelta(hours=1),
-        units_each=1,
-    )
-    ids = {
-        "workspace": str(workspace.pk),
-        "booking": str(booking.pk),
-        "notice": str(notice.pk),
-        "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
-        "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
-    }
-    return Stage(people, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()})
 
 
 def let_in(stage: Stage) -> Stage:

@@ -20,8 +20,8 @@ from accounts.access import Actor
 from accounts.credentials import tickets, tokens
 from accounts.models import APIToken, Scope, SocketTicket
 from portal.routing import websocket_urlpatterns
-from tests.portal.test_isolation_matrix import NOWHERE, PEOPLE, Stage, make_stage
-from tests.workspaces.sockets import Socket, headers_of, in_thread
+from tests.portal.isolation import NOWHERE, PEOPLE, Stage, make_stage
+from tests.shared.sockets import Socket, headers_of, in_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,6 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.notices.models import Notice
 from clusters.errors import ClusterUnavailable
@@ -22,6 +21,7 @@ from monitoring.health.rules import is_silent
 from monitoring.models import AgentState, Trouble
 from quotas import admission
 from tests.cast import make_cast
+from tests.shared.metrics_page import samples
 from vitals import figures, pulse
 from vitals.models import Figure, Process
 from workspaces import measures
@@ -29,17 +29,9 @@ from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Event, Workspace
 from workspaces.sizes.sizing import SizeAsked
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
-
-
-def samples(client: Client) -> dict[tuple[str, ...], float]:
-    """Map (metric, label values …) to value."""
-    answer = client.get("/metrics")
-    assert answer.status_code == 200
-    families = text_string_to_metric_families(answer.content.decode())
-    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
 def test_it_counts_what_runs_and_what_waits(client: Client) -> None:
@@ -137,7 +129,7 @@ def test_it_tells_how_long_each_step_took_once_that_is_committed(
     assert read["berth_step_seconds_bucket", "5", "admission"] == 0
     assert read["berth_step_seconds_bucket", "+Inf", "admission"] == 1
     with changing(workspace.pk) as row:  # a problem in a step does not end the step
-        tell(row, "image_missing", step=row.step, level=Event.Level.WARNING)
+        add_event(row, "image_missing", step=row.step, level=Event.Level.WARNING)
     figures.write()
     assert ("berth_step_seconds_count", "disk") not in samples(client)
 

@@ -41,9 +41,9 @@ def urls(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("how", "status", "words"),
     [
-        ("missing", 404, "There is nothing here that you can see."),
+        ("missing", 404, "There is nothing here that you have access to."),
         ("conflict", 409, "Choose another one."),
-        ("away", 503, "The database could not take this right now."),
+        ("away", 503, "The database cannot handle this request right now."),
     ],
 )
 def test_a_refusal_is_a_page_that_says_what_happened(db: None, how: str, status: int, words: str) -> None:

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node
-from tests.accounts.people import browser
 from tests.cast import make_cast
-from tests.monitoring.test_node_pages import furnish
+from tests.shared.clients import browser
+from tests.shared.furnished_nodes import furnish
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 
 from portal import task_broker
 from portal.task_broker import NotifyBroker
-from tests.workspaces.runs.test_marks import elsewhere
+from tests.shared.concurrency import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = timedelta(hours=1)

@@ -8,8 +8,8 @@ from django.test import Client, RequestFactory
 from accounts.access import Actor
 from accounts.models import Membership
 from accounts.tenancy import current_tenant
-from tests.accounts.people import browser
 from tests.cast import Cast, make_cast
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 

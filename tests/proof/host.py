@@ -24,7 +24,7 @@ from tests.e2e.stack import Client, Stack, until
 Json = dict[str, Any]
 TENANT = "host"
 ENOUGH_SECONDS = 120
-SENTENCE = "The database could not take this right now."
+SENTENCE = "The database cannot handle this request right now."
 HINT = "Nothing was changed. Try again in a few seconds."
 
 

@@ -37,11 +37,11 @@ def hand(stack: Stack, kind: str, name: str, path: str, value: object) -> None:
 
 
 def look(stack: Stack, page: Page) -> None:
-    """Press “Look now” twice. Findings are dated back in between, so that the second look confirms them."""
+    """Press “Check now” twice. Findings are dated back in between, so that the second look confirms them."""
     for _ in range(2):
         (before,) = stack.rows("SELECT ended_at FROM monitoring_look")
         page.goto(LIST)
-        page.get_by_role("button", name="Look now").click()
+        page.get_by_role("button", name="Check now").click()
         until("a look since then", partial(looked_since, stack, before["ended_at"]))
         with stack.database(read_only=False) as connection:
             connection.execute(

@@ -17,7 +17,7 @@ from accounts.models import AuditEntry
 from clusters.models import Node, PodUsage
 from quotas import signals
 from quotas.models import Booking, Claim, LedgerEntry, Pool, TenantLimit
-from tests.quotas.stage import GPU
+from tests.shared.stage import GPU
 
 # Kills any one backend that is in a transaction.
 KILL = """

@@ -12,7 +12,7 @@ from quotas import pool_state
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from quotas.scheduling import decide
 from tests.quotas.scheduling.oracle import could_have_started
-from tests.quotas.stage import GPU
+from tests.shared.stage import GPU
 
 Held = Counter[tuple[str, ...]]
 NO_LIMIT = 1 << 60

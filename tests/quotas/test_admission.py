@@ -17,7 +17,7 @@ from clusters.models import Node
 from quotas import admission
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.signals import claim_admitted, claim_released, claim_waits
-from tests.quotas.stage import GPU, Stage, admitted_units, again, states
+from tests.shared.stage import GPU, Stage, admitted_units, again, states
 
 pytestmark = pytest.mark.django_db
 
@@ -295,7 +295,7 @@ def test_more_than_one_person_may_ever_hold_is_refused(stage: Stage) -> None:
 
 def test_larger_than_every_node_is_refused_even_within_the_quota(stage: Stage) -> None:
     stage.quota(8)
-    with pytest.raises(Invalid, match="no node of this pool can give more than 4"):
+    with pytest.raises(Invalid, match="no node of this pool has more than 4"):
         stage.request(5)
 
 
@@ -349,8 +349,8 @@ def test_the_database_refuses_states_that_make_no_sense(stage: Stage, nonsense: 
 
 def test_an_end_that_nobody_saw_keeps_the_units_until_an_admin_confirms_it(stage: Stage) -> None:
     run = stage.running(4)
-    assert admission.doubt_end(run.pk) is True
-    assert admission.doubt_end(run.pk) is False
+    assert admission.flag_unproven_end(run.pk) is True
+    assert admission.flag_unproven_end(run.pk) is False
     waiting = stage.request(4)
     assert stage.admit() == 0
 

@@ -9,8 +9,8 @@ from django.test import Client
 
 from accounts.access import Actor
 from quotas.models import Flavor
-from tests.accounts.people import browser
-from tests.quotas.stage import Stage
+from tests.shared.clients import browser
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,27 +16,13 @@ from clusters.models import Cluster, Node
 from quotas import admission
 from quotas.models import Claim, TenantLimit
 from quotas.pools import opening
+from quotas.scheduling import decide
 from quotas.signals import claim_admitted, claim_released
-from tests.quotas.stage import Stage, admitted_units, states
+from tests.shared.concurrency import THREADS, at_once
+from tests.shared.stage import Stage, admitted_units, states
 from tests.waiting import until
 
-THREADS = 8
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """Run `work` in threads that start together, each with its own connection."""
-    start = threading.Barrier(threads)
-
-    def in_thread(number: int) -> Any:
-        try:
-            start.wait(60)
-            return work(number)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(in_thread, range(threads)))
 
 
 def held_by(*columns: str) -> dict[Any, int]:
@@ -177,7 +161,6 @@ def test_a_claim_that_is_released_after_a_pass_decided_to_start_it_stays_release
 ) -> None:
     stage.quota(8)
     released, started = stage.request(), stage.request()
-    decide = admission.decide
 
     def decide_then_release(snapshot: Any) -> Any:
         decisions = decide(snapshot)
@@ -231,7 +214,7 @@ def test_two_hundred_requests_at_once_start_exactly_as_many_as_the_quota(stage: 
 def test_an_admin_who_confirms_an_end_waits_for_whoever_changes_claims_and_holders(stage: Stage) -> None:
     """Prevents a deadlock: the two lock a claim's row and its holder's in opposite order."""
     run = stage.running()
-    admission.doubt_end(run.pk)
+    admission.flag_unproven_end(run.pk)
     order: list[str] = []
 
     def confirm() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from quotas.allowed.ceilings import ceilings
 from quotas.models import Quota
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 pytestmark = pytest.mark.django_db
 

@@ -45,7 +45,7 @@ from tests.quotas.around_claims import (
 )
 from tests.quotas.claim_operations import MOST, OPERATIONS, RELEASE, REQUEST, Operation
 from tests.quotas.holding import Most, allowed_now, at_every_admission_since, could_start, held_now
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 THREADS = 6
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -206,7 +206,7 @@ class ClaimsAtOnce(RuleBasedStateMachine):
                 passes.want(booking.pool_id)
 
     def doubt(self, which: int) -> bool:
-        return admission.doubt_end(self.claim(which).pk)
+        return admission.flag_unproven_end(self.claim(which).pk)
 
     def confirm_end(self, which: int) -> bool:
         return admission.confirm_end(self.stage.cast.admin, self.claim(which))

@@ -25,7 +25,7 @@ from clusters.models import Node, PodUsage
 from quotas import admission, signals
 from quotas.accounting import ledger
 from quotas.models import Claim, Quota
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 GPUS = st.integers(1, 4)
 WHICH = st.integers(0, 7)

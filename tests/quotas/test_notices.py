@@ -16,7 +16,7 @@ from accounts.notices.models import Notice
 from quotas import notices
 from quotas.models import Quota, TenantLimit
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +82,7 @@ def test_what_stays_as_it_was_is_told_to_nobody(cast: Cast) -> None:
     [
         ("workspaces", None, 8, "Workspaces at once: 8 at most; there was no limit before."),
         ("memory_mib", 65_536, 131_072, "Memory: 128 GiB at most, before 64 GiB."),
-        ("cpu_millicores", 8500, None, "CPU: no limit any more."),
+        ("cpu_millicores", 8500, None, "CPU: no limit now."),
     ],
 )
 def test_limits_over_all_pools_are_told_too(

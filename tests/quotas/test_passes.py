@@ -17,9 +17,8 @@ from clusters.signals import capacity_changed, tick
 from quotas import admission, enqueue, passes, tasks
 from quotas.models import Claim, Pool, TenantLimit
 from tests.crew import on_its_own
-from tests.quotas.stage import Stage, states
-from tests.quotas.test_at_once import at_once
-from tests.workspaces.runs.test_order_of_locks import waits_for_me
+from tests.shared.concurrency import at_once, waits_for_me
+from tests.shared.stage import Stage, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -151,7 +150,7 @@ def test_a_start_wants_a_pass_where_one_it_outran_is_in_others_way_no_more(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda run: admission.doubt_end(run.pk),
+        lambda run: admission.flag_unproven_end(run.pk),
         lambda run: admission.move_end(run.pk, timezone.now()),
         admission.renew,
     ],
@@ -175,7 +174,7 @@ def test_a_restart_of_one_whose_end_was_in_doubt_lets_those_start_who_are_over_b
     stage.quota(8)
     run = stage.running(3, max_runtime_minutes=240)
     stage.running(4, by=stage.cast.carol)
-    admission.doubt_end(run.pk)
+    admission.flag_unproven_end(run.pk)
     stage.request(4)  # its start is unknown: it reserves the node
     short = stage.request(1, max_runtime_minutes=30)
     assert stage.admit() == 0

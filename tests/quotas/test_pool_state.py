@@ -12,7 +12,7 @@ from django.utils import timezone
 from quotas import pool_state
 from quotas.models import Booking, Claim, LedgerEntry, Quota, TenantLimit
 from quotas.scheduling import PoolState, Run
-from tests.quotas.stage import Stage, again, states
+from tests.shared.stage import Stage, again, states
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)

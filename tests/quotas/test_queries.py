@@ -16,7 +16,7 @@ from quotas import admission, queries
 from quotas import outlook as outlooks
 from quotas.models import Claim, Quota, TenantLimit
 from quotas.sharing import Portion
-from tests.quotas.stage import Stage
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -132,9 +132,7 @@ def test_the_queue_tells_position_who_is_ahead_and_why(stage: Stage) -> None:
     assert second is not None
     assert (second["position"], second["ahead"], second["estimated_start"]) == (2, 1, None)
     assert second["reason"]["code"] == "quota_full"
-    assert second["reason"]["message"] == (
-        "Your tenant holds 4 of the 4 GPUs of its quota, and you ask for 4."
-    )
+    assert second["reason"]["message"] == ("Your team uses 4 of the 4 GPUs of its quota. You requested 4.")
     assert second["reason"]["hint"]
 
 
@@ -149,7 +147,7 @@ def test_whoever_stands_behind_others_is_told_how_many(stage: Stage) -> None:
     stage.admit()
     queue = queue_of(last)
     assert queue is not None
-    assert queue["reason"]["message"].startswith("An earlier request for 4 GPUs waits for what is free")
+    assert queue["reason"]["message"].startswith("An earlier request for 4 GPUs waits for the free capacity")
     assert queue["gpus_ahead"] == 4
 
 

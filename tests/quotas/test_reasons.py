@@ -96,4 +96,4 @@ def test_how_many_are_ahead_is_told() -> None:
 
 @pytest.mark.parametrize(("gpus", "asked"), [(1, "1 GPU,"), (2, "2 GPUs,"), (0.5, "0.5 GPU,")])
 def test_one_gpu_is_not_told_as_several(gpus: float, asked: str) -> None:
-    assert sentence("above_quota", {"gpus": gpus, "limit_gpus": 0}).startswith(f"You ask for {asked}")
+    assert sentence("above_quota", {"gpus": gpus, "limit_gpus": 0}).startswith(f"You requested {asked}")

@@ -24,7 +24,7 @@ from quotas.models import Pool, Quota
 from tests.cast import Cast
 from tests.own_rights import OwnRights
 from tests.played_nodes import announced
-from tests.workspaces.runs.test_path import api_of_admin, drive, in_phase
+from tests.shared.driving import api_of_admin, drive, in_phase
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle

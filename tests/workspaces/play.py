@@ -10,7 +10,7 @@ import pytest
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.workspaces.playing import PlayedApi
+from tests.shared.played_api import PlayedApi
 from workspaces import enqueue
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

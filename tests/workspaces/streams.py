@@ -16,7 +16,7 @@ from accounts.access import Actor
 from accounts.notices import inbox
 from portal.asgi import application
 from portal.channel_layer import NotifyLayer
-from tests.workspaces.sockets import headers_of, in_thread
+from tests.shared.sockets import headers_of, in_thread
 from workspaces import access
 from workspaces.api.representation import with_related, workspace_json, workspaces_json
 from workspaces.models import Workspace

@@ -8,7 +8,8 @@ from django.test import Client
 
 from accounts.models import AuditEntry, User
 from accounts.sign_on import second_factor
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,7 @@ def test_a_first_password_lets_in_once_another_is_chosen(newcomer: Client) -> No
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
-        (choice("alice-password"), "the password that you have"),
+        (choice("alice-password"), "your current password"),
         (choice("12345678"), "too common"),
         (choice(again="something-else-again"), "didn’t match"),
     ],
@@ -79,7 +80,7 @@ def test_the_second_factor_comes_before_another_password(people: People) -> None
 def test_people_change_their_password_and_stay_in_where_they_did(people: People) -> None:
     here, elsewhere = browser(people.alice), browser(people.alice)
     wrong = here.post("/profile/password/", choice() | {"password": "guessed"})
-    assert (wrong.status_code, "This is not your password." in wrong.text) == (401, True)
+    assert (wrong.status_code, "Incorrect password." in wrong.text) == (401, True)
     assert here.post("/profile/password/", choice() | FIRST)["Location"] == "/profile/"
     assert (is_in(here), is_in(elsewhere)) == (True, False)
 

@@ -15,7 +15,8 @@ from accounts.errors import NotSignedIn, TooMany
 from accounts.models import AuditEntry, SignInFailure
 from accounts.trail import audit
 from clusters.signals import tick
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
+from tests.shared.clients import browser
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from accounts.sign_on import admission
 from accounts.sign_on.configuration import Provider
 from tests.accounts.people import People
 from tests.accounts.sign_on.visiting import Visitor, roles_of, trail
-from tests.e2e.oidc.university import University
+from tests.shared.oidc.university import University
 
 pytestmark = pytest.mark.django_db
 

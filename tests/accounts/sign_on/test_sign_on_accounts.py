@@ -18,9 +18,11 @@ from accounts.errors import Conflict
 from accounts.models import Role, User
 from accounts.sign_on import admission
 from accounts.sign_on.configuration import Provider, provider_from
-from tests.accounts.people import KEY, People, browser
+from tests.accounts.people import People
 from tests.accounts.sign_on.visiting import Visitor, roles_of, said, trail
-from tests.e2e.oidc.university import University
+from tests.cast import KEY
+from tests.shared.clients import browser
+from tests.shared.oidc.university import University
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +69,7 @@ def test_an_account_of_the_provider_is_one_persons(
     assert address
     answer = visitor.back(visitor.at_the_provider(address[1].replace("&amp;", "&"), who="ada"))
     assert answer.status_code == 409
-    assert "somebody else" in said(answer)
+    assert "another person" in said(answer)
 
 
 def test_a_stolen_session_connects_nobody(uni: University, provider: Provider, people: People) -> None:

@@ -21,8 +21,9 @@ from accounts.models import AuditEntry, SignInFailure, User
 from accounts.sign_on import groups, second_factor, waiting
 from accounts.sign_on.configuration import Grant
 from accounts.trail import audit
-from tests.accounts.people import People, browser
+from tests.accounts.people import People
 from tests.admin_forms import confirm, preview, text_of
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 ALICE = {"username": "alice", "password": "alice-password"}
@@ -94,7 +95,7 @@ def test_a_code_counts_once_and_half_a_minute_early_or_late(people: People, cloc
     second_factor.check(people.alice.user, f" {code_of(secret, clock)[:3]} {code_of(secret, clock)[3:]} ")
     second_factor.check(people.alice.user, code_of(secret, clock, +1))
     for half_minutes in (-2, -1, 0, 1, 2):
-        with pytest.raises(Exception, match="not right, or was used before"):
+        with pytest.raises(Exception, match="incorrect or was already used"):
             second_factor.check(people.alice.user, code_of(secret, clock, half_minutes))
 
 
@@ -253,7 +254,7 @@ def test_who_has_no_password_here_sets_it_up_where_they_sign_in(people: People) 
     people.alice.user.save()
     client = browser(people.alice)
     page = client.get("/profile/second-factor/")
-    assert b"where you sign in" in page.content
+    assert b"your sign-in provider" in page.content
     assert client.post("/profile/second-factor/", {"code": "1", "password": "x"}).status_code == 403
 
 

@@ -15,7 +15,8 @@ from statistics import quantiles
 from portal.up import plan
 from portal.up.postgres import Server
 from tests.bench import Figure
-from tests.e2e.stack import Stack, free_port, until
+from tests.e2e.stack import Stack, until
+from tests.shared.ports import free_port
 
 PARTS = ("web", "worker", "watcher", "ssh-jump", "postgres", "cluster")
 

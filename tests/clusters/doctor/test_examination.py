@@ -113,7 +113,7 @@ class TestCommand:
         with pytest.raises(SystemExit) as ended:
             call_command("doctor", stdout=out)
         assert ended.value.code == 1
-        head = "lab:\n  Connection and version\n    fail  The kubeconfig file /absent is not there."
+        head = "lab:\n  Connection and version\n    fail  The kubeconfig file /absent does not exist."
         assert out.getvalue().startswith(head)
 
     def test_warnings_alone_are_no_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:

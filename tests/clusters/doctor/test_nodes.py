@@ -29,13 +29,13 @@ class TestNodes:
         hidden, bare = node("True", "", "hidden"), node("True", "", "bare", **{"nvidia.com/gpu": "4"})
         bare["metadata"]["labels"] = {}
         found = of_nodes(nodes.nodes, hidden, bare)
-        assert ("fail", "hidden have GPUs by their labels, and announce none.") in found
-        assert ("warn", "bare do not tell the memory and kind of their GPUs.") in found
+        assert ("fail", "hidden have GPUs according to their labels, but announce none.") in found
+        assert ("warn", "bare have no labels for the memory and kind of their GPUs.") in found
 
     def test_a_gpu_that_the_plugin_holds_for_broken_is_told(self) -> None:
         one = node(**{"nvidia.com/gpu": "3"})
         one["status"]["capacity"] = {"nvidia.com/gpu": "4"}
-        assert ("warn", "The device plugin holds some GPUs of n for broken.") in of_nodes(nodes.nodes, one)
+        assert ("warn", "The device plugin marked some GPUs of n as broken.") in of_nodes(nodes.nodes, one)
 
 
 class TestPlugins:
@@ -54,13 +54,13 @@ class TestPlugins:
     def test_versions_that_differ_nodes_without_it_and_pods_that_are_not_ready(self) -> None:
         assert levels(self.told(plugin("n1", self.OURS), plugin("n2", self.OURS, tag="v0.16.0"))) == ["warn"]
         assert self.told(plugin("n1", self.OURS, ready="False"))[1:] == [
-            ("fail", "k8s-device-plugin is not ready on n1: GPUs there are not handed out."),
+            ("fail", "k8s-device-plugin is not ready on n1: GPUs there cannot be used."),
             ("warn", "No device plugin runs on n2, which have GPUs."),
         ]
 
     def test_two_on_one_node_hand_out_the_same_gpus(self) -> None:
         pods = [plugin("n1", self.OURS), plugin("n2", self.OURS), plugin("n2", self.HAMI)]
-        assert ("fail", "On n2 both HAMi, k8s-device-plugin hand out the same GPUs.") in self.told(*pods)
+        assert ("fail", "On n2, HAMi, k8s-device-plugin both offer the same GPUs.") in self.told(*pods)
 
 
 def plugin(on: str, labels: dict[str, str], *, tag: str = "v0.17.0", ready: str = "True") -> dict[str, Any]:

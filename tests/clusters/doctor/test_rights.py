@@ -17,20 +17,20 @@ class TestRights:
         (finding,) = said(rights.rights, Said(groups=tuple(ADDITIONS)))
         assert finding == (
             "ok",
-            f"Berth has all {sum(len(need.verbs) for need in NEEDS)} rights that it needs.",
+            f"Berth has all {sum(len(need.verbs) for need in NEEDS)} permissions that it needs.",
         )
 
     def test_what_is_not_installed_needs_no_right(self) -> None:
         denied = ("list ipaddresspools",)
         assert levels(said(rights.rights, Said(denied=denied))) == ["ok"]
         findings = said(rights.rights, Said(denied=denied, groups=("metallb.io",)))
-        assert findings == [("fail", "Berth may not list ipaddresspools.")]
+        assert findings == [("fail", "Berth is not allowed to list ipaddresspools.")]
 
     def test_each_missing_one_is_named(self) -> None:
         findings = said(rights.rights, Said(denied=("patch secrets", "create secrets", "watch nodes")))
         assert findings == [
-            ("fail", "Berth may not watch nodes."),
-            ("fail", "Berth may not create, patch secrets."),
+            ("fail", "Berth is not allowed to watch nodes."),
+            ("fail", "Berth is not allowed to create, patch secrets."),
         ]
 
     def test_a_cluster_without_reviews_is_a_warning(self) -> None:

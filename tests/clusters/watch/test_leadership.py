@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from clusters.watch.leadership import LOCK, Leadership
-from tests.e2e.stack import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +46,7 @@ def test_the_other_takes_over_when_the_first_gives_up(two: tuple[Leadership, Lea
     first.give_up()
     assert first.still_held() is False
     # The server sees the end of a connection a moment after it was closed.
-    until("the other leads", second.take)
+    until(second.take)
 
 
 def test_a_lost_connection_ends_the_lead_and_is_noticed(two: tuple[Leadership, Leadership]) -> None:

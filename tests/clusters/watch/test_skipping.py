@@ -21,7 +21,7 @@ from clusters.watch.changes import Changes
 from clusters.watch.skipping import reading
 from clusters.watch.watcher import ClusterWatch, KindThread, Pods
 from clusters.watch.watching import Changed, Follower
-from tests.clusters.nodes.test_inventory import INSTALLATION, node_body, pod_body
+from tests.clusters.bodies import INSTALLATION, node_body, pod_body
 from vitals import figures
 
 SECRET = "hunter2"

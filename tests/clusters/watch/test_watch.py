@@ -23,7 +23,7 @@ from clusters.labels import RUN, instance_selector
 from clusters.models import Cluster, Installation, Node, PodUsage, Watcher
 from clusters.watch.announcements import Announcements
 from clusters.watch.fleet import Fleet
-from clusters.watch.watcher import matters
+from clusters.watch.watcher import is_relevant_event
 from devcluster.testing.kube import Kube
 from tests.waiting import until
 
@@ -274,4 +274,7 @@ def test_the_command_ends_when_asked_and_another_takes_over(cluster: Cluster) ->
 def test_an_event_matters_in_a_tenants_namespace(
     namespace: str, kind: str, level: str, expected: bool
 ) -> None:
-    assert matters({"type": level, "involvedObject": {"namespace": namespace, "kind": kind}}) is expected
+    assert (
+        is_relevant_event({"type": level, "involvedObject": {"namespace": namespace, "kind": kind}})
+        is expected
+    )

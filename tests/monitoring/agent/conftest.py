@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import pytest
 
 from monitoring.agent import kubelet
 from monitoring.agent.look import Looker
+from tests.monitoring.agent.receiver import Receiver
 from tests.monitoring.agent.stand_in import StandIn, installed
 
 
@@ -70,3 +72,14 @@ def looker(node: Node) -> Iterator[Callable[..., Looker]]:
             return made
 
         yield make
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()

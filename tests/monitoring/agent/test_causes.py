@@ -12,9 +12,9 @@ import pynvml
 import pytest
 
 from monitoring.agent.look import Looker
+from tests.monitoring.agent.codes import codes
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.stand_in import Gpu, StandIn
-from tests.monitoring.agent.test_look import codes
 
 Make = Callable[[StandIn | None], Looker]
 

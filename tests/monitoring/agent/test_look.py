@@ -10,7 +10,7 @@ import pytest
 
 from monitoring.agent import look
 from monitoring.agent.look import Looker
-from monitoring.agent.schema import Look
+from tests.monitoring.agent.codes import codes
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
 from tests.waiting import until
@@ -19,10 +19,6 @@ FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4
 POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"
 CONTAINER = "c" * 64
 Make = Callable[[StandIn | None], Looker]
-
-
-def codes(report: Look) -> set[str]:
-    return {trouble["code"] for trouble in report["troubles"]} - {"kubelet_silent"}
 
 
 def test_a_gpu_is_told_whole(looker: Make) -> None:

@@ -17,11 +17,10 @@ from monitoring.agent import inventory, running
 from monitoring.agent.kubelet import Given
 from monitoring.agent.running import Agent, Settings
 from tests.monitoring.agent.conftest import Node
+from tests.monitoring.agent.receiver import Receiver
 from tests.monitoring.agent.stand_in import Gpu, StandIn, installed
-from tests.monitoring.agent.test_push import Receiver, receiver
 from tests.waiting import until
 
-__all__ = ["receiver"]
 FIRST = "GPU-11111111-1111-4111-8111-111111111111"
 
 

@@ -46,20 +46,20 @@ def test_where_none_is_named_nothing_is_said(cast: Cast) -> None:
 
 def test_how_many_gpus_it_tells_of(cast: Cast, server: Server) -> None:
     server.told[UTIL] = [of(labels(**used_by("ws-0")), 5), of(labels(SECOND), 0)]
-    assert said(cast) == [(Level.OK, "Prometheus tells of 2 GPUs.")]
+    assert said(cast) == [(Level.OK, "Prometheus has data of 2 GPUs.")]
 
 
 def test_one_that_does_not_know_pods_is_named(cast: Cast, server: Server) -> None:
     server.told[UTIL] = [of(labels(), 5)]
     assert said(cast)[1] == (
         Level.WARN,
-        "Prometheus does not tell which pods have the GPUs of gpu-1.",
+        "Prometheus does not show which pods use the GPUs of gpu-1.",
     )
 
 
 def test_one_that_knows_none_of_this_clusters_nodes(cast: Cast, server: Server) -> None:
     server.told[UTIL] = [of(labels(node="elsewhere"), 5)]
-    assert said(cast) == [(Level.WARN, "Prometheus tells of no GPU of this cluster's nodes.")]
+    assert said(cast) == [(Level.WARN, "Prometheus has no GPU data of this cluster's nodes.")]
 
 
 def test_one_that_does_not_answer(cast: Cast, server: Server) -> None:

@@ -108,17 +108,21 @@ VECTOR = json.dumps({"status": "success", "data": {"resultType": "vector", "resu
     [
         pytest.param(fault, words, id=name)
         for name, fault, words in (
-            ("redirect", answers(302, Location="http://169.254.169.254/latest"), "leads elsewhere (302)"),
+            (
+                "redirect",
+                answers(302, Location="http://169.254.169.254/latest"),
+                "answered with a redirect (302)",
+            ),
             ("401", answers(401, SECRET.encode()), "does not accept Berth's token (401)"),
             ("403", answers(403), "does not accept Berth's token (403)"),
             ("422", answers(422, b'{"error":"' + SECRET.encode() + b'"}'), "answered 422"),
             ("503", answers(503), "answered 503"),
-            ("html", answers(200, b"<html>" + SECRET.encode()), "something else"),
-            ("list", answers(200, b"[]"), "something else"),
-            ("null", answers(200, b"null"), "something else"),
-            ("vector", answers(200, VECTOR), "something else"),
-            ("nested", answers(200, b"[" * 100_000), "something else"),
-            ("breaks off", breaks_off, "something else"),
+            ("html", answers(200, b"<html>" + SECRET.encode()), "is not Prometheus"),
+            ("list", answers(200, b"[]"), "is not Prometheus"),
+            ("null", answers(200, b"null"), "is not Prometheus"),
+            ("vector", answers(200, VECTOR), "is not Prometheus"),
+            ("nested", answers(200, b"[" * 100_000), "is not Prometheus"),
+            ("breaks off", breaks_off, "is not Prometheus"),
             ("resets", resets, "RemoteDisconnected"),
             ("ssh", speaks_otherwise, "BadStatusLine"),
         )

@@ -34,7 +34,7 @@ from tests.monitoring.dcgm.told import (
     of,
     used_by,
 )
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +101,7 @@ def test_an_instance_of_mig_has_its_use(
     server.told = {ACTIVE: [of(labels(GPU_I_ID="7", GPU_I_PROFILE="1g.10gb", **used_by("ws-0")), 0.5)]}
     take(cast.cluster, now)
     assert values(workspace) == {"gpu_utilization": [50]}
-    assert "no use" not in series.of_workspace(workspace).message
+    assert "no utilization" not in series.of_workspace(workspace).message
 
 
 def test_hamis_own_word_says_which_gpu_a_pod_has(

@@ -16,8 +16,8 @@ import pytest
 from monitoring.agent.schema import Report
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus
 from monitoring.dcgm.translation import METRICS, MINUTES, Known, batches
-from tests.e2e.stack import free_port
 from tests.monitoring.dcgm.told import FIRST, SECOND, UTIL, XIDS
+from tests.shared.ports import free_port
 
 PROGRAM = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
 pytestmark = [

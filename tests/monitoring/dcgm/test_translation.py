@@ -11,7 +11,7 @@ import pytest
 from monitoring.agent.schema import Batch, Report
 from monitoring.dcgm.prometheus import Series
 from monitoring.dcgm.translation import Known, batches
-from monitoring.dcgm.xids import Seen
+from monitoring.dcgm.xids import EarlierReading
 from tests.monitoring.dcgm.told import (
     ACTIVE,
     ECC,
@@ -203,7 +203,7 @@ class TestEcc:
         assert "ecc" not in facts
 
 
-def xids(told: Mapping[str, list[Series]], seen: Seen | None = None) -> list[tuple[int, float]]:
+def xids(told: Mapping[str, list[Series]], seen: EarlierReading | None = None) -> list[tuple[int, float]]:
     """Return (Xid, seconds ago)."""
     _, report = only(told, xids={FIRST: seen} if seen else {})
     assert all(xid["uuid"] == FIRST for xid in report["xids"])
@@ -214,26 +214,26 @@ class TestTheLastXid:
     """Gauge of the last Xid."""
 
     def test_one_is_told_when_another_number_comes_to_stand_there(self) -> None:
-        assert xids({XIDS: [of(labels(), 0, 0, 79, 79)]}, Seen(NOW - 100, last=0)) == [(79, 20)]
+        assert xids({XIDS: [of(labels(), 0, 0, 79, 79)]}, EarlierReading(NOW - 100, last=0)) == [(79, 20)]
 
     def test_what_was_told_before_is_not_told_again(self) -> None:
         told = {XIDS: [of(labels(), 0, 79, 79, 79)]}
-        assert xids(told, Seen(NOW - 20, last=79)) == []
+        assert xids(told, EarlierReading(NOW - 20, last=79)) == []
 
     def test_what_an_agent_told_before_it_fell_silent_is_not_told_again(self) -> None:
         told = {XIDS: [of(labels(), 0, 79, 79, 31)]}
-        assert xids(told, Seen(NOW - 20)) == [(31, 5)]
+        assert xids(told, EarlierReading(NOW - 20)) == [(31, 5)]
 
     def test_what_stands_there_at_the_first_look_may_be_of_any_time(self) -> None:
         assert xids({XIDS: [of(labels(), 79, 79)]}) == []
         assert xids({XIDS: [of(labels(), 79, 31)]}) == [(31, 5)]
 
     def test_one_that_is_taken_back_is_none(self) -> None:
-        assert xids({XIDS: [of(labels(), 79, 0)]}, Seen(NOW - 100, last=79)) == []
+        assert xids({XIDS: [of(labels(), 79, 0)]}, EarlierReading(NOW - 100, last=79)) == []
 
     def test_a_shared_gpu_tells_it_once(self) -> None:
         pods = [labels(**used_by(f"ws-{n}-0", vgpu=str(n))) for n in (1, 2)]
-        assert xids({XIDS: [of(who, 0, 31) for who in pods]}, Seen(NOW - 100, last=0)) == [(31, 5)]
+        assert xids({XIDS: [of(who, 0, 31) for who in pods]}, EarlierReading(NOW - 100, last=0)) == [(31, 5)]
 
 
 class TestCountedXids:
@@ -241,32 +241,34 @@ class TestCountedXids:
 
     def test_the_same_twice_is_seen_twice(self) -> None:
         told = {XIDS: [of(labels(), 31, 31, 31, 31)], XID_COUNT: [of(counted(31), 1, 1, 2, 3)]}
-        assert xids(told, Seen(NOW - 45, counts={31: 1})) == [(31, 20), (31, 5)]
+        assert xids(told, EarlierReading(NOW - 45, counts={31: 1})) == [(31, 20), (31, 5)]
 
     def test_one_ages_while_another_comes(self) -> None:
         told = {XID_COUNT: [of(counted(31), 2, 1, 1, 2), of(counted(79), 1)]}
-        assert xids(told, Seen(NOW - 50, counts={31: 2})) == [(31, 5), (79, 5)]
+        assert xids(told, EarlierReading(NOW - 50, counts={31: 2})) == [(31, 5), (79, 5)]
 
     def test_the_first_is_new_where_there_were_none(self) -> None:
         told = {XID_COUNT: [of(counted(), 0, 0, ago=20), of(counted(48), 1)]}
-        assert xids(told) == xids(told, Seen(NOW - 30, counts={})) == [(48, 5)]
+        assert xids(told) == xids(told, EarlierReading(NOW - 30, counts={})) == [(48, 5)]
 
     def test_an_exporter_that_starts_anew_counts_from_nothing(self) -> None:
         before, after = counted(31), counted(31, pod="nvidia-dcgm-exporter-b7x2c")
         told = [of(before, 3, 3, ago=50), of(counted(pod="nvidia-dcgm-exporter-b7x2c"), 0, ago=35)]
-        assert xids({XID_COUNT: [*told, of(after, 1, 1)]}, Seen(NOW - 60, counts={31: 3})) == [(31, 20)]
+        assert xids({XID_COUNT: [*told, of(after, 1, 1)]}, EarlierReading(NOW - 60, counts={31: 3})) == [
+            (31, 20)
+        ]
 
     def test_what_was_told_before_is_not_told_again(self) -> None:
         told = {XID_COUNT: [of(counted(79), 1, 1, 1)]}
-        assert xids(told, Seen(NOW - 200, counts={79: 1})) == []
+        assert xids(told, EarlierReading(NOW - 200, counts={79: 1})) == []
 
     def test_after_a_long_silence_all_that_is_counted_is_new(self) -> None:
         told = {XID_COUNT: [of(counted(79), 1, 1, 1)]}
-        assert xids(told, Seen(NOW - 400, counts={79: 1})) == [(79, 35)]
+        assert xids(told, EarlierReading(NOW - 400, counts={79: 1})) == [(79, 35)]
 
     def test_what_stands_there_at_the_first_look_is_not_told(self) -> None:
         told = {XID_COUNT: [of(counted(79), 1, 1)]}
-        assert xids(told) == xids(told, Seen(NOW - 100, last=79)) == []
+        assert xids(told) == xids(told, EarlierReading(NOW - 100, last=79)) == []
 
     def test_instances_of_one_gpu_tell_it_once(self) -> None:
         parts = [counted(31, GPU_I_ID=number, GPU_I_PROFILE="1g.10gb") for number in "78"]

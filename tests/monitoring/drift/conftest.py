@@ -1,5 +1,5 @@
 """Stage of the launch path's tests: the cast, and a cluster with simulated pods."""
 
-from tests.workspaces.conftest import cast, own_rights, played_cluster
+from tests.shared.cast_fixtures import api, cast, house, own_rights, played_cluster
 
-__all__ = ["cast", "own_rights", "played_cluster"]
+__all__ = ["api", "cast", "house", "own_rights", "played_cluster"]

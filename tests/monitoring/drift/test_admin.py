@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,16 +9,16 @@ from django.test import Client
 from django.utils import timezone
 
 from monitoring.models import Finding, Look
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast, make_cast
-from tests.portal.test_metrics import samples
-from tests.workspaces.made import make_workspace
+from tests.monitoring.drift.findings import PAGE, finding
+from tests.shared.clients import browser
+from tests.shared.metrics_page import samples
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
 
-PAGE = "/admin/monitoring/finding/"
 FIELD = {"path": "spec.replicas", "by": "kubectl-scale", "at": "2026-01-01T00:00:00Z", "value": "3"}
 
 
@@ -33,13 +32,6 @@ def client(cast: Cast) -> Client:
     return browser(cast.admin)
 
 
-def finding(cast: Cast, what: str, kind: str = "Secret", **fields: Any) -> Finding:
-    now = timezone.now()
-    given = {"name": f"{what}-{kind.lower()}", "namespace": "berth-demo", "uid": "uid", "tenant_slug": "demo"}
-    times = {"first_seen_at": now - timedelta(minutes=9), "confirmed_at": now}
-    return Finding.objects.create(cluster=cast.cluster, what=what, kind=kind, **given | times | fields)
-
-
 def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, client: Client) -> None:
     now = timezone.now()
     finding(cast, "unwanted")
@@ -50,7 +42,7 @@ def test_the_list_shows_what_is_open_and_other_states_when_asked(cast: Cast, cli
     Look.objects.create(cluster=cast.cluster, ended_at=now, error="Cannot reach it")
     text = text_of(client.get(PAGE))
     assert "unwanted-secret" in text and "replicas (kubectl-scale)" in text
-    assert "The last look at Main came to no end: Cannot reach it" in text
+    assert "The last check of Main did not finish: Cannot reach it" in text
     assert not any(name in text for name in ("accepted-one", "over-one", "new-one"))
     for state, name in (("accepted", "accepted-one"), ("over", "over-one"), ("new", "new-one")):
         assert name in text_of(client.get(PAGE, {"state": state}))
@@ -64,13 +56,13 @@ def test_each_deed_says_what_it_will_do_or_why_not(cast: Cast, client: Client) -
     pod = finding(cast, "changed", "Pod", workspace=workspace, data={"fields": [FIELD]})
     for action, row, words in (
         ("delete_object", left, "It is deleted."),
-        ("delete_object", changed, "Nothing happens: A row of Berth wants it."),
+        ("delete_object", changed, "No change: Berth needs it."),
         ("delete_object", namespace, "kubectl delete namespace berth-gone"),
-        ("delete_data", left, "It holds no data"),
+        ("delete_data", left, "It has no data"),
         ("accept", changed, "kubectl-scale set spec.replicas to 3"),
-        ("recreate", changed, "What runs goes on."),
+        ("recreate", changed, "Running workspaces are not affected."),
         ("recreate", pod, "The workspace is restarted"),
-        ("recreate", left, "Nothing happens: No row of Berth wants it."),
+        ("recreate", left, "No change: Berth does not need it."),
         ("hand_back", left, "It is no kept volume of a deleted workspace."),
     ):
         assert words in text_of(preview(client, PAGE, action, row)), action
@@ -90,7 +82,7 @@ def test_data_is_deleted_only_after_a_tick(cast: Cast, client: Client) -> None:
 def test_a_cluster_that_does_not_answer_leaves_the_finding_and_says_why(cast: Cast, client: Client) -> None:
     left = finding(cast, "unwanted")
     page = preview(client, PAGE, "delete_object", left)
-    assert "The cluster did not do it: No connection to main" in text_of(confirm(client, PAGE, page))
+    assert "The cluster rejected it: No connection to main" in text_of(confirm(client, PAGE, page))
     assert Finding.objects.open().get() == left
 
 
@@ -108,7 +100,7 @@ def test_look_now_has_a_worker_look_at_every_cluster(
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         answer = client.post(f"{PAGE}look/", follow=True)
-    assert "The clusters are being looked at." in text_of(answer)
+    assert "The clusters are being checked." in text_of(answer)
     look = Look.objects.get(cluster=cast.cluster)
     assert look.wanted_at is not None and look.queued_at is not None
     assert client.get(f"{PAGE}look/").status_code == 405
@@ -118,7 +110,7 @@ def test_the_overview_and_the_metrics_count_it(cast: Cast, client: Client) -> No
     finding(cast, "unwanted")
     finding(cast, "kept", "PersistentVolumeClaim")
     finding(cast, "missing", name="new-one", confirmed_at=None)
-    assert "1 object in the clusters is not as Berth" in text_of(client.get("/admin/"))
+    assert "1 object in the clusters differs from Berth" in text_of(client.get("/admin/"))
     read = samples(client)
     assert [read["berth_drift_findings", what] for what in ("unwanted", "kept", "missing")] == [1, 1, 0]
 
@@ -132,4 +124,4 @@ def test_the_page_of_one_finding_tells_it_in_words_with_its_history(cast: Cast, 
     assert "Recreate as it should be" in text and "Delete, keep data" not in text
     assert client.get(f"{PAGE}{row.pk}/history/").status_code == 200
     Workspace.objects.filter(pk=workspace.pk).update(deleted_at=timezone.now())
-    assert "What people see" not in text_of(client.get(f"{PAGE}{row.pk}/change/")).split("<main")[1]
+    assert "User view" not in text_of(client.get(f"{PAGE}{row.pk}/change/")).split("<main")[1]

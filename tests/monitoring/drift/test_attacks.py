@@ -16,21 +16,21 @@ from accounts.errors import Conflict
 from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.models import Cluster
-from monitoring.drift import deeds, looks
+from monitoring.drift import actions, looks
 from monitoring.drift.compare import drift, thing_of
 from monitoring.drift.ownership import differences, removals
 from monitoring.drift.survey import survey
 from monitoring.models import Finding, Look, What
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview
 from tests.cast import Cast, make_cast
-from tests.monitoring.drift.test_admin import PAGE, finding
-from tests.monitoring.drift.test_compare import NAMESPACE, body, fences, of_a_run
-from tests.monitoring.drift.test_ownership import SET, entry, of
-from tests.monitoring.drift.test_survey import Listing, looked
-from tests.workspaces.made import make_workspace
+from tests.monitoring.drift.findings import PAGE, finding
+from tests.monitoring.drift.listing import Listing, looked
+from tests.monitoring.drift.managed import SET, entry, of
+from tests.monitoring.drift.objects import NAMESPACE, body, fences, of_a_run
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase, Workspace
-from workspaces.runs import mending
+from workspaces.runs import admin_repair
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def stage() -> Cast:
 
 
 def kept(stage: Cast) -> Workspace:
-    row = make_workspace(stage, stage.bob, Phase.STOPPED, desired=Desired.DELETED, deleted_at=timezone.now())
+    row = make_workspace(stage, stage.bob, Phase.DELETING, desired=Desired.DELETED, deleted_at=timezone.now())
     Workspace.objects.filter(pk=row.pk).update(volumes={f"ws-{row.pk}-home": "pv-1"})
     return Workspace.objects.get(pk=row.pk)
 
@@ -133,10 +133,10 @@ def test_data_is_not_deleted_of_what_another_admin_hands_back_meanwhile(
     stage: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = kept(stage)
-    api = Holding(claim(row), meanwhile=lambda: mending.hand_back(stage.admin, row))
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: api)
+    api = Holding(claim(row), meanwhile=lambda: admin_repair.restore_deleted(stage.admin, row))
+    monkeypatch.setattr(actions, "api_for", lambda cluster: api)
     with pytest.raises(Conflict):
-        deeds.delete(stage.admin, kept_finding(stage, row), with_data=True)
+        actions.delete(stage.admin, kept_finding(stage, row), with_data=True)
     row.refresh_from_db()
     assert (api.deleted, api.policies, row.deleted_at, len(row.volumes)) == ([], [], None, 1)
 
@@ -146,26 +146,26 @@ def test_what_is_being_deleted_with_its_data_is_handed_back_to_nobody_and_kept_w
 ) -> None:
     row = kept(stage)
     api = Holding(claim(row))
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: api)
+    monkeypatch.setattr(actions, "api_for", lambda cluster: api)
     seen = kept_finding(stage, row)
     api.refuses = True
     with pytest.raises(Conflict):
-        deeds.delete(stage.admin, seen, with_data=True)
+        actions.delete(stage.admin, seen, with_data=True)
     row.refresh_from_db()
     assert (api.policies, len(row.volumes)) == (["Delete", "Retain"], 1)
     api.refuses = False
-    assert deeds.delete(stage.admin, seen, with_data=True)
+    assert actions.delete(stage.admin, seen, with_data=True)
     with pytest.raises(Conflict):
-        mending.hand_back(stage.admin, row)
+        admin_repair.restore_deleted(stage.admin, row)
 
 
 def test_a_claim_that_a_hand_made_anew_takes_no_kept_volume_along(
     stage: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = kept(stage)
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding(claim(row, volume="pv-other")))
+    monkeypatch.setattr(actions, "api_for", lambda cluster: Holding(claim(row, volume="pv-other")))
     with pytest.raises(Conflict):
-        deeds.delete(stage.admin, kept_finding(stage, row), with_data=True)
+        actions.delete(stage.admin, kept_finding(stage, row), with_data=True)
     row.refresh_from_db()
     assert row.volumes == {f"ws-{row.pk}-home": "pv-1"}
 
@@ -181,7 +181,7 @@ def test_what_is_handed_back_finds_a_name_however_many_are_taken(stage: Cast) ->
         if f.attname not in ("id", "name")
     }
     Workspace.objects.bulk_create([Workspace(name=name, **values) for name in taken])
-    assert mending.hand_back(stage.admin, row)
+    assert admin_repair.restore_deleted(stage.admin, row)
     row.refresh_from_db()
     assert row.name == f"{'n' * 58}-120"
 
@@ -189,13 +189,13 @@ def test_what_is_handed_back_finds_a_name_however_many_are_taken(stage: Cast) ->
 def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenant(
     stage: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
+    monkeypatch.setattr(actions, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
     for slug in ("demo", "gone"):
         lost = finding(
             stage, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
         )
         with pytest.raises(Conflict):
-            deeds.recreate(stage.admin, lost)
+            actions.recreate(stage.admin, lost)
 
 
 # --- Content of objects
@@ -294,7 +294,7 @@ def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_w
     client = browser(stage.admin)
     page = preview(client, PAGE, "accept", row)
     Finding.objects.update(digest="after", data={"fields": [field | {"at": "2026-01-01T00:00:50Z"}]})
-    monkeypatch.setattr(deeds, "api_for", lambda cluster: pytest.fail("done at once"))
+    monkeypatch.setattr(actions, "api_for", lambda cluster: pytest.fail("done at once"))
     again = confirm(client, PAGE, page).content.decode()
     assert "Accept what was changed" in again
     assert Finding.objects.open().count() == 1

@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-from monitoring.drift.compare import FENCES, OF_A_RUN, Key, Row, State, drift, thing_of
+from monitoring.drift.compare import FENCES, Key, Row, State, drift, thing_of
 from monitoring.models import What
+from tests.monitoring.drift.objects import ID, NAMESPACE, body, fences, of_a_run
 
-ID = UUID("00000000-0000-4000-8000-00000000000a")
-NAMESPACE = "berth-demo"
 HOME = f"ws-{ID}-home"
-
-
-def body(kind: str, name: str, workspace: str = str(ID), **metadata: Any) -> dict[str, Any]:
-    labels = {"berth.dev/workspace": workspace} if workspace else {}
-    namespace = {} if kind == "Namespace" else {"namespace": NAMESPACE}
-    spec = {"finalizers": ["berth.dev/end-seen"]} if kind == "Pod" else {}
-    return {
-        "kind": kind,
-        "metadata": {
-            "name": name,
-            "uid": f"{kind}/{name}",
-            "labels": labels,
-            **namespace,
-            **spec,
-            **metadata,
-        },
-        "spec": {},
-    }
-
-
-def of_a_run(workspace: UUID = ID) -> list[dict[str, Any]]:
-    name = f"ws-{workspace}"
-    return [body(kind, f"{name}-0" if kind == "Pod" else name, str(workspace)) for kind in OF_A_RUN]
-
-
-def fences() -> list[dict[str, Any]]:
-    return [body("Namespace", NAMESPACE, ""), *(body(kind, name, "") for kind, name in FENCES.items())]
 
 
 def found(

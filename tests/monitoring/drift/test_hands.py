@@ -8,15 +8,13 @@ import pytest
 
 from accounts.errors import Conflict
 from clusters.api import Api
-from monitoring.drift import deeds
+from monitoring.drift import actions
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import finding, look, look_for_a_while, shown
-from tests.workspaces.runs.test_path import api, drive, house, in_phase, launched, told
+from tests.shared.driving import drive, in_phase, launched, told
 from workspaces.cluster.manifests import FINALIZER
 from workspaces.models import Workspace
-
-__all__ = ["api", "house"]
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -66,7 +64,7 @@ def test_what_is_changed_and_missing_is_found_and_made_again_while_the_pod_runs_
     ]
     (pod,) = api.list("Pod", namespace=namespace)
     for row in Finding.objects.open():
-        assert deeds.recreate(house.admin, row)
+        assert actions.recreate(house.admin, row)
     assert shown() == set()
     drive(workspace, in_phase("ready"))
     assert look_for_a_while(house.cluster) == set()
@@ -89,9 +87,9 @@ def test_what_is_accepted_is_no_finding_until_it_changes_once_more(house: Cast, 
     seen = finding("StatefulSet")
     Finding.objects.update(digest="of another")  # as if a look found another change meanwhile
     with pytest.raises(Conflict):
-        deeds.accept(house.admin, seen)
+        actions.accept(house.admin, seen)
     Finding.objects.update(digest=seen.digest)
-    assert deeds.accept(house.admin, seen)
+    assert actions.accept(house.admin, seen)
     assert look(house.cluster) == set()
     patch(api, workspace, "StatefulSet", **{IMAGE: "berth.local/third:1"})
     assert look(house.cluster) == {("changed", "StatefulSet", workspace.object_name)}
@@ -106,7 +104,7 @@ def test_a_pod_gets_its_finalizer_back_and_for_anything_else_the_workspace_resta
     namespace, name = house.demo.namespace, f"{workspace.object_name}-0"
     api.merge_patch("Pod", namespace, name, {"metadata": {"finalizers": None}})
     assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
-    assert deeds.recreate(house.admin, finding("Pod"))
+    assert actions.recreate(house.admin, finding("Pod"))
     (pod,) = api.list("Pod", namespace=namespace)
     assert pod["metadata"]["finalizers"] == [FINALIZER]
     assert look_for_a_while(house.cluster) == set()
@@ -114,7 +112,7 @@ def test_a_pod_gets_its_finalizer_back_and_for_anything_else_the_workspace_resta
     by_hand(api, "Pod", namespace, name, image)
     assert look_for_a_while(house.cluster) == {("changed", "Pod", name)}
     first_run = workspace.run
-    assert deeds.recreate(house.admin, finding("Pod"))
+    assert actions.recreate(house.admin, finding("Pod"))
     drive(workspace, lambda row: row.phase == "ready" and row.run != first_run)
     assert told(workspace).count("restart_by_admin") == 1
 
@@ -125,5 +123,5 @@ def test_what_lost_our_label_gets_it_back(house: Cast, api: Api) -> None:
     label = [{"op": "remove", "path": "/metadata/labels/berth.dev~1workspace"}]
     by_hand(api, "Secret", house.demo.namespace, workspace.object_name, label)
     assert look_for_a_while(house.cluster) == {("changed", "Secret", workspace.object_name)}
-    assert deeds.recreate(house.admin, finding("Secret"))
+    assert actions.recreate(house.admin, finding("Secret"))
     assert look_for_a_while(house.cluster) == set()

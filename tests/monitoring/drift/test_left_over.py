@@ -11,16 +11,14 @@ import pytest
 from accounts.errors import Conflict, NotAllowed
 from accounts.models import AuditEntry
 from clusters.api import Api
-from monitoring.drift import deeds
+from monitoring.drift import actions
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import claim_body, finding, look, look_for_a_while, planted, shown
+from tests.shared.driving import ENOUGH_SECONDS, drive, in_phase, launched, told
 from tests.waiting import until
-from tests.workspaces.runs.test_path import ENOUGH_SECONDS, api, drive, house, in_phase, launched, told
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
-
-__all__ = ["api", "house"]
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -62,8 +60,8 @@ def test_nobodys_objects_are_found_and_deleted_by_an_admin_alone(
     api.apply(planted("ConfigMap", namespace, "old", workspace="no-uuid"))
     assert unwanted(house) == {("Secret", "left"), ("ConfigMap", "old")}
     with pytest.raises(NotAllowed):
-        deeds.delete(house.alice, finding("Secret"))
-    assert deeds.delete(house.admin, finding("Secret"))
+        actions.delete(house.alice, finding("Secret"))
+    assert actions.delete(house.admin, finding("Secret"))
     assert api.get("Secret", namespace, "left") is None
     assert unwanted(house) == {("ConfigMap", "old")}
     entry = AuditEntry.objects.get(action="drift.delete")
@@ -78,7 +76,7 @@ def test_what_is_another_thing_by_now_is_left_alone(house: Cast, api: Api, names
     api.delete("Secret", namespace, "left")
     api.apply(planted("Secret", namespace, "left"))
     with pytest.raises(Conflict):
-        deeds.delete(house.admin, seen)
+        actions.delete(house.admin, seen)
     assert api.get("Secret", namespace, "left") is not None
     look(house.cluster)
     seen.refresh_from_db()
@@ -101,7 +99,7 @@ def test_two_installations_on_one_cluster_see_nothing_of_each_other(
             uid=str((api.get("Secret", namespace, "theirs") or {})["metadata"]["uid"]),
         )  # fmt: skip
         with pytest.raises(Conflict):
-            deeds.delete(house.admin, seen)
+            actions.delete(house.admin, seen)
         assert api.get("Secret", namespace, "theirs") is not None
     finally:
         api.delete("Namespace", None, f"berth-{other[:8]}")
@@ -113,7 +111,7 @@ def test_a_namespace_of_no_tenant_is_told_and_left_to_a_hand(house: Cast, api: A
     try:
         assert unwanted(house) == {("Namespace", name)}
         with pytest.raises(Conflict, match=f"kubectl delete namespace {name}"):
-            deeds.delete(house.admin, finding("Namespace"))
+            actions.delete(house.admin, finding("Namespace"))
     finally:
         api.delete("Namespace", None, name)
 
@@ -129,7 +127,7 @@ def test_a_pod_of_nobody_is_let_go_once_it_was_deleted_and_its_end_was_seen(
     pod["metadata"]["finalizers"] = ["berth.dev/end-seen"]
     api.apply(pod)
     assert unwanted(house) == {("Pod", "nobodys")}
-    assert deeds.delete(house.admin, finding("Pod"))
+    assert actions.delete(house.admin, finding("Pod"))
     drive_looks(house, lambda: api.get("Pod", namespace, "nobodys") is None)
 
 
@@ -156,7 +154,7 @@ def test_a_deleted_workspace_is_handed_back_with_its_volume(
     home, volumes = f"{deleted.object_name}-home", deleted.volumes
     assert look_for_a_while(house.cluster) == {("kept", "PersistentVolumeClaim", home)}
     launched(house, name=deleted.name)  # its owner has another workspace of that name by now
-    assert deeds.hand_back(house.admin, finding("PersistentVolumeClaim"))
+    assert actions.hand_back(house.admin, finding("PersistentVolumeClaim"))
     deleted.refresh_from_db()
     assert (deleted.phase, deleted.desired, deleted.name) == ("stopped", "stopped", "exp-1-2")
     assert told(deleted)[-1] == "handed_back"
@@ -171,7 +169,7 @@ def test_a_kept_claim_is_deleted_and_its_data_stays(house: Cast, api: Api, delet
     home = f"{deleted.object_name}-home"
     volume = volume_of(api, house.demo.namespace, home)
     look_for_a_while(house.cluster)
-    assert deeds.delete(house.admin, finding("PersistentVolumeClaim"))
+    assert actions.delete(house.admin, finding("PersistentVolumeClaim"))
     drive_looks(house, lambda: api.get("PersistentVolumeClaim", house.demo.namespace, home) is None)
     assert policy(api, volume) == "Retain"
     assert shown() == set()
@@ -183,7 +181,7 @@ def test_data_goes_only_by_the_deed_that_says_so(house: Cast, api: Api, deleted:
     home = f"{deleted.object_name}-home"
     volume = volume_of(api, house.demo.namespace, home)
     look_for_a_while(house.cluster)
-    assert deeds.delete(house.admin, finding("PersistentVolumeClaim"), with_data=True)
+    assert actions.delete(house.admin, finding("PersistentVolumeClaim"), with_data=True)
     drive_looks(house, lambda: api.get("PersistentVolume", None, volume) is None)
     deleted.refresh_from_db()
     assert deleted.volumes == {}
@@ -199,5 +197,5 @@ def test_a_claim_that_only_names_anothers_volume_does_not_take_it_along(
     thief["spec"]["volumeName"] = volume
     api.apply(thief)
     look_for_a_while(house.cluster)
-    assert deeds.delete(house.admin, finding("PersistentVolumeClaim", "thief"), with_data=True)
+    assert actions.delete(house.admin, finding("PersistentVolumeClaim", "thief"), with_data=True)
     assert policy(api, volume) == "Retain"

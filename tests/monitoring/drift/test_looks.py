@@ -15,13 +15,13 @@ from django.utils import timezone
 from clusters.errors import ClusterUnavailable
 from clusters.models import Cluster
 from monitoring.drift import looks
-from monitoring.drift.compare import Found, Key
+from monitoring.drift.compare import Discrepancy, Key
 from monitoring.drift.findings import write
 from monitoring.drift.ownership import Difference
-from monitoring.drift.survey import Seen
+from monitoring.drift.survey import SurveyResult
 from monitoring.models import Finding, Look, What
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -34,18 +34,20 @@ def cast() -> Iterator[Cast]:
     yield make_cast()
 
 
-def secret(name: str = "left", **more: Any) -> Found:
-    return Found(What.UNWANTED, Key("Secret", "berth-demo", name), uid=f"uid-{name}", tenant="demo", **more)
+def secret(name: str = "left", **more: Any) -> Discrepancy:
+    return Discrepancy(
+        What.UNWANTED, Key("Secret", "berth-demo", name), uid=f"uid-{name}", tenant="demo", **more
+    )
 
 
-def seen(cast: Cast, *found: Found, minute: int = 0, moving: set[UUID] | None = None) -> None:
+def seen(cast: Cast, *found: Discrepancy, minute: int = 0, moving: set[UUID] | None = None) -> None:
     at = NOW + minute * MINUTE
-    write(cast.cluster, Seen(list(found), moving or set()), at, at - MINUTE)
+    write(cast.cluster, SurveyResult(list(found), moving or set()), at, at - MINUTE)
 
 
-def changed(replicas: str, by: str = "kubectl") -> Found:
+def changed(replicas: str, by: str = "kubectl") -> Discrepancy:
     difference = Difference(("f:spec", "f:replicas"), by, "2026-01-01T00:00:00Z", replicas, digest=replicas)
-    return Found(What.CHANGED, Key("StatefulSet", "berth-demo", "ws"), "uid", differences=(difference,))
+    return Discrepancy(What.CHANGED, Key("StatefulSet", "berth-demo", "ws"), "uid", differences=(difference,))
 
 
 def shown() -> list[str]:

@@ -7,26 +7,10 @@ from typing import Any
 import pytest
 
 from monitoring.drift.ownership import differences, pointer_to, value_at
-
-
-def entry(manager: str, owned: dict[str, Any], **more: Any) -> dict[str, Any]:
-    operation = "Apply" if manager == "berth" else "Update"
-    return {
-        "manager": manager,
-        "operation": operation,
-        "time": "2026-01-01T00:00:00Z",
-        "fieldsV1": owned,
-        **more,
-    }
-
-
-def of(kind: str, *entries: dict[str, Any], **body: Any) -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"name": "x", "managedFields": list(entries)}, **body}
-
+from tests.monitoring.drift.managed import SET, entry, of
 
 CONTAINER = 'k:{"name":"workspace"}'
 IMAGE: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {"f:containers": {CONTAINER: {"f:image": {}}}}}}}
-SET: dict[str, Any] = {"f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {"f:spec": {}}}}
 TEMPLATE = {"spec": {"containers": [{"name": "side"}, {"name": "workspace", "image": "other:2"}]}}
 
 

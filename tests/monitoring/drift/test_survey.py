@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
@@ -15,37 +14,17 @@ from clusters.errors import ClusterUnavailable
 from monitoring.drift.survey import METADATA_ONLY, survey
 from monitoring.models import What
 from tests.cast import Cast, make_cast
-from tests.monitoring.drift.test_compare import of_a_run
-from tests.workspaces.made import make_workspace
+from tests.monitoring.drift.listing import Listing, looked
+from tests.monitoring.drift.objects import of_a_run
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
 
 
-class Listing:
-    """Cluster that only lists. `meanwhile` runs before its pods are read."""
-
-    def __init__(self, *bodies: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> None:
-        self.bodies, self.meanwhile = bodies, meanwhile
-        self.whole: set[str] = set()
-
-    def each(self, kind: str, *, labels: Mapping[str, str], metadata_only: bool) -> Iterator[dict[str, Any]]:
-        assert set(labels) == {"app.kubernetes.io/managed-by", "berth.dev/instance"}
-        if not metadata_only:
-            self.whole.add(kind)
-        if kind == "Pod":
-            self.meanwhile()
-        yield from (body for body in self.bodies if body["kind"] == kind)
-
-
 @pytest.fixture
 def stage() -> Cast:
     return make_cast()
-
-
-def looked(stage: Cast, *bodies: dict[str, Any], **options: Any) -> list[tuple[What, str]]:
-    api = Listing(*bodies, **options)
-    return [(one.what, one.key.kind) for one in survey(stage.cluster, cast(Api, api)).found]
 
 
 def test_what_is_launched_and_what_stops_while_the_cluster_is_read_is_no_finding(stage: Cast) -> None:

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 
 from monitoring import tasks
 from monitoring.figures import busy, thinning
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import BusyDay, Figure, Track
 from quotas.accounting import report
 from quotas.accounting.hours import hours
 from quotas.accounting.used import used_hours
 from quotas.models import Claim, LedgerEntry, Pool, Sharing
 from tests.crew import crew, on_its_own
-from tests.quotas.runs_of import ran, run_of
-from tests.quotas.stage import Stage
+from tests.shared.runs import ran, run_of
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def held(stage: Stage, since: float, until: float, gpus: int = 1, **values: Any)
 
 def told(run: Claim, times: Iterable[int], use: float | None, device: str = "GPU-0", **of: Any) -> None:
     of = {"runs": frozenset({run.pk})} | of
-    put([Sample(Of(run.pool.cluster_id, "gpu-1", device, **of), second, use) for second in times])
+    put([Sample(TrackIdentity(run.pool.cluster_id, "gpu-1", device, **of), second, use) for second in times])
 
 
 def used(*by: str, now: datetime = NOW, where: Q = EVERYTHING[0]) -> dict[Any, float]:
@@ -279,7 +279,11 @@ def seconds_by_day() -> dict[date, float]:
 def tell_some(run: Claim, samples: list[dict[int, int]], parts: int, part: int) -> None:
     put(
         [
-            Sample(Of(run.pool.cluster_id, "gpu-1", f"GPU-{gpu}", runs=frozenset({run.pk})), second, use)
+            Sample(
+                TrackIdentity(run.pool.cluster_id, "gpu-1", f"GPU-{gpu}", runs=frozenset({run.pk})),
+                second,
+                use,
+            )
             for gpu, of_gpu in enumerate(samples)
             for number, (second, use) in enumerate(of_gpu.items())
             if number % parts == part

@@ -12,7 +12,7 @@ from clusters.models import Cluster, PodUsage
 from clusters.nodes.pod_metrics import Measured
 from monitoring.figures import series
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

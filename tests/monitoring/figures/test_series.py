@@ -11,11 +11,11 @@ import pytest
 from accounts.errors import Refusal
 from monitoring.figures import series
 from monitoring.figures.series import Figures, Window, grid
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
 from quotas.models import Pool
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces import access
 from workspaces.models import Workspace
 
@@ -23,9 +23,11 @@ UUID_0 = "GPU-00000000-0000-4000-8000-000000000000"
 MIG_0 = "MIG-00000000-0000-4000-8000-000000000000"
 
 
-def gpu_of(cast: Cast, *runs: UUID | None, device: str = UUID_0, label: str = "GPU 0", **more: Any) -> Of:
+def gpu_of(
+    cast: Cast, *runs: UUID | None, device: str = UUID_0, label: str = "GPU 0", **more: Any
+) -> TrackIdentity:
     held_by = frozenset(run for run in runs if run)
-    return Of(cast.cluster.pk, "gpu-1", device=device, label=label, runs=held_by, **more)
+    return TrackIdentity(cast.cluster.pk, "gpu-1", device=device, label=label, runs=held_by, **more)
 
 
 def values(figures: Figures, name: str, label: str | None = None) -> list[float]:
@@ -95,12 +97,12 @@ class TestAWorkspace:
         put([Sample(gpu_of(cast, workspace.run, is_share=True), now - 30, None, 3000)])
         figures = series.of_workspace(workspace)
         assert values(figures, "gpu_memory_used", "GPU 0") == [9000]
-        assert values(figures, "gpu_memory_used", "GPU 0, your own part") == [3000]
+        assert values(figures, "gpu_memory_used", "GPU 0, your part") == [3000]
         assert "shared" in figures.message
 
     def test_tells_cpu_and_memory_of_its_pod(self, cast: Cast, workspace: Workspace) -> None:
         assert workspace.run is not None
-        pod = Of(cast.cluster.pk, "gpu-1", runs=frozenset({workspace.run}))
+        pod = TrackIdentity(cast.cluster.pk, "gpu-1", runs=frozenset({workspace.run}))
         put([Sample(pod, time.time() - 20, 1.25, 4096)])
         figures = series.of_workspace(workspace)
         assert (values(figures, "cpu"), values(figures, "memory_used")) == ([1.25], [4096])
@@ -116,7 +118,7 @@ class TestAWorkspace:
 
     def test_says_that_it_did_not_run(self, cast: Cast) -> None:
         waiting = make_workspace(cast, cast.bob, phase="waiting")  # type: ignore[arg-type]
-        assert series.of_workspace(waiting).message == "It did not run in this time."
+        assert series.of_workspace(waiting).message == "It did not run in this period."
 
     def test_says_whether_anybody_will_tell(self, cast: Cast, workspace: Workspace) -> None:
         assert "agent" in series.of_workspace(workspace).message

@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection, transaction
 
 from clusters.models import Gpu, Node
 from monitoring.figures import thinning
-from monitoring.figures.store import Of, Sample, put
+from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState, Figure, Track, Trouble
 from tests.cast import Cast, make_cast
 from tests.crew import crew, on_its_own
@@ -34,7 +34,7 @@ def rows(step_seconds: int) -> list[tuple[int, int, float | None, int | None]]:
 
 
 def told(cast: Cast, at: float, use: float | None = None, memory_mib: float | None = None) -> None:
-    put([Sample(Of(cast.cluster.pk, "gpu-1", "GPU-0", "GPU 0"), at, use, memory_mib)])
+    put([Sample(TrackIdentity(cast.cluster.pk, "gpu-1", "GPU-0", "GPU 0"), at, use, memory_mib)])
 
 
 class Killed(Exception):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workspaces.conftest import cast, own_rights, played_cluster
+from tests.shared.cast_fixtures import cast, own_rights, played_cluster
 
 if TYPE_CHECKING:
     from tests.cast import Cast
@@ -18,8 +18,8 @@ __all__ = ["cast", "own_rights", "played_cluster", "ward"]
 @pytest.fixture
 def ward(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Ward:
     from monitoring import enqueue
-    from monitoring.health import telling
+    from monitoring.health import notifying
     from tests.monitoring.health.ward import Ward
 
-    monkeypatch.setattr(enqueue, "tell_of_health", telling.tell_people)  # no worker runs here
+    monkeypatch.setattr(enqueue, "tell_of_health", notifying.notify_people)  # no worker runs here
     return Ward(cast)

@@ -16,7 +16,7 @@ from clusters.models import Node
 from monitoring.health import drain, trusting
 from monitoring.models import AgentState, Trouble
 from tests.monitoring.health.ward import NODE, Ward, open_codes, story
-from tests.workspaces.playing import PlayedApi
+from tests.shared.played_api import PlayedApi
 from workspaces.models import Desired, Ending, Workspace
 from workspaces.state import story as words
 

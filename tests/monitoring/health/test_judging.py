@@ -15,7 +15,7 @@ from accounts.notices.models import Notice
 from clusters import signals
 from clusters.models import Cluster, Gpu, Node, PodUsage
 from monitoring import enqueue
-from monitoring.health import judging, signs, telling
+from monitoring.health import judging, notifying, signs
 from monitoring.models import AgentState, Trouble
 from quotas import holders
 from quotas.models import Claim
@@ -98,7 +98,7 @@ def test_its_message_says_it_as_long_as_it_lasts_and_an_event_when_it_is_over(wa
     assert again(alices).message_code == "ready"
     last = alices.events.order_by("number").last()
     assert last is not None
-    assert words.sentence(last.code, last.data) == "This is over: " + words.sentence("gpu_lost", {})
+    assert words.sentence(last.code, last.data) == "Resolved: " + words.sentence("gpu_lost", {})
 
 
 def test_the_gravest_stands_in_the_message(ward: Ward) -> None:
@@ -185,9 +185,9 @@ def test_the_next_run_begins_without_what_the_last_one_suffered_from(ward: Ward)
     alices = ward.on_gpu(1, ward.cast.alice)
     ward.xid(1, 79)
     with changing(alices.pk) as row:
-        runs.end(row, Ending.STOP)
+        runs.end(row, Ending.RESTART)
     ward.judge()
-    assert again(alices).ailments == []
+    assert again(alices).conditions == []
     assert story(alices) == [("gpu_lost", "error")]
 
 
@@ -239,7 +239,7 @@ def test_what_ends_with_time_is_over_and_told_once_however_many_nodes_are_unwell
 
     def tell(cluster_id: UUID) -> None:
         told.append(cluster_id)
-        telling.tell_people(cluster_id)
+        notifying.notify_people(cluster_id)
 
     monkeypatch.setattr(enqueue, "tell_of_health", tell)
     signs.pass_time()

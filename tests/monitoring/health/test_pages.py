@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 
 from accounts.access import Actor
-from tests.accounts.people import browser
 from tests.monitoring.health.ward import Ward
+from tests.shared.clients import browser
 from workspaces.state import story
 
 pytestmark = pytest.mark.django_db
@@ -21,10 +21,10 @@ def page(actor: Actor, address: str) -> str:
 def test_it_is_said_with_what_to_do(ward: Ward, drains: bool) -> None:
     alices, carols = ward.on_gpu(1, ward.cast.alice), ward.on_gpu(2, ward.cast.carol)
     if drains:
-        alices.ailments = [
+        alices.conditions = [
             {"code": "node_drains", "data": {"until": "2026-11-21T12:00:00+00:00"}, "level": "warning"}
         ]
-        alices.message_code, alices.message_data = "node_drains", alices.ailments[0]["data"]
+        alices.message_code, alices.message_data = "node_drains", alices.conditions[0]["data"]
         alices.save()
     else:
         ward.xid(1, 79)

@@ -8,9 +8,9 @@ from django.test import Client
 from clusters.models import Node
 from monitoring.models import Trouble
 from portal import attention
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview, text_of
 from tests.monitoring.health.ward import NODE, Ward
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 
@@ -52,5 +52,5 @@ def test_a_gpu_is_put_into_use_again_from_the_list(ward: Ward, admin: Client) ->
 def test_a_drain_says_first_whom_it_stops(ward: Ward, admin: Client) -> None:
     ward.on_gpu(1, ward.cast.alice)
     page = preview(admin, "/admin/clusters/node/", "drain_60", Node.objects.get(name=NODE))
-    assert "1 workspace on it is told now and stopped in 60 min" in text_of(page)
+    assert "The owner of 1 workspace is notified now, and it stops in 60 min" in text_of(page)
     assert not Trouble.objects.exists()

@@ -31,7 +31,7 @@ def test_a_gpu_is_used_again_by_an_admins_word(ward: Ward) -> None:
 
 def test_a_gpu_that_does_not_answer_is_not_used_whatever_an_admin_says(ward: Ward) -> None:
     ward.sample(1, state="lost")
-    with pytest.raises(Conflict, match="still tells"):
+    with pytest.raises(Conflict, match="still reports"):
         trusting.trust(ward.cast.admin, ward.gpu(1))
     assert ward.gpu(1).out_code == "gpu_lost" and ward.gpu(1).trusted_at is None
 

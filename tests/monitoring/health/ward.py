@@ -12,7 +12,7 @@ from clusters.models import Gpu, Node, PodUsage
 from monitoring.health import judging
 from monitoring.models import AgentState, Trouble, XidEvent
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from vitals.models import Process
 from workspaces.models import Event, Workspace
 

@@ -10,9 +10,9 @@ from django.test import Client
 from accounts.errors import NotSignedIn
 from monitoring.intake import tokens
 from monitoring.models import AgentToken
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
+from tests.shared.clients import browser
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/monitoring/agenttoken/"

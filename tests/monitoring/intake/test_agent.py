@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.monitoring.agent.conftest import looker, node  # noqa: F401
 from tests.monitoring.agent.stand_in import Gpu as Told
 from tests.monitoring.agent.stand_in import Running, StandIn
-from tests.monitoring.intake.told import GPU_0, GPU_1, send
+from tests.shared.agent_reports import GPU_0, GPU_1, send
 
 pytestmark = pytest.mark.django_db
 Make = Callable[[StandIn | None], Looker]

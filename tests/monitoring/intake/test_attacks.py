@@ -16,8 +16,8 @@ from monitoring.intake import checks, gpus, tokens
 from monitoring.models import Track, XidEvent
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.monitoring.intake.told import GPU_0, GPU_1, batch, facts, holding, report, sample, send
-from tests.workspaces.made import make_workspace
+from tests.shared.agent_reports import GPU_0, GPU_1, batch, facts, holding, report, sample, send
+from tests.shared.workspace_rows import make_workspace
 
 
 @pytest.mark.parametrize("place", ["sent_at", "power_watts"])

@@ -13,7 +13,7 @@ from monitoring.intake import ecc
 from quotas.models import Pool
 from quotas.pools import selection
 from tests.cast import Cast
-from tests.workspaces.conftest import cast, own_rights, played_cluster  # noqa: F401
+from tests.shared.cast_fixtures import cast, own_rights, played_cluster  # noqa: F401
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 

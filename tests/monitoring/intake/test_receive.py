@@ -19,8 +19,8 @@ from quotas.models import Claim
 from tests.cast import Cast, make_cast
 from tests.crew import crew, on_its_own
 from tests.monitoring.intake.pods import has_pod, pod_of
-from tests.monitoring.intake.told import GPU_0, GPU_1, batch, facts, holding, report, sample, send
-from tests.workspaces.made import make_workspace
+from tests.shared.agent_reports import GPU_0, GPU_1, batch, facts, holding, report, sample, send
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from clusters.models import Gpu
 from monitoring.intake import checks, tokens
 from monitoring.models import AgentState, AgentToken
 from tests.cast import Cast
-from tests.monitoring.intake.told import batch, facts, report, sample, send
+from tests.shared.agent_reports import batch, facts, report, sample, send
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from monitoring.models import Figure, Track
 from quotas.models import Claim
 from tests.cast import Cast
 from tests.monitoring.intake.pods import has_pod, pod_of
-from tests.monitoring.intake.told import GPU_1, batch, facts, holding, report, sample, send
-from tests.workspaces.made import make_workspace
+from tests.shared.agent_reports import GPU_1, batch, facts, holding, report, sample, send
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -1,5 +1,5 @@
 """Cast, and a cluster with simulated pods."""
 
-from tests.workspaces.conftest import cast, own_rights, played_cluster
+from tests.shared.cast_fixtures import cast, own_rights, played_cluster
 
 __all__ = ["cast", "own_rights", "played_cluster"]

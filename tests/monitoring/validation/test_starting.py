@@ -20,9 +20,9 @@ from clusters.models import Node, PodUsage
 from monitoring.models import Validation
 from monitoring.validation import manifests, reading, starting, steps, words
 from quotas.models import Pool
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast, make_cast
+from tests.shared.clients import browser
 
 NODES = "/admin/clusters/node/"
 LIST, BEGIN = "/admin/monitoring/validation/", "/admin/monitoring/validation/begin/"
@@ -204,7 +204,7 @@ def test_an_admin_chooses_nodes_and_sees_what_is_taken(house: Cast, client: Clie
     client.post(BEGIN, {"chosen": list(nodes)})
     assert Validation.objects.get().node == "gpu-1"
     text = text_of(client.get(LIST))
-    assert "gpu-1" in text and "It is on its way." in text
+    assert "gpu-1" in text and "It is in progress." in text
 
 
 def test_a_page_that_shows_not_all_nodes_says_so_and_has_those_first_that_can_be_tested(
@@ -241,11 +241,7 @@ def test_one_that_failed_is_shown_with_its_log_and_overruled_after_a_preview(
         ended_at="2026-01-01T00:00:00Z", log="<b>Copy input data",
     )  # fmt: skip
     text = text_of(client.get(f"/admin/monitoring/validation/{row.pk}/change/"))
-    assert (
-        "came to no end" in text
-        and "&lt;b&gt;Copy input data" in text
-        and "Use the node all the same" in text
-    )
+    assert "did not finish" in text and "&lt;b&gt;Copy input data" in text and "Use the node anyway" in text
     confirm(client, LIST, preview(client, LIST, "overrule", row))
     row.refresh_from_db()
     assert row.overruled_by == house.admin.user

@@ -23,8 +23,8 @@ from quotas.accounting import budgets, ledger, spending
 from quotas.accounting.hours import hours
 from quotas.models import Budget, BudgetMonth, Claim
 from quotas.signals import claim_ends_by_budget, claim_to_stop
-from tests.quotas.runs_of import ran, run_of
-from tests.quotas.stage import Stage, again
+from tests.shared.runs import ran, run_of
+from tests.shared.stage import Stage, again
 
 pytestmark = pytest.mark.django_db
 
@@ -122,14 +122,14 @@ def test_reading_needs_as_many_queries_whatever_there_is(
     stage: Stage, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        assert budgets.spent({stage.cast.demo.pk}) == ({}, {})
+        assert budgets.blocked_by_budget({stage.cast.demo.pk}) == ({}, {})
     for who in (None, stage.cast.alice, stage.cast.bob):
         budget(stage, 1, who)
     for number in range(1, 5):
         ran(stage, NOW - number * 2 * HOUR, 1)
         run_of(stage, NOW - HOUR)
     with django_assert_num_queries(4):
-        whole, people = budgets.spent({stage.cast.demo.pk, stage.cast.second.pk})
+        whole, people = budgets.blocked_by_budget({stage.cast.demo.pk, stage.cast.second.pk})
     assert set(whole) == {stage.cast.demo.pk}
     assert set(people) == {(stage.cast.demo.pk, stage.cast.alice.user.pk)}
 
@@ -148,12 +148,11 @@ def test_what_runs_is_counted_once_beside_the_ledger(stage: Stage) -> None:
 def test_at_100_percent_nothing_starts_and_the_reason_says_when_it_will(stage: Stage) -> None:
     ran(stage, NOW - 10 * HOUR, 5)
     budget(stage, 5)
-    whole, _people = budgets.spent({stage.cast.demo.pk})
+    whole, _people = budgets.blocked_by_budget({stage.cast.demo.pk})
     reason = whole[stage.cast.demo.pk]
     assert reason.code == "budget_spent"
     assert reasons.sentence(reason.code, reason.data) == (
-        "All 5 GPU-hours that Demo has this month are spent: "
-        "nothing new that uses GPUs starts before April 1, 2026 (UTC)."
+        "All 5 GPU-hours of Demo for this month are used up: nothing with GPUs starts before April 1, 2026 (UTC)."
     )
 
 
@@ -198,7 +197,7 @@ def test_a_person_hears_of_their_own_and_whoever_was_long_away_only_the_last(sta
     said = words.of(stage.cast.bob.user, list(Notice.objects.filter(kind="budget")))
     [one] = said.values()
     assert one.title == "Your GPU-hours in Demo are spent"
-    assert one.text == "5 of 5 GPU-hours of this month are spent."
+    assert one.text == "5 of 5 GPU-hours of this month are used."
     assert "April 1, 2026" in one.hint and "60 minutes" in one.hint
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from quotas import admission
 from quotas.accounting import ledger
 from quotas.models import Claim, LedgerEntry
-from tests.quotas.runs_of import run_of
-from tests.quotas.stage import Stage, again
+from tests.shared.runs import run_of
+from tests.shared.stage import Stage, again
 
 MICROSECOND = timedelta(microseconds=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -19,8 +19,8 @@ from accounts.models import User
 from quotas.accounting import used
 from quotas.models import Budget, Claim, LedgerEntry
 from tests.admin_forms import text_of
-from tests.quotas.runs_of import ran, run_of
-from tests.quotas.stage import Stage
+from tests.shared.runs import ran, run_of
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -236,7 +236,7 @@ def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
     hours = {(run.pk, (NOW - 30 * HOUR).date()): 5400.0}
     monkeypatch.setattr(used, "_sources", [lambda _held: hours])
     text = text_of(browser(stage.cast.alice).get("/usage/", {"group_by": "user"}))
-    assert "Of these, busy" in text and text.count("not measured") == 1
+    assert "Busy" in text and text.count("not measured") == 1
     assert text.count("1.50") == 2  # bob's row, and the total
     busy = {row["user"]: row["used_gpu_hours"] for row in asked(stage.cast.alice, group_by="user")["results"]}
     assert busy == {"alice": None, "bob": 1.5}
@@ -247,7 +247,7 @@ def test_the_page_and_the_table_tell_how_busy_gpus_were_or_that_nobody_measured(
 
 def test_the_page_of_who_used_nothing_says_so(stage: Stage) -> None:
     page = browser(stage.cast.victor).get("/usage/", {"from": "2026-01-01", "to": "2026-01-02"})
-    assert "No GPU was held in this time" in text_of(page)
+    assert "No GPUs were used in this period" in text_of(page)
     assert timezone.now() == NOW
 
 
@@ -256,8 +256,8 @@ def test_a_tenants_page_and_the_launch_form_say_how_its_budget_stands(stage: Sta
     Budget.objects.create(tenant=stage.cast.demo, user=stage.cast.bob.user, gpu_hours=10)
     page = text_of(browser(stage.cast.bob).get("/tenants/demo/"))
     assert "6 of 5 GPU-hours spent" in page and "Yours in Demo" in page
-    assert "Nothing new that uses GPUs starts before April 1, 2026" in page
+    assert "Nothing with GPUs starts before April 1, 2026" in page
     launch = text_of(browser(stage.cast.bob).get("/launch/?flavor=a100-1"))
     assert "0 of 5 GPU-hours of this month" in launch
     assert "8 of 10 GPU-hours of this month" in launch and "(your own)" in launch
-    assert "All 5 GPU-hours that Demo has this month are spent" in launch
+    assert 'data-code="budget_spent"' in launch

@@ -10,7 +10,7 @@ from accounts.models import AuditEntry
 from quotas import admission
 from quotas.models import Quota, TenantLimit
 from tests.admin_forms import confirm, preview, text_of
-from tests.quotas.stage import Stage, again
+from tests.shared.stage import Stage, again
 
 CLAIMS = "/admin/quotas/claim/"
 MODELS = ["pool", "flavor", "quota", "tenantlimit", "claim"]
@@ -81,10 +81,10 @@ def test_claims_are_only_looked_at(stage: Stage, admin: Client) -> None:
 
 def test_an_admin_ends_only_claims_whose_pod_was_lost_from_sight(stage: Stage, admin: Client) -> None:
     lost, seen = stage.running(), stage.running()
-    admission.doubt_end(lost.pk)
+    admission.flag_unproven_end(lost.pk)
     page = preview(admin, CLAIMS, "confirm_end", lost, seen)
-    assert "Its pod vanished from gpu-" in text_of(page)
-    assert "Its pod was not lost from sight" in text_of(page)
+    assert "Its pod disappeared from gpu-" in text_of(page)
+    assert "Its pod still exists" in text_of(page)
     assert again(lost).state == "admitted"
     assert "1 claim was ended." in text_of(confirm(admin, CLAIMS, page))
     assert (again(lost).state, again(seen).state) == ("released", "admitted")
@@ -92,7 +92,7 @@ def test_an_admin_ends_only_claims_whose_pod_was_lost_from_sight(stage: Stage, a
 
 def test_nobody_else_gets_in(stage: Stage) -> None:
     lost = stage.running()
-    admission.doubt_end(lost.pk)
+    admission.flag_unproven_end(lost.pk)
     client = Client()
     client.force_login(stage.cast.alice.user)
     assert client.get(reverse("admin:quotas_quota_changelist")).status_code == 302

@@ -16,8 +16,8 @@ from accounts.models import AuditEntry, User
 from quotas import enqueue
 from quotas.models import Budget, BudgetMonth
 from tests.admin_forms import hidden, text_of
-from tests.quotas.runs_of import ran, run_of
-from tests.quotas.stage import Stage
+from tests.shared.runs import ran, run_of
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def admin(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 @pytest.fixture
 def budget(stage: Stage) -> Budget:
-    """Budget of ten hours, of which six are spent this month."""
+    """Budget of ten hours, of which six are used this month."""
     begin = timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     ran(stage, begin, 6)
     return Budget.objects.create(tenant=stage.cast.demo, gpu_hours=10)
@@ -77,8 +77,8 @@ def test_hours_are_added_to_this_month_and_are_a_deed_of_their_own(admin: Client
 def test_less_than_is_spent_is_said_first(admin: Client, budget: Budget, stage: Stage) -> None:
     run_of(stage, timezone.now() - timedelta(minutes=1), by=stage.cast.bob)
     page = change(admin, budget, 5)
-    assert "as many are spent already" in text_of(page)
-    assert "Who runs something that stops after the grace: bob." in text_of(page)
+    assert "that many are already used" in text_of(page)
+    assert "Workspaces that stop after the grace: of bob." in text_of(page)
     assert Budget.objects.get().gpu_hours == 10
     assert admin.post(page.request["PATH_INFO"], hidden(page)).status_code == 302
     assert Budget.objects.get().gpu_hours == 5

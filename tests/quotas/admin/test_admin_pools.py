@@ -10,7 +10,7 @@ from django.test import Client
 from quotas.models import Pool
 from tests.admin_forms import hidden, text_of
 from tests.cast import PRODUCT
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 pytestmark = pytest.mark.django_db
 POOLS = "/admin/quotas/pool/"

@@ -16,7 +16,7 @@ from quotas import enqueue
 from quotas.admission import admit
 from quotas.models import Claim, Pool, Quota, TenantLimit
 from tests.admin_forms import confirm, hidden, preview, text_of
-from tests.quotas.stage import Stage, again
+from tests.shared.stage import Stage, again
 
 pytestmark = pytest.mark.django_db
 
@@ -82,8 +82,8 @@ def test_raising_a_quota_starts_who_waits_for_it(
 def test_lowering_below_use_says_who_is_over_and_stops_nothing(stage: Stage, admin: Client, way: Any) -> None:
     running = stage.running(3)
     page = way(admin, 1)
-    assert "It holds 3 GPUs and may use 1 then." in text_of(page)
-    assert "Who holds them: alice 3." in text_of(page)
+    assert "It uses 3 GPUs; its new limit is 1." in text_of(page)
+    assert "Used by: alice 3." in text_of(page)
     assert "changed successfully" not in text_of(page)
     assert of_demo().nominal_gpus == 4
     assert not AuditEntry.objects.filter(action="quota.change").exists()
@@ -100,7 +100,7 @@ def test_what_started_since_the_look_is_shown_before_the_quota_is_lowered(
     page = change(admin, 1)
     stage.running(1)
     once_more = admin.post(page.request["PATH_INFO"], hidden(page))
-    assert "Something changed since you looked; nothing was saved." in text_of(once_more)
+    assert "Something changed since you opened this page. Nothing was saved." in text_of(once_more)
     assert of_demo().nominal_gpus == 4
 
 
@@ -115,7 +115,7 @@ def test_the_page_of_one_room_leaves_the_overview_to_the_first_page(admin: Clien
         (
             "quota_full",
             {"used_gpus": 4, "limit_gpus": 4, "gpus": 1},
-            "A limit of its own tenant holds it back.",
+            "Waits for a limit of its own tenant.",
         ),
         ("no_free_gpus", {"free_gpus": 0, "gpus": 1}, "There is not enough room for it yet."),
         ("pool_closed", {}, "This pool is out of use."),
@@ -145,7 +145,7 @@ def test_lowering_within_what_is_free_asks_nothing(stage: Stage, admin: Client) 
 def test_taking_a_quota_away_below_use_asks_first(stage: Stage, admin: Client) -> None:
     stage.running(1)
     page = admin.post(f"{QUOTAS}{of_demo().pk}/delete/", {"post": "yes"})
-    assert "may use 0 then" in text_of(page)
+    assert "new limit is 0" in text_of(page)
     admin.post(page.request["PATH_INFO"], hidden(page))
     assert not Quota.objects.filter(tenant__slug="demo").exists()
 
@@ -156,7 +156,7 @@ def test_a_limit_over_all_pools_asks_as_well(stage: Stage, admin: Client) -> Non
     stage.running()
     path = f"/admin/quotas/tenantlimit/{limit.pk}/change/"
     page = admin.post(path, {"tenant": str(limit.tenant_id), "workspaces": 1})
-    assert "It runs 2 workspaces and may run 1 at once then." in text_of(page)
+    assert "It runs 2 workspaces; its new limit is 1 at once." in text_of(page)
     admin.post(path, hidden(page))
     limit.refresh_from_db()
     assert limit.workspaces == 1
@@ -185,7 +185,7 @@ def test_what_cannot_be_a_quota_is_told_beside_its_field(
 def test_more_than_the_pool_has_is_saved_with_a_warning(stage: Stage, admin: Client) -> None:
     quota = of_demo()
     page = admin.post(f"{QUOTAS}{quota.pk}/change/", form(quota, 20), follow=True)
-    assert "Demo may use 20 GPUs of A100, which has 8" in text_of(page)
+    assert "Demo can use 20 GPUs of A100, but the pool has only 8" in text_of(page)
     assert of_demo().nominal_gpus == 20
 
 
@@ -194,8 +194,8 @@ class TestPools:
         running = stage.running(1)
         waiting = stage.request(4)
         page = preview(admin, POOLS, "close", stage.pool)
-        assert "1 run goes on: of alice." in text_of(page)
-        assert "1 request goes on waiting until the pool is in use again: of alice." in text_of(page)
+        assert "1 running workspace is not affected (alice)." in text_of(page)
+        assert "1 request keeps waiting until the pool is in use again (alice)." in text_of(page)
         assert "1 pool is out of use." in text_of(confirm(admin, POOLS, page))
         stage.admit()
         assert (again(running).state, again(waiting).state) == ("admitted", "waiting")
@@ -225,7 +225,7 @@ class TestPools:
         path = f"{POOLS}{stage.pool.pk}/delete/"
         assert "1 workspace or job runs or waits there." in text_of(admin.get(path))
         Claim.objects.filter(pk=claim.pk).update(state="released", released_at=claim.created_at)
-        assert "What ran there is kept on record." in text_of(admin.post(path, {"post": "yes"}))
+        assert "Its history is kept on record." in text_of(admin.post(path, {"post": "yes"}))
         assert Pool.objects.filter(pk=stage.pool.pk).exists()
 
     def test_a_pool_that_nobody_used_goes_with_its_quotas_and_sizes(

@@ -16,10 +16,10 @@ from accounts.models import User
 from quotas.bookings import changes as bookings
 from quotas.bookings.calendar import Week
 from quotas.models import Booking
-from tests.accounts.people import browser
 from tests.admin_forms import confirm, preview, text_of
-from tests.quotas.bookings.test_changes import soon, wish
-from tests.quotas.stage import Stage
+from tests.quotas.bookings.wishes import soon, wish
+from tests.shared.clients import browser
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -205,7 +205,7 @@ def test_whoever_books_beside_runs_without_an_end_hears_that_these_count_too(sta
     stage.running(3)
     answer = browser(stage.cast.alice).post("/bookings/answer/", typed())
     assert "This is free" in answer.content.decode()
-    assert "hold 3 of its 4 GPUs" in answer.content.decode()
+    assert "use 3 of its 4 GPUs" in answer.content.decode()
 
 
 def test_times_are_typed_in_the_persons_time_zone_and_a_skipped_hour_is_refused(stage: Stage) -> None:
@@ -234,7 +234,7 @@ def test_it_is_changed_and_cancelled_on_its_page(stage: Stage) -> None:
     assert "exam" in alice.get(f"{address}cancel/").content.decode()
     assert alice.post(f"{address}cancel/").status_code == 302
     assert Booking.objects.get().state == Booking.State.CANCELLED
-    assert "Change it" not in alice.get(address).content.decode()
+    assert "Edit booking" not in alice.get(address).content.decode()
 
 
 def test_a_change_of_the_title_alone_leaves_the_seconds_of_its_times(stage: Stage) -> None:
@@ -279,6 +279,6 @@ def test_an_admin_looks_at_bookings_and_cancels_them_after_seeing_what_that_mean
     assert "2 × 1 GPU" not in text_of(admin.get(BOOKINGS, {"state": "over"}))
     assert admin.get(f"{BOOKINGS}{booking.pk}/change/").status_code == 200
     page = preview(admin, BOOKINGS, "cancel", booking)
-    assert "What runs on them goes on" in text_of(page)
+    assert "Running workspaces are not affected." in text_of(page)
     confirm(admin, BOOKINGS, page)
     assert Booking.objects.get().state == Booking.State.CANCELLED

@@ -5,13 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.utils import timezone
 
 from accounts.access import Actor
 from accounts.errors import NotAllowed, NotThere, Refusal
@@ -23,30 +20,10 @@ from quotas.bookings import rules as booking_rules
 from quotas.bookings.free_slots import FreeSlots
 from quotas.bookings.rules import NotFree, Wish
 from quotas.models import Booking, Quota
-from tests.quotas.stage import Stage
+from tests.quotas.bookings.wishes import HOUR, soon, wish
+from tests.shared.stage import Stage
 
 pytestmark = pytest.mark.django_db
-
-HOUR = timedelta(hours=1)
-# Time of import. All tests may take an hour, so future times are several hours ahead.
-BEGAN = timezone.now().replace(second=0, microsecond=0)
-
-
-def soon(hours: float = 24) -> datetime:
-    return BEGAN + hours * HOUR
-
-
-def wish(
-    hours: float = 24, *, lasts: float = 2, places: int = 1, gpus_each: float = 1, title: str = "class"
-) -> Wish:
-    starts_at = soon(hours)
-    return Wish(
-        title=title,
-        starts_at=starts_at,
-        ends_at=starts_at + lasts * HOUR,
-        places=places,
-        gpus_each=Fraction(gpus_each),
-    )
 
 
 def book(stage: Stage, asked: Wish | None = None, *, by: Actor | None = None) -> Booking:

@@ -12,8 +12,8 @@ from quotas import admission
 from quotas.bookings import changes as bookings
 from quotas.bookings.rules import Wish
 from quotas.models import Booking, Claim, Quota
-from tests.quotas.bookings.test_changes import HOUR, wish
-from tests.quotas.stage import Stage, again
+from tests.quotas.bookings.wishes import HOUR, wish
+from tests.shared.stage import Stage, again
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from clusters.models import Cluster, Node
 from quotas.models import Pool
-from tests.quotas.stage import GPU
+from tests.shared.stage import GPU
 
 CLUSTER = Cluster(slug="main")
 

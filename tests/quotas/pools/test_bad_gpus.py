@@ -1,4 +1,4 @@
-"""A broken GPU is given to nobody: its node takes nothing new while the kubelet could hand the GPU out."""
+"""A broken GPU is given to nobody: its node accepts nothing new while the kubelet could hand the GPU out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quotas.pools.bad_gpus import Bad
 from quotas.pools.health import Trouble
 from quotas.pools.nodes import nodes_of, unwell_nodes
 from tests.quotas.pools.made import node, pool
-from tests.quotas.stage import Stage, states
+from tests.shared.stage import Stage, states
 
 
 @settings(max_examples=40, deadline=None)

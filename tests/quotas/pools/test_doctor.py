@@ -15,7 +15,7 @@ from clusters.nodes.kueue import Managed
 from quotas.models import Pool
 from quotas.pools import doctor, selection
 from tests.cast import PRODUCT
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 CLUSTER = Cluster(slug="main")
 A100 = {node_labels.PRODUCT: PRODUCT}
@@ -36,7 +36,7 @@ def said(pools: list[Pool], nodes: list[Node], managed: tuple[Managed, ...] = ()
 
 
 def test_pools_with_nodes_that_give_what_they_promise_are_well() -> None:
-    assert said([pool()], [node()]) == [("ok", "1 pool has nodes that give what it promises.")]
+    assert said([pool()], [node()]) == [("ok", "1 pool has matching nodes.")]
 
 
 def test_a_pool_that_no_node_belongs_to_is_said() -> None:
@@ -79,7 +79,7 @@ def test_two_pools_cut_no_node_in_two_ways() -> None:
 
 def test_a_fault_that_the_form_would_refuse_is_said_of_older_pools() -> None:
     assert ("fail", True) in [
-        (level, "says what cannot be" in text) for level, text in said([pool(units_per_gpu=2)], [node()])
+        (level, "has an invalid setting" in text) for level, text in said([pool(units_per_gpu=2)], [node()])
     ]
 
 

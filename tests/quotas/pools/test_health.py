@@ -10,7 +10,7 @@ from quotas import queries
 from quotas.pools import health
 from quotas.pools.health import Out, Trouble
 from tests.quotas.pools.made import node, pool
-from tests.quotas.stage import GPU, Stage
+from tests.shared.stage import GPU, Stage
 
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
@@ -48,6 +48,7 @@ def test_a_taint_that_the_pool_tolerates_is_no_trouble() -> None:
         ),  # not all are cut
         ({"devices": [{"usable": True}, {"usable": False}]}, {"sharing": "hami", "units_per_gpu": 100}, 100),
         ({"allocatable": {}, "capacity": {}}, {}, 0),
+        ({"labels": {"nvidia.com/gpu.count": "6"}}, {"resource_name": ""}, 0),  # no unit of such a pool
     ],
 )
 def test_what_a_node_has_and_cannot_give_is_broken(
@@ -74,9 +75,7 @@ def test_who_waits_for_room_hears_what_is_out_of_order(stage: Stage) -> None:
     waits = stage.request(2, by=stage.cast.carol)
     stage.admit()
     message = queries.queues_of([waits.pk])[waits.pk]["reason"]["message"]
-    assert message == (
-        "1 GPU is free in this pool, and you ask for 2. 1 node is not ready. 2 GPUs are broken."
-    )
+    assert message == ("1 GPU is free in this pool. You requested 2. 1 node is not ready. 2 GPUs are broken.")
 
 
 @pytest.mark.django_db

@@ -77,8 +77,8 @@ def test_a_gpu_that_the_node_has_and_does_not_offer_is_out_of_use() -> None:
 def test_what_is_asked_back_says_until_when_and_stays_whose_it_is() -> None:
     at = datetime(2026, 3, 5, 14, 20, tzinfo=UTC)
     node = row(Held(Kind.MINE, 1, what="exp-1", asked_back=at), Held(Kind.MINE, 1, what="exp-2"))
-    assert node.parts[0][1] == "1 GPU: yours, exp-1; asked back, until 14:20"
-    assert node.words == "2 yours · 2 free · 1 being asked back"
+    assert node.parts[0][1] == "1 GPU: yours, exp-1; reclaimed at 14:20"
+    assert node.words == "2 yours · 2 free · 1 being reclaimed"
     assert [gpu[0].is_asked_back for gpu in node.gpus] == [True, False, False, False]
 
 

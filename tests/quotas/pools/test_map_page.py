@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 from datetime import timedelta
@@ -16,9 +17,10 @@ from accounts.access import Actor
 from clusters.models import Node, PodUsage
 from quotas.models import Booking, Claim, Sharing
 from quotas.queries import queues_of
-from tests.accounts.people import browser
+from quotas.sharing import STRATEGIES
 from tests.cast import GIB, Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
@@ -62,10 +64,10 @@ def test_who_waits_is_anonymous_to_other_tenants_with_a_reason_that_tells_no_fig
     )
     seen = page_of(cast.bob)
     assert ">bobs</a>" in seen
-    assert "A limit of its own tenant holds it back." in seen
-    assert "holds 3 of the 4" not in seen
+    assert "Waits for a limit of its own tenant." in seen
+    assert "uses 3 of the 4" not in seen
     assert "carol" not in seen
-    assert "holds 3 of the 4" in page_of(cast.carol)
+    assert "uses 3 of the 4" in page_of(cast.carol)
 
 
 def test_the_queue_says_places_by_pool_and_ones_own_however_far_behind(cast: Cast) -> None:
@@ -101,7 +103,7 @@ def test_what_is_asked_back_is_said_to_whoever_looks(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.carol)
     soon = timezone.now() + timedelta(minutes=9)
     Claim.objects.filter(holder_id=workspace.pk).update(reclaim_at=soon, reclaim_code="owner_waits")
-    assert "1 being asked back" in page_of(cast.bob)
+    assert "1 being reclaimed" in page_of(cast.bob)
 
 
 def test_bookings_are_told_and_kept_by_title_to_their_tenant_alone(cast: Cast) -> None:
@@ -152,7 +154,7 @@ def test_a_pool_out_of_use_says_so(cast: Cast) -> None:
 def test_every_way_of_sharing_is_explained(cast: Cast, sharing: str) -> None:
     cast.pool.sharing, cast.pool.units_per_gpu, cast.pool.unit_memory_mib = sharing, 4, 10_240
     cast.pool.save()
-    assert 'class="small sharing"' in page_of(cast.bob)
+    assert str(STRATEGIES[Sharing(sharing)].neighbours) in html.unescape(page_of(cast.bob))
 
 
 def test_without_gpus_the_page_says_so(cast: Cast) -> None:

@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from clusters.models import Gpu, Node, PodUsage
 from quotas.pools.gpu_map import Kind, NodeRow, Segment
-from quotas.pools.gpu_told import Teller, Told, gpus_seen
+from quotas.pools.gpu_reports import GpuReport, ReportTexts, read_gpus
 from quotas.pools.health import Trouble
 from quotas.pools.map_queries import Nodes, Viewer
 from quotas.pools.nodes import nodes_of
 from quotas.templatetags.gpus import gpu_cells
-from tests.accounts.people import browser
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
@@ -69,11 +69,11 @@ def test_how_busy_a_gpu_is_is_said_in_words(cast: Cast) -> None:
     late = gpu(cast, 1, seen_at=timezone.now() - timedelta(minutes=5))
     mig = gpu(cast, 0, utilization_percent=None, memory_used_mib=None, sample={})
     Gpu.objects.bulk_create([mig, late, gpu(cast, 2)])
-    [seen] = gpus_seen([Node.objects.get(name="gpu-1")]).values()
-    found = [Teller().told(one) for one in seen]
+    [seen] = read_gpus([Node.objects.get(name="gpu-1")]).values()
+    found = [ReportTexts().told(one) for one in seen]
     assert [one.words for one in found] == [
-        "GPU 0: it tells no figures",
-        "GPU 1: no figures at the moment",
+        "GPU 0: no metrics available",
+        "GPU 1: no metrics at the moment",
         "GPU 2: 73% busy, 12.3 of 80 GiB of its memory in use, 54 °C",
     ]
     assert [one.use_percent for one in found] == [None, None, 73]
@@ -153,7 +153,7 @@ def test_one_query_reads_what_all_agents_tell(cast: Cast) -> None:
 
 
 def test_what_is_drawn_is_text_and_never_markup() -> None:
-    piece, used = Segment(Kind.OTHER, 0, 50, "<b>&"), Told("<i>", use_percent=80)
+    piece, used = Segment(Kind.OTHER, 0, 50, "<b>&"), GpuReport("<i>", use_percent=80)
     drawn = gpu_cells(NodeRow("", Trouble.NONE, (), ((piece,),), told=(used,), is_by_card=True), is_cut=True)
     assert "<title>&lt;b&gt;&amp;\n&lt;i&gt;</title>" in drawn
     assert 'class="use-3" width="80%"' in drawn

@@ -11,7 +11,7 @@ from django.test import Client
 
 from quotas.models import Pool
 from quotas.pools.needs import GpuAsked, fits, price
-from tests.quotas.stage import Stage
+from tests.shared.stage import Stage
 
 A100 = {
     "gpu_product": "NVIDIA-A100-SXM4-40GB",

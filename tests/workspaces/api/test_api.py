@@ -17,8 +17,8 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Scope
 from quotas.models import Pool
 from tests.cast import Cast
-from tests.workspaces.asking import ask, script
-from tests.workspaces.made import make_many, make_workspace
+from tests.shared.clients import ask, script
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.cluster import logs
 from workspaces.models import Desired, Phase, Workspace
 

@@ -12,8 +12,8 @@ from accounts.models import AuditEntry
 from clusters.models import Cluster
 from quotas.models import Claim, Flavor, Pool
 from tests.cast import Cast
-from tests.workspaces.asking import ask, script
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import ask, script
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
 from workspaces.models import Phase, Workspace
 from workspaces.runs import lifecycle

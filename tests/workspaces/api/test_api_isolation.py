@@ -9,8 +9,8 @@ from django.test import Client
 
 from accounts.models import Scope
 from tests.cast import Cast
-from tests.workspaces.asking import ask, script
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import ask, script
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

@@ -8,10 +8,10 @@ import pytest
 
 from accounts.credentials.secrets import decrypt
 from tests.cast import Cast
-from tests.workspaces.made import make_many, make_workspace
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.api.representation import event_json, with_related, workspace_json, workspaces_json
 from workspaces.models import Event, Phase, Workspace
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
@@ -163,7 +163,7 @@ def test_a_list_takes_as_many_queries_for_thirty_as_for_one(
 
 def test_an_event_in_words(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    event = tell(workspace, "interrupted", level=Event.Level.WARNING, reason="OOMKilled")
+    event = add_event(workspace, "interrupted", level=Event.Level.WARNING, reason="OOMKilled")
     told = event_json(event)
     assert told.pop("at").endswith("Z")
     assert told == {
@@ -172,7 +172,7 @@ def test_an_event_in_words(cast: Cast) -> None:
         "step": None,
         "level": "warning",
         "code": "interrupted",
-        "message": "The container was ended from outside (OOMKilled).",
-        "hint": "It starts again by itself; files are kept.",
+        "message": "The container was stopped from outside (OOMKilled).",
+        "hint": "It restarts automatically; files are kept.",
         "data": {"reason": "OOMKilled"},
     }

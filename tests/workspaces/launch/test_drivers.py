@@ -11,8 +11,8 @@ from accounts.models import Tenant
 from clusters.api import Api
 from quotas.models import Pool
 from tests.cast import Cast
+from tests.shared.driving import drive, in_phase, launched
 from tests.workspaces.builders import INSTANCE, wanted, workspace
-from tests.workspaces.runs.test_path import drive, in_phase, launched
 from workspaces.cluster import drivers, pod
 from workspaces.runs import lifecycle
 

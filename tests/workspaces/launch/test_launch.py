@@ -14,21 +14,12 @@ from accounts.models import AuditEntry
 from quotas.models import Claim, Pool
 from quotas.pools.needs import GpuAsked
 from tests.cast import Cast
-from workspaces.launch.launch import LaunchSpec, launch
+from tests.workspaces.specs import spec
+from workspaces.launch.launch import launch
 from workspaces.models import Workspace
 from workspaces.sizes.sizing import SizeAsked
 
 pytestmark = pytest.mark.django_db
-
-
-def spec(**changes: Any) -> LaunchSpec:
-    values: dict[str, Any] = {
-        "tenant": "demo",
-        "name": "exp-1",
-        "image": "jupyter",
-        "size": SizeAsked(flavor="a100-1"),
-    }
-    return LaunchSpec(**(values | changes))
 
 
 def faults(**changes: Any) -> dict[str, list[str]]:

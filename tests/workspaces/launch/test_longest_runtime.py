@@ -15,8 +15,8 @@ from quotas import admission
 from quotas.models import Booking, Claim, TenantLimit
 from quotas.sharing import Portion
 from tests.cast import GIB, Cast
-from tests.quotas.stage import GPU
-from tests.workspaces.made import make_workspace
+from tests.shared.stage import GPU
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import LaunchSpec, launch
@@ -88,7 +88,7 @@ def test_it_is_what_a_launch_gets_that_asks_for_none_and_the_most_that_may_be_as
 
 def test_more_is_refused_at_its_field_with_what_is_allowed(play: Play) -> None:
     longest(play.cast, 120)
-    with pytest.raises(Invalid, match="What runs in Demo runs for 2 hours at most") as refused:
+    with pytest.raises(Invalid, match="Workspaces in Demo can run for 2 hours at most") as refused:
         launched(play, 121)
     assert list(refused.value.fields) == ["max_runtime_minutes"]
     with pytest.raises(Invalid, match="2 hours at most"):
@@ -154,7 +154,7 @@ def test_it_is_extended_up_to_the_longest_runtime_from_its_begin(cast: Cast) -> 
     longest(cast, 120)
     row = runs_for(cast, 60)
     lifetime.extend(cast.alice, row, 60)
-    with pytest.raises(Conflict, match="No run of its tenant goes on for longer") as refused:
+    with pytest.raises(Conflict, match="does not allow a longer runtime") as refused:
         lifetime.extend(cast.alice, row, 2)
     assert refused.value.code == "longest_runtime"
 
@@ -165,8 +165,9 @@ def test_while_it_comes_back_from_an_interruption_it_is_not_extended_beyond_eith
     play.api.end_pod(play.pod(), "Evicted")
     row = play.until(lambda row: row.run != before.run)
     assert (row.ready_at, row.stops_at) == (None, before.stops_at)
-    with pytest.raises(Conflict, match="No run of its tenant goes on for longer"):
+    with pytest.raises(Conflict) as refused:
         lifetime.extend(play.cast.alice, row, 600)
+    assert refused.value.code == "longest_runtime"
 
 
 def test_what_never_becomes_ready_ends_with_its_lifetime_all_the_same(play: Play) -> None:
@@ -184,11 +185,11 @@ def test_nobody_goes_on_into_what_is_kept_for_who_waits(cast: Cast) -> None:
     full_pool(cast, row.node)
     waiting = somebody_waits(cast)
     with pytest.raises(
-        Conflict, match=r"It may run until .* at most. From then on its GPUs are kept"
+        Conflict, match=r"It may run until .* at most. After that its GPUs are reserved"
     ) as refused:
         lifetime.extend(cast.alice, row, 10)
     assert refused.value.code == "kept_for_others"
-    with pytest.raises(Conflict, match="kept for others"):
+    with pytest.raises(Conflict, match="reserved for others"):
         changes.change(cast.alice, row, Change(lifetime=Lifetime(minutes=None)))
     admission.release(waiting.pk, "withdrawn")
     assert lifetime.extend(cast.alice, row, 10)
@@ -203,7 +204,7 @@ def test_nobody_goes_on_into_a_booking(cast: Cast) -> None:
         starts_at=soon, ends_at=soon + 60 * MINUTE, places=1, units_each=1,
     )  # fmt: skip
     lifetime.extend(cast.alice, row, 20)
-    with pytest.raises(Conflict, match="kept for others"):
+    with pytest.raises(Conflict, match="reserved for others"):
         lifetime.extend(cast.alice, row, 20)
 
 

@@ -44,7 +44,7 @@ def test_homes_and_disks_are_counted_and_more_is_refused_with_what_is_used(
     cast: Cast, limit: TenantLimit
 ) -> None:
     launched(cast, "one", disk_gib=9)
-    with pytest.raises(Invalid, match="Demo has 19 of 30 GiB of storage, and this needs 12 GiB") as refused:
+    with pytest.raises(Invalid, match=r"Demo uses 19 of 30 GiB of storage. This needs 12 GiB") as refused:
         launched(cast, "two", disk_gib=2)
     assert (refused.value.code, list(refused.value.fields)) == ("above_storage_limit", ["disk_mib"])
     launched(cast, "two", disk_gib=1)

@@ -17,15 +17,15 @@ from django.utils import timezone
 from accounts.access import Actor
 from accounts.credentials import sessions, tickets, tokens
 from accounts.models import APIToken, Scope, SocketTicket
-from accounts.signals import tell_access_changed
+from accounts.signals import send_access_changed
 from tests.cast import Cast
-from tests.workspaces.made import make_many, make_workspace
-from tests.workspaces.sockets import Socket, headers_of, in_thread, socket
+from tests.shared.sockets import Socket, headers_of, in_thread, socket
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.cluster import logs
-from workspaces.live import consumers, reading_together
+from workspaces.live import batched_reads, consumers
 from workspaces.models import Event, Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +46,7 @@ def one(workspace: Workspace, query: str = "") -> str:
 def happen(workspace: Workspace, count: int = 1) -> None:
     for _ in range(count):
         with changing(workspace.pk) as row:
-            tell(row, "stopping")
+            add_event(row, "stopping")
 
 
 def happen_in_a_thread(workspace: Workspace, count: int) -> None:
@@ -185,7 +185,7 @@ async def test_events_have_no_gap_and_none_comes_twice_under_concurrent_writers(
 
 
 async def test_more_events_than_one_batch_come_in_order(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (consumers, reading_together):
+    for module in (consumers, batched_reads):
         monkeypatch.setattr(module, "EVENTS_AT_ONCE", 3)
     workspace = await in_thread(make_workspace)(cast, cast.bob)
     async with socket(one(workspace), cast.bob) as communicator:
@@ -276,13 +276,13 @@ async def test_who_is_taken_out_of_the_tenant_is_put_out_at_once(cast: Cast) -> 
         assert await communicator.closed_with() == 4404
         assert (await listing.hear())["workspaces"] == []
         await in_thread(happen)(workspace)
-        await in_thread(tell_access_changed)(cast.bob.user)
+        await in_thread(send_access_changed)(cast.bob.user)
         assert (await listing.hear())["type"] == "snapshot"  # and nothing about the change
 
 
 def take_out(actor: Actor) -> None:
     actor.user.memberships.all().delete()
-    tell_access_changed(actor.user)
+    send_access_changed(actor.user)
 
 
 async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
@@ -298,7 +298,7 @@ async def test_who_is_deactivated_is_put_out_at_once(cast: Cast) -> None:
 def deactivate(actor: Actor) -> None:
     actor.user.is_active = False
     actor.user.save()
-    tell_access_changed(actor.user)
+    send_access_changed(actor.user)
 
 
 async def test_who_signs_out_while_a_socket_joins_is_put_out_though_it_heard_nothing(

@@ -16,11 +16,11 @@ from accounts.notices import inbox, outbox
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Event, Phase, Workspace
 from workspaces.runs import lifecycle
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def workspace(cast: Cast) -> Workspace:
 
 def happen(workspace: Workspace, code: str, **data: Any) -> None:
     with changing(workspace.pk) as row:
-        tell(row, code, **data)
+        add_event(row, code, **data)
 
 
 def told(actor: Actor) -> list[str]:
@@ -59,15 +59,15 @@ def began(workspace: Workspace, ago: timedelta) -> None:
         ("refused_again", {}, Kind.FAILED, "“exp-1” cannot start again"),
         ("stop_requested", {"by": "alice"}, Kind.STOPPED, "“exp-1” was stopped by alice"),
         ("delete_requested", {"by": "alice"}, Kind.STOPPED, "“exp-1” was deleted by alice"),
-        ("given_back", {}, Kind.STOPPED, "“exp-1” gives its GPUs back"),
-        ("stopped_by_budget_spent", {}, Kind.STOPPED, "“exp-1” stopped: its GPU-hours are spent"),
+        ("given_back", {}, Kind.STOPPED, "“exp-1” returns its GPUs"),
+        ("stopped_by_budget_spent", {}, Kind.STOPPED, "“exp-1” stopped: its GPU-hours are used up"),
         (
             "asked_back_owner_waits",
             {"minutes": 10, "at": "2026-01-01T00:00:00Z"},
             Kind.STOPS_SOON,
-            "“exp-1” has to give its GPUs back soon",
+            "“exp-1” has to return its GPUs soon",
         ),
-        ("spared", {}, Kind.STOPS_SOON, "“exp-1” goes on: its GPUs are not needed elsewhere"),
+        ("spared", {}, Kind.STOPS_SOON, "“exp-1” continues: its GPUs are not needed elsewhere"),
         ("interrupted", {"reason": "Evicted"}, Kind.STOPPED, "“exp-1” was interrupted"),
         ("container_restarted", {"times": 1}, Kind.STOPPED, "“exp-1” was interrupted"),
         ("stopped_by_lifetime", {}, Kind.STOPPED, "“exp-1” stopped at the end of its lifetime"),
@@ -138,12 +138,12 @@ def test_a_failure_is_mailed_with_its_cause_what_to_do_and_the_way_there(
 ) -> None:
     with changing(workspace.pk) as row:
         row.failure = {"code": "ended_before_ready", "data": {"reason": "OOMKilled"}, "at": ""}
-        tell(row, "given_up")
+        add_event(row, "given_up")
     outbox.send_due()
     [sent] = mail.outbox
     assert (sent.subject, sent.to) == ("“exp-1” failed", ["bob@example.org"])
     assert "The container ended before it was ready (OOMKilled)." in sent.body
-    assert "Look at its logs, then start it again." in sent.body
+    assert "Check its logs, then start it again." in sent.body
     assert f"http://testserver/workspaces/{workspace.pk}/" in sent.body
 
 
@@ -156,7 +156,7 @@ def test_who_is_about_to_be_stopped_reads_when_in_their_own_time_zone(
     cast.bob.user.save()
     happen(workspace, "stops_soon", minutes=30)
     outbox.send_due()
-    assert "Its lifetime is over at 21:34 KST" in str(mail.outbox[0].body)
+    assert "Its lifetime ends at 21:34 KST" in str(mail.outbox[0].body)
 
 
 def test_who_was_given_more_time_meanwhile_is_not_warned_any_more(cast: Cast, workspace: Workspace) -> None:

@@ -15,11 +15,11 @@ from accounts.models import Scope
 from accounts.notices import inbox
 from accounts.notices.models import Notice
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, socket
+from tests.shared.sockets import in_thread, socket
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,7 +40,7 @@ def make(cast: Cast) -> Workspace:
 
 def fail(workspace: Workspace) -> None:
     with changing(workspace.pk) as row:
-        tell(row, "given_up")
+        add_event(row, "given_up")
 
 
 def of_type(kind: str) -> Any:

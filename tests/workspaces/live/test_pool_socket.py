@@ -9,8 +9,8 @@ import pytest
 from quotas.models import Claim
 from quotas.signals import claim_admitted
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, socket
+from tests.shared.sockets import in_thread, socket
+from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESS = "/ws/gpus/"

@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.errors import NotThere
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from workspaces.live import reading_together
-from workspaces.live.reading_together import Together
+from tests.shared.workspace_rows import make_workspace
+from workspaces.live import batched_reads
+from workspaces.live.batched_reads import BatchedRead
 
 pytestmark = pytest.mark.django_db
 
@@ -26,10 +26,8 @@ def test_many_who_watch_cost_as_many_queries_as_one(cast: Cast) -> None:
     everybody = [cast.bob, cast.alice, cast.victor, cast.admin] * 10
     changed = [(actor, {workspace.pk}) for actor in everybody]
     story = [(actor, workspace.pk, 3) for actor in everybody]
-    assert queries(reading_together.read_changed, changed) == queries(
-        reading_together.read_changed, changed[:1]
-    )
-    assert queries(reading_together.read_story, story) == queries(reading_together.read_story, story[:1])
+    assert queries(batched_reads.read_changed, changed) == queries(batched_reads.read_changed, changed[:1])
+    assert queries(batched_reads.read_story, story) == queries(batched_reads.read_story, story[:1])
 
 
 def queries(read: Callable[[Any], Sequence[Any]], asked: Sequence[Any]) -> int:
@@ -41,11 +39,11 @@ def queries(read: Callable[[Any], Sequence[Any]], asked: Sequence[Any]) -> int:
 def test_each_hears_what_they_may_see(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     people = (cast.bob, cast.victor, cast.carol, cast.admin)
-    found = reading_together.read_changed([(actor, {workspace.pk}) for actor in people])
+    found = batched_reads.read_changed([(actor, {workspace.pk}) for actor in people])
     assert [len(frames) for frames in found] == [1, 1, 0, 1]
     environments = [json.loads(frames[0])["workspace"]["env"] for frames in found if frames]
     assert environments == [{"GREETING": "hello"}, None, None]
-    stories = reading_together.read_story([(actor, workspace.pk, 8) for actor in people])
+    stories = batched_reads.read_story([(actor, workspace.pk, 8) for actor in people])
     assert [isinstance(story, NotThere) for story in stories] == [False, False, True, False]
     told = [[number for number, _ in story[1]] for story in stories if not isinstance(story, NotThere)]
     assert told == [[9, 10]] * 3
@@ -61,7 +59,7 @@ async def test_who_asks_during_a_read_is_answered_by_the_next_with_all_others() 
         assert may_answer.wait(10)
         return [number * 10 for number in asked]
 
-    together = Together(read)
+    together = BatchedRead(read)
     first = asyncio.create_task(together(1))
     while not batches:
         await asyncio.sleep(0.01)
@@ -82,7 +80,7 @@ async def test_a_read_that_fails_fails_for_those_who_asked_and_not_for_the_next(
             raise ValueError("gone")
         return list(asked)
 
-    together = Together(read)
+    together = BatchedRead(read)
     with pytest.raises(ValueError, match="gone"):
         await together(1)
     assert await together(2) == 2

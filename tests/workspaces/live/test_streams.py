@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from accounts.notices import inbox
 from portal import channel_layer
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
+from tests.shared.sockets import in_thread
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.streams import ListReader, NoticeReader, Reader, StoryReader, web_processes
-from workspaces.live import consumers, reading_together
+from workspaces.live import batched_reads, consumers
 from workspaces.models import Workspace
 from workspaces.state.live import announce, changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,7 +146,7 @@ def happen(workspace: Workspace, code: str, times: int) -> None:
     for _ in range(times):
         with changing(workspace.pk) as row:
             row.priority -= 1
-            tell(row, code)
+            add_event(row, code)
 
 
 def make_one(cast: Cast, name: str) -> None:
@@ -159,7 +159,7 @@ def delete_one(staying: Workspace) -> None:
     if (other := others.first()) is not None:
         with changing(other.pk) as row:
             row.deleted_at = timezone.now()
-            tell(row, "deleted")
+            add_event(row, "deleted")
 
 
 def end_listening(which: int | None) -> None:
@@ -185,7 +185,7 @@ async def every_page_ends_alike(
 ) -> Counter[str]:
     ran: Counter[str] = Counter()
     layers = web_processes(WEB_PROCESSES, monkeypatch)
-    for module in (consumers, reading_together):
+    for module in (consumers, batched_reads):
         monkeypatch.setattr(module, "EVENTS_AT_ONCE", 7)
     loop = asyncio.get_running_loop()
 

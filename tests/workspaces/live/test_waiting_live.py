@@ -8,8 +8,8 @@ from quotas import admission
 from quotas.foretelling import foretell
 from quotas.models import Claim, Pool
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, socket
+from tests.shared.sockets import in_thread, socket
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from accounts.models import AuditEntry, Membership, User
 from quotas.models import Flavor
 from tests.admin_forms import confirm, preview, text_of
 from tests.cast import Cast
-from tests.workspaces.made import make_many, make_workspace
+from tests.shared.workspace_rows import make_many, make_workspace
 from workspaces.models import Image, Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -83,8 +83,8 @@ def test_workspaces_are_stopped_after_a_look_at_whose_they_are(cast: Cast, admin
     for words in (
         "train of bob in Demo",
         "1 GPU of A100 becomes free.",
-        "It only waits: it leaves the queue.",
-        "Nothing happens: It is stopped, or about to be.",
+        "It is only waiting: it leaves the queue.",
+        "No change: It is stopped, or about to be.",
     ):
         assert words in text_of(page)
     assert "2 workspaces stop." in text_of(confirm(admin, WORKSPACES, page))

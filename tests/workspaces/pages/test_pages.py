@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.credentials import ssh_keys
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_many, make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_many, make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Desired, Phase, Workspace
 
@@ -121,7 +121,7 @@ def test_nobody_else_gets_the_link(cast: Cast) -> None:
 def test_a_failed_one_says_what_and_why_with_the_raw_text_folded(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.FAILED)
     page = browser(cast.bob).get(f"/workspaces/{workspace.pk}/")
-    assert "It did not start: it got as far as “Image”" in words(page)
+    assert "It stopped at the step “Image”" in words(page)
     assert re.search(r"<details id=\"raw\">.*Back-off pulling image", page.content.decode(), re.DOTALL)
 
 
@@ -150,13 +150,13 @@ def test_stop_and_delete_by_buttons(cast: Cast) -> None:
 @pytest.mark.parametrize(
     ("verb", "lost", "kept"),
     [
-        ("stop", "running kernels", "the home, with what was installed by pip"),
+        ("stop", "running kernels", "your home directory, with packages installed by pip"),
         (
             "restart",
-            "changes in notebooks that are not saved",
-            "its GPUs: it does not wait in the queue again",
+            "unsaved changes in notebooks",
+            "its GPUs: it does not queue again",
         ),
-        ("delete", "its SSH host key and its secrets, for good", "an admin can hand it back"),
+        ("delete", "SSH host key and secrets, permanently", "an admin can restore it"),
     ],
 )
 def test_what_is_lost_is_said_before_it_is_done(cast: Cast, verb: str, lost: str, kept: str) -> None:
@@ -164,20 +164,20 @@ def test_what_is_lost_is_said_before_it_is_done(cast: Cast, verb: str, lost: str
     question = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/{verb}/"))
     assert lost in question
     assert kept in question
-    assert "may be at work in it" not in question
+    assert "who may be using it" not in question
     workspace.refresh_from_db()
     assert workspace.desired == Desired.RUNNING
 
 
 def test_an_owner_is_told_whose_it_is_that_they_stop(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
-    assert "It is bob’s" in words(browser(cast.alice).get(f"/workspaces/{workspace.pk}/stop/"))
+    assert "It belongs to bob" in words(browser(cast.alice).get(f"/workspaces/{workspace.pk}/stop/"))
 
 
 def test_one_that_waits_loses_only_its_place(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob, Phase.WAITING)
     question = words(browser(cast.bob).get(f"/workspaces/{workspace.pk}/stop/"))
-    assert "all that is lost is its place in the queue" in question
+    assert "It only loses its place in the queue" in question
     assert "running kernels" not in question
 
 
@@ -215,7 +215,7 @@ def test_a_viewer_may_look_and_not_touch(cast: Cast) -> None:
     assert 'id="stop"' not in page.content.decode()
     assert victor.post(f"/workspaces/{workspace.pk}/stop/").status_code == 403
     assert victor.post(f"/workspaces/{workspace.pk}/delete/").status_code == 403
-    assert "You may not launch in any tenant yet" in words(victor.get("/launch/"))
+    assert "You cannot launch workspaces in any tenant yet" in words(victor.get("/launch/"))
 
 
 def test_an_unknown_verb_is_no_page(cast: Cast) -> None:

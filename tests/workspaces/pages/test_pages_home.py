@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from accounts.models import Membership, Role, Tenant
 from quotas.models import Quota, TenantLimit
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_many, make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_many, make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Phase
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
     ("phase", "says"),
     [
         (Phase.READY, "Open JupyterLab"),
-        (Phase.WAITING, "next in the queue"),
+        (Phase.WAITING, "Checking for a free slot."),
         (Phase.STARTING, "step 6 of 10"),
         (Phase.STOPPED, "Start"),
         (Phase.FAILED, "Berth does not know this message yet."),
@@ -80,10 +80,10 @@ def test_what_is_borrowed_and_limits_of_each_person_and_run_are_told(cast: Cast)
     for page in ("/", "/tenants/demo/"):
         said = words(bob.get(page))
         assert "2 of 4 GPUs in use, 1 of them borrowed" in said
-        assert "of 2 TiB promised" in said or "of 2048 GiB promised" in said
+        assert "of 2 TiB reserved" in said or "of 2048 GiB promised" in said
         assert "Your own GPUs 2 of 3 that one person may use" in said
         assert "Your own workspaces 2 of 4 that one person may run" in said
-        assert "No run goes on for longer than 8 hours at a time; files are kept." in said
+        assert "Longest runtime: 8 hours at a time; files are kept." in said
     form = words(bob.get("/launch/"))
     assert "1 of 3 GPUs of one person (your own)" in form
     assert "2 of 4 workspaces of one person (your own)" in form
@@ -96,7 +96,7 @@ def test_the_choice_of_a_tenant_narrows_the_page(cast: Cast) -> None:
     bob.post("/tenant/", {"tenant": "second"})
     said = words(bob.get("/"))
     assert "in-demo" not in said
-    assert "There is none in Second." in said
+    assert "There are no workspaces in Second." in said
     assert "Your first workspace" not in said
 
 

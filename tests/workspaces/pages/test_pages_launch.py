@@ -12,9 +12,9 @@ import pytest
 from django.utils import timezone
 
 from quotas.models import Booking, Claim, Flavor, TenantLimit
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.reading import chosen, text_of, value_of, words
 from workspaces.models import Workspace
 
@@ -63,7 +63,7 @@ def test_more_than_the_tenant_may_have_is_refused_at_the_size(cast: Cast) -> Non
     assert page.status_code == 422
     error = re.search(r'id="size-error">(.*?)</div>\s*</div>', page.content.decode(), re.DOTALL)
     assert error
-    assert "your tenant may use 4" in error[1]
+    assert "your team can use at most 4" in error[1]
 
 
 def test_what_is_not_chosen_is_asked_for(cast: Cast) -> None:
@@ -150,7 +150,7 @@ def test_a_gpu_is_found_by_what_it_must_have(cast: Cast) -> None:
 def test_a_gpu_that_nobody_has_is_said_beside_the_form(cast: Cast) -> None:
     find = {"flavor": "*", "gpus": "1", "gpu_memory_gb": "200"}
     answer = browser(cast.bob).post("/launch/answer/", SENT | find)
-    assert "No pool that your tenant may use has such a GPU" in words(answer)
+    assert "No pool that your team can use has such a GPU" in words(answer)
     assert browser(cast.bob).post("/launch/", SENT | find).status_code == 422
 
 
@@ -204,7 +204,7 @@ def test_one_that_would_wait_says_why_and_what_starts_now(cast: Cast) -> None:
     make_workspace(cast, cast.alice)
     answer = browser(cast.bob).post("/launch/answer/", SENT | {"flavor": "a100-4"})
     assert "You would wait, as the next in the queue" in words(answer)
-    assert "Your tenant holds 1 of the 4 GPUs" in words(answer)
+    assert 'data-code="quota_full"' in answer.content.decode()
     assert "1 GPU" not in words(answer)  # nobody is ahead
     assert "One A100" in words(answer) and "flavor=a100-1&amp;tenant=demo" in answer.content.decode()
 
@@ -215,7 +215,7 @@ def test_what_the_tenant_may_still_use_is_said_before_it_is_hit(cast: Cast) -> N
     said = words(browser(cast.bob).get("/launch/"))
     assert "6 of 10 CPU cores" in said
     assert "2 of 3 workspaces" in said
-    assert "your tenant uses 1 of its 4" in said
+    assert "your team uses 1 of 4" in said
 
 
 def test_the_curl_line_has_the_names_of_secrets_and_not_their_values(cast: Cast) -> None:
@@ -267,14 +267,14 @@ def test_what_signs_in_to_a_repository_is_for_nobody_else(cast: Cast, address: s
     for shown in (text_of(page), curl_line[1]):
         assert f'"repository": "{said}"' in shown
     for told in (page, of_workspace):
-        assert "What signs in to the repository is left out" in words(told)
+        assert "data-without-credentials" in told.content.decode()
 
 
 @pytest.mark.parametrize("address", ["https://e.org/@team/a.git", "ssh://git@e.org/a.git", "git@e.org:a.git"])
 def test_an_address_without_credentials_stays_as_it_is(cast: Cast, address: str) -> None:
     page = browser(cast.bob).post("/launch/answer/", SENT | {"repository": address})
     assert f'"repository": "{address}"' in text_of(page)
-    assert "What signs in to the repository is left out" not in words(page)
+    assert "data-without-credentials" not in page.content.decode()
 
 
 def test_the_link_leads_to_the_same_form(cast: Cast) -> None:

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.reading import chosen, value_of, words
 from workspaces.models import Phase, Workspace
 
@@ -38,7 +38,7 @@ def test_a_link_fills_in_the_form_and_launches_nothing(cast: Cast) -> None:
     assert (value_of(page, "name"), value_of(page, "disk_gib")) == ("shared", "5")
     assert '<option value="90" selected>' in page.content.decode()
     assert "A link filled in this form." in words(page)
-    assert "Not all of this link could be taken" not in words(page)
+    assert "Part of this link was not used" not in words(page)
     assert not Workspace.objects.exists()
 
 
@@ -81,7 +81,7 @@ def test_a_link_works_after_the_sign_in(cast: Cast) -> None:
             "flavor=nope": "Size: the link says “nope”",
             "tenant=second": "Tenant: the link says “second”, which you cannot choose here.",
             "disk_gib=-1": "Local disk: the link says “-1”",
-            "max_runtime_minutes=0": "Give minutes, from 1 to 525600.",
+            "max_runtime_minutes=0": "Enter minutes, from 1 to 525600.",
             "notify=maybe": "Write 1 or 0.",
             "env=LD_PRELOAD": "“LD_PRELOAD” was left out",
             "name=%00": "It has a NUL character.",
@@ -92,8 +92,8 @@ def test_a_link_works_after_the_sign_in(cast: Cast) -> None:
             "colour=red": "The link also says “colour”",
             "env=A%3D1": "“A=1” was left out",
         },
-        {"again=nonsense": "is not there"},
-        {"again=00000000-0000-4000-8000-000000000000": "is not there"},
+        {"again=nonsense": "does not exist"},
+        {"again=00000000-0000-4000-8000-000000000000": "does not exist"},
     ],
     ids=["one of each", "another of each", "no id", "nobody's id"],
 )
@@ -154,5 +154,5 @@ def test_anothers_settings_come_without_their_environment(cast: Cast) -> None:
 def test_a_strangers_workspace_is_launched_again_as_one_that_is_not_there(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     page = browser(cast.carol).get(f"/launch/?again={workspace.pk}")
-    assert "is not there" in words(page)
+    assert "does not exist" in words(page)
     assert "exp-1" not in words(page)

@@ -11,7 +11,7 @@ from accounts.access import Actor
 from clusters.models import Cluster
 from quotas.models import Flavor, Pool
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_its_own_person_changes_name_size_lifetime_and_notice(cast: Cast) -> Non
 def test_a_size_that_waits_for_the_next_start_says_so(cast: Cast) -> None:
     workspace = make_workspace(cast, cast.bob)
     page = send(cast.bob, workspace, flavor="a100-2").content.decode()
-    assert "This size waits for the next start" in page
+    assert "The new size applies at the next start" in page
     assert page.count('value="a100-2" selected') == 1
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from quotas.models import Sharing
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.reading import words
 from workspaces.models import Workspace
 
@@ -141,7 +141,7 @@ def test_only_shares_that_a_run_can_have_are_offered(
 def test_another_share_is_chosen_on_the_settings_page(cut: Cast) -> None:
     row = make_workspace(cut, cut.bob, flavor=None, units=50, cards=1, card_memory_mib=20_480, card_cores=50)
     path, bob = f"/workspaces/{row.pk}/settings/", browser(cut.bob)
-    assert "As it is: A100, 0.5 GPU (20 GiB), 4 CPU, 16 GiB" in words(bob.get(path))
+    assert "Current size: A100, 0.5 GPU (20 GiB), 4 CPU, 16 GiB" in words(bob.get(path))
     assert bob.post(path, {"name": row.name, "flavor": "a100/75", "notify": "on"}).status_code == 302
     row.refresh_from_db()
     assert (row.next_size or {}).get("units") == 75

@@ -24,13 +24,14 @@ from hypothesis.stateful import (
 )
 
 from accounts.errors import Refusal
-from clusters.errors import ClusterRefused, ClusterUnavailable
+from clusters.errors import ClusterRefused
 from clusters.watch.watching import Changed
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import make_cast
 from tests.sampling import rare
-from tests.workspaces.playing import PlayedApi
+from tests.shared.played_api import PlayedApi
+from tests.workspaces.runs.faults import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
 from workspaces import enqueue, receivers
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import STEPS, Desired, Workspace
@@ -38,26 +39,6 @@ from workspaces.runs import lifecycle, lifetime
 from workspaces.runs import reconcile as reconciling
 from workspaces.runs.changes import Change, Lifetime, change
 from workspaces.sizes.sizing import SizeAsked
-
-AWAY = ClusterUnavailable("away")
-REFUSED = ClusterRefused(403, "Forbidden", "not now")
-ROUNDS_UNTIL_QUIET = 30
-LONG_AGO = "2026-01-01T00:00:00Z"
-
-
-class Killed(BaseException):
-    """The worker's end between two statements or calls."""
-
-
-def after(calls: int, error: BaseException) -> Callable[..., None]:
-    """Return a function that does nothing for so many calls, then raises the error, once."""
-    left = iter([None] * calls + [error])
-
-    def call(*_: Any) -> None:
-        if (problem := next(left, None)) is not None:
-            raise problem
-
-    return call
 
 
 @contextmanager

@@ -31,8 +31,8 @@ from quotas.models import Claim, LedgerEntry, Pool
 from tests.cast import Cast
 from tests.crew import Crew, crew, play_examples
 from tests.sampling import rare
-from tests.workspaces.playing import Object, PlayedApi
-from tests.workspaces.runs.test_any_order import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
+from tests.shared.played_api import Object, PlayedApi
+from tests.workspaces.runs.faults import AWAY, LONG_AGO, REFUSED, ROUNDS_UNTIL_QUIET, Killed, after
 from workspaces import enqueue, receivers
 from workspaces.launch.clone import clone
 from workspaces.launch.launch import LaunchSpec, launch

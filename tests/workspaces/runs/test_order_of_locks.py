@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import signals
@@ -28,11 +28,12 @@ from portal.environment import BASE_DIR
 from quotas import admission, passes
 from quotas.admin.pools import ClosePools
 from quotas.models import Pool
-from tests.accounts.people import KEY, browser
-from tests.cast import Cast
+from tests.cast import KEY, Cast
 from tests.crew import on_its_own
-from tests.workspaces.launch.test_launch import spec
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.concurrency import waits_for_me
+from tests.shared.workspace_rows import make_workspace
+from tests.workspaces.specs import spec
 from workspaces import enqueue
 from workspaces.launch.launch import launch
 from workspaces.models import Desired, Ending, Phase, Workspace
@@ -41,9 +42,6 @@ from workspaces.state.live import changing
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
-WAITS_FOR_ME = (
-    "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
-)
 Beside = Callable[[Callable[[], Any]], Future[Any]]
 
 
@@ -61,12 +59,6 @@ def beside() -> Iterator[Beside]:
             return running
 
         yield begin
-
-
-def waits_for_me() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(WAITS_FOR_ME)
-        return bool(cursor.fetchone()[0])
 
 
 def test_a_key_is_added_while_a_workspace_of_its_person_is_changed(cast: Cast, beside: Beside) -> None:
@@ -87,7 +79,7 @@ def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
     workspace = make_workspace(cast, cast.bob)
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
-        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+        taking_out = beside(lambda: people.remove_person(cast.alice, cast.demo, "bob", stop=True))
         with changing(workspace.pk) as row:
             row.node = "gpu-2"
     taking_out.result()
@@ -98,7 +90,7 @@ def test_who_is_taken_out_is_stopped_while_one_of_their_workspaces_is_changed(
 def test_what_somebody_launches_while_they_are_taken_out_is_stopped_too(cast: Cast, beside: Beside) -> None:
     with transaction.atomic():
         workspace = launch(cast.bob, spec())
-        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+        taking_out = beside(lambda: people.remove_person(cast.alice, cast.demo, "bob", stop=True))
     taking_out.result()
     workspace.refresh_from_db()
     assert workspace.desired == Desired.STOPPED
@@ -108,7 +100,7 @@ def test_what_somebody_launches_while_they_are_taken_out_is_stopped_too(cast: Ca
 def test_who_was_taken_out_just_before_begins_nothing(cast: Cast, beside: Beside, begins: str) -> None:
     own = make_workspace(cast, cast.bob, Phase.STOPPED)
     with transaction.atomic():
-        people.take_out(cast.alice, cast.demo, "bob", stop=True)
+        people.remove_person(cast.alice, cast.demo, "bob", stop=True)
         beginning = beside(
             lambda: (
                 launch(cast.bob, spec(name="exp-2")) if begins == "launch" else lifecycle.start(cast.bob, own)
@@ -123,10 +115,10 @@ def test_roles_of_several_change_while_the_watcher_marks_what_they_run(cast: Cas
     """Locks are taken in the order of a mark of all rows, whichever person is reported first."""
     made = {actor.user: make_workspace(cast, actor) for actor in (cast.alice, cast.bob)}
     (first, workspace), (last, _) = sorted(made.items(), key=lambda pair: pair[1].pk)
-    with signals.told_together():
-        signals.tell_access_changed(last)
+    with signals.access_changes_together():
+        signals.send_access_changed(last)
         marking = beside(lambda: enqueue.reconcile(row.pk for row in made.values()))
-        signals.tell_access_changed(first)
+        signals.send_access_changed(first)
     marking.result()
     workspace.refresh_from_db()
     assert workspace.dirty_marks == 2
@@ -206,7 +198,7 @@ def test_an_admin_changes_a_tenant_while_somebody_is_taken_out_of_it(cast: Cast,
     """The two lock the clusters first, then the tenant."""
     with transaction.atomic():
         admission.lock(cast.cluster.pk)
-        taking_out = beside(lambda: people.take_out(cast.alice, cast.demo, "bob", stop=True))
+        taking_out = beside(lambda: people.remove_person(cast.alice, cast.demo, "bob", stop=True))
         locked(Tenant.objects.filter(pk=cast.demo.pk)).get()
     taking_out.result()
 

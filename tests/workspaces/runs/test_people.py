@@ -12,9 +12,9 @@ from accounts.access import Actor, role_in
 from accounts.credentials import tokens
 from accounts.errors import Refusal
 from accounts.models import AuditEntry, Membership, Role, User
-from tests.accounts.people import browser
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
+from tests.shared.clients import browser
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Desired, Phase
 from workspaces.runs import people
 
@@ -54,7 +54,7 @@ def test_an_owner_adds_somebody_by_name_or_e_mail(cast: Cast) -> None:
     ("who", "status", "words"),
     [
         ("nobody", 422, "There is no person with this name."),
-        ("bob", 409, "bob is in already, with the role member."),
+        ("bob", 409, "bob is already a member, with the role member."),
         ("shared@example.org", 422, "More than one person has this e-mail address."),
         ("", 422, "This field is required."),
     ],
@@ -79,7 +79,7 @@ def test_a_role_is_changed_unless_it_is_another_one_by_now(cast: Cast) -> None:
     members.set_role(cast.admin, cast.demo, "bob", Role.OWNER)
     answer = client.post("/tenants/demo/members/bob/", {"role": "member", "was": "viewer"})
     assert answer.status_code == 409
-    assert "bob is in already, with the role owner." in answer.content.decode()
+    assert "bob is already a member, with the role owner." in answer.content.decode()
     assert role_in(cast.bob, cast.demo) == Role.OWNER
 
 
@@ -117,8 +117,8 @@ def test_before_somebody_is_removed_it_is_said_what_they_run_and_it_may_stop(cas
 def test_a_role_from_a_group_is_marked_and_one_given_by_hand_no_longer_follows_the_group(cast: Cast) -> None:
     Membership.objects.filter(user=cast.bob.user).update(by_group=True)
     client = browser(cast.alice)
-    assert "from a group of the sign-on" in text(client, "/tenants/demo/")
-    assert "in again at their next sign-in" in text(client, "/tenants/demo/members/bob/remove/")
+    assert "from a single sign-on group" in text(client, "/tenants/demo/")
+    assert "added again at their next sign-in" in text(client, "/tenants/demo/members/bob/remove/")
     client.post("/tenants/demo/members/bob/", {"role": "viewer", "was": "member"})
     assert not Membership.objects.get(user=cast.bob.user).by_group
 
@@ -138,13 +138,18 @@ def test_what_people_leave_running_is_shown_to_the_owners_alone(cast: Cast) -> N
     make_workspace(cast, cast.admin, name="of-an-admin")
     members.remove(cast.alice, cast.demo, "bob")
     members.set_active(cast.admin, cast.victor.user, active=False)
-    left = {seat.user.username: [row.name for row in seat.running] for seat in people.left_behind(cast.demo)}
+    left = {
+        seat.user.username: [row.name for row in seat.running]
+        for seat in people.inaccessible_workspaces(cast.demo)
+    }
     assert left == {"bob": ["sweep"], "victor": ["looked"]}
     page = text(browser(cast.alice), "/tenants/demo/")
-    assert "Left behind" in page
+    assert "Without a member" in page
     assert str(stopped.pk) in page  # an owner finds it, to delete it
     User.objects.filter(username="victor").update(is_active=True)
-    assert "Left behind" not in text(browser(Actor(User.objects.get(username="victor"))), "/tenants/demo/")
+    assert "Without a member" not in text(
+        browser(Actor(User.objects.get(username="victor"))), "/tenants/demo/"
+    )
 
 
 def test_the_list_has_the_tenants_one_is_in_and_all_for_admins(cast: Cast) -> None:

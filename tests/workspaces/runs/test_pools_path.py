@@ -15,8 +15,8 @@ from clusters.models import Node
 from quotas import admission, reclaim
 from quotas.models import Claim, Pool
 from quotas.pools import selection
+from tests.shared.driving import claim_of, drive, in_phase, told
 from tests.workspaces.many_nodes import House, house, many_nodes, own_rights
-from tests.workspaces.runs.test_path import claim_of, drive, in_phase, told
 from workspaces.cluster import drivers
 from workspaces.runs import lifecycle
 

@@ -17,7 +17,7 @@ from quotas.models import Claim, Quota
 from quotas.sharing import Portion
 from quotas.signals import claim_to_stop
 from tests.cast import GIB
-from tests.quotas.stage import GPU
+from tests.shared.stage import GPU
 from tests.workspaces.play import Play
 from workspaces import notices
 from workspaces.api.representation import with_related, workspaces_json
@@ -84,9 +84,9 @@ def test_its_person_is_told_until_when_for_whom_and_what_becomes_of_it(asked: As
     assert asked.shown()["reclaim"]["code"] == "owner_waits"
     lines, _last = inbox.page(asked.play.cast.alice.user)
     words = lines[0][1]
-    assert words.title == "“exp” has to give its GPUs back soon"
-    assert "whoever owns or booked them needs them: it stops at" in words.text
-    assert "waits in front of the queue" in words.hint
+    assert words.title == "“exp” has to return its GPUs soon"
+    assert "needs them: it stops at" in words.text
+    assert "returns to the front of the queue" in words.hint
     assert not words.is_past
 
 

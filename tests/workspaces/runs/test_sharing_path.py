@@ -10,8 +10,8 @@ import pytest
 from accounts.errors import Invalid
 from clusters.api import Api
 from clusters.models import Node, PodUsage
+from tests.shared.driving import claim_of, drive, in_phase
 from tests.workspaces.many_nodes import ELSEWHERE, House, house, many_nodes, own_rights
-from tests.workspaces.runs.test_path import claim_of, drive, in_phase
 from workspaces.api.representation import gpu_memory_mib, gpus
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle

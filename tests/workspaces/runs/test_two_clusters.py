@@ -11,7 +11,7 @@ from quotas import admission
 from quotas.models import Flavor, Pool, Quota
 from quotas.queries import pools_for
 from tests.cast import GIB, PRODUCT, Cast
-from tests.workspaces.playing import PlayedApi
+from tests.shared.played_api import PlayedApi
 from workspaces import enqueue
 from workspaces.launch.launch import LaunchSpec, launch
 from workspaces.models import Workspace

@@ -22,8 +22,8 @@ from uvicorn.server import ServerState
 from accounts.access import Actor
 from portal.asgi import application
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, until
+from tests.shared.sockets import in_thread, until
+from tests.shared.workspace_rows import make_workspace
 from workspaces.gateway import guests, upstream
 from workspaces.models import Workspace
 

@@ -15,8 +15,8 @@ from accounts.access import Actor
 from accounts.credentials import ssh_keys
 from accounts.models import SSHKey
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
+from tests.shared.sockets import in_thread
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Workspace
 from workspaces.ssh_jump.host_key import ready_key
 from workspaces.ssh_jump.serving import jump

@@ -14,7 +14,7 @@ import pytest
 from yarl import URL
 
 from tests.cast import Cast
-from tests.workspaces.sockets import in_thread
+from tests.shared.sockets import in_thread
 from tests.workspaces.ways_in.gateway_stage import Stage, staged
 from workspaces.gateway import guests
 from workspaces.gateway.hosts import portal_from

@@ -17,8 +17,8 @@ from yarl import URL
 
 from accounts import members
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, until_still
+from tests.shared.sockets import in_thread, until_still
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import MIB, Stage, staged
 from workspaces.gateway import guests, hosts
 from workspaces.gateway.door import local

@@ -14,8 +14,8 @@ from django.test import Client
 from yarl import URL
 
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread
+from tests.shared.sockets import in_thread
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.gateway_stage import Stage, cookie, raw, staged
 from workspaces.gateway import guests, hosts, passes
 from workspaces.gateway.door import local

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from tests.cast import Cast
-from tests.workspaces.sockets import in_thread, until_still
+from tests.shared.sockets import in_thread, until_still
 from tests.workspaces.ways_in.gateway_stage import MIB, Stage, jupyter_that, raw, staged, that_says
 from workspaces.gateway import guests, sockets, upstream
 from workspaces.gateway.door import Gateway

@@ -13,8 +13,8 @@ from accounts import members
 from accounts.credentials import ssh_keys
 from accounts.models import AuditEntry, User
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, until, until_still
+from tests.shared.sockets import in_thread, until, until_still
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.jump_stage import KIB, MIB, Stage, new_key, staged
 from workspaces.models import Phase, Workspace
 from workspaces.ssh_jump import limits

@@ -17,8 +17,8 @@ from django.db import OperationalError
 from accounts import members
 from accounts.models import Role
 from tests.cast import Cast
-from tests.workspaces.made import make_workspace
-from tests.workspaces.sockets import in_thread, until, until_still
+from tests.shared.sockets import in_thread, until, until_still
+from tests.shared.workspace_rows import make_workspace
 from tests.workspaces.ways_in.jump_stage import KIB, MIB, Stage, Upstream, new_key, staged
 from workspaces.ssh_jump import carry, guest, limits
 

@@ -16,7 +16,7 @@ import pytest
 from accounts.credentials.secrets import decrypt
 from clusters.models import Cluster
 from tests.cast import Cast
-from tests.workspaces.sockets import in_thread
+from tests.shared.sockets import in_thread
 from tests.workspaces.ways_in.jump_stage import Stage, staged
 from workspaces.api.representation import with_related, workspace_json
 from workspaces.models import Workspace

@@ -9,7 +9,7 @@ from typing import Any
 from accounts.access import Actor
 from quotas.accounting import ledger
 from quotas.models import Claim
-from tests.quotas.stage import Stage
+from tests.shared.stage import Stage
 
 
 def run_of(

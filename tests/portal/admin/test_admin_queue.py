@@ -14,7 +14,7 @@ from clusters.models import Node
 from quotas.models import Claim, Quota
 from tests.admin_forms import text_of
 from tests.cast import Cast, make_cast
-from tests.workspaces.made import make_workspace
+from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase
 
 pytestmark = pytest.mark.django_db
@@ -64,18 +64,17 @@ def test_runs_that_are_asked_back_are_shown_with_until_when_and_why(cast: Cast, 
     asked_back(cast, "borrowed")
     make_workspace(cast, cast.alice, name="own")
     overview = admin.get("/admin/").content.decode()
-    assert "1 run on borrowed GPUs is asked for them" in overview
+    assert "1 run has to return borrowed GPUs" in overview
     page = text_of(admin.get(f"{CLAIMS}?queue=asked_back"))
-    assert "borrowed" in page and "asked back, and stops on" in page
-    assert "a tenant that owns them needs them" in page
+    assert "borrowed" in page and "being reclaimed, stops on" in page
     assert "alice in Demo" not in page
 
 
 def test_who_can_never_start_needs_attention(cast: Cast, admin: Client) -> None:
     waiting(cast, "patient", reason_code="no_free_gpus", reason_data={"free_gpus": 0, "gpus": 1})
-    assert "can never start" not in admin.get("/admin/").content.decode()
+    assert "cannot start" not in admin.get("/admin/").content.decode()
     waiting(cast, "stuck", reason_code="above_quota", reason_data={"gpus": 8, "limit_gpus": 4})
-    assert "1 request waits and can never start as things are." in admin.get("/admin/").content.decode()
+    assert "1 waiting request cannot start." in admin.get("/admin/").content.decode()
     page = text_of(admin.get(f"{CLAIMS}?queue=never"))
     assert "stuck" in page and "patient" not in page
 

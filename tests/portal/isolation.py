@@ -1,0 +1,90 @@
+"""People of the access matrices, and objects that belong to one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from accounts.access import Actor
+from accounts.credentials import ssh_keys, tokens
+from accounts.models import Membership, Role, User
+from accounts.notices.kinds import Kind
+from accounts.notices.models import Notice
+from accounts.notices.preferences import unsubscribe_url
+from quotas.models import Booking
+from tests.cast import make_cast
+from tests.shared.workspace_rows import make_workspace
+
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0nG1CQvKjZlTLpVt6vLkYxWlJ3Yc1rOq4i6dK4nq0z of-bob"
+
+
+PEOPLE = ("own", "viewer", "member", "owner", "admin", "stranger")
+
+
+NOWHERE = {"id": "00000000-0000-4000-8000-000000000000", "slug": "nothing", "username": "nobody"}
+
+
+TOMORROW = timezone.now() + timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """People, the ids of bob's objects, and, once people are signed in, their secrets and sessions."""
+
+    people: dict[str, Actor]
+    second: Any
+    ids: dict[str, dict[str, str]]
+    secrets: dict[str, str] = field(default_factory=dict)
+    sessions: dict[str, str] = field(default_factory=dict)
+
+    def script(self, who: str) -> Client:
+        return Client(headers={"Authorization": f"Bearer {self.secrets[who]}"})
+
+    def browser(self, who: str) -> Client:
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = self.sessions[who]
+        return client
+
+    def ids_for(self, name: str) -> dict[str, str]:
+        return self.ids[next((kind for kind in self.ids if f"{kind}s/" in name), "workspace")]
+
+
+def make_stage() -> Stage:
+    cast = make_cast()
+    dora = Actor(User.objects.create_user("dora", "dora@example.org", "dora-password"))
+    Membership.objects.create(tenant=cast.demo, user=dora.user, role=Role.MEMBER)
+    Membership.objects.create(tenant=cast.second, user=cast.bob.user, role=Role.MEMBER)
+    people = dict(zip(PEOPLE, (cast.bob, cast.victor, dora, cast.alice, cast.admin, cast.carol), strict=True))
+    token = unsubscribe_url(cast.bob.user, Kind.QUOTA).rstrip("/").rpartition("/")[2]
+    common = {"slug": "demo", "username": "bob", "verb": "stop", "token": token}
+    workspace = make_workspace(cast, cast.bob)
+    notice = Notice.objects.create(
+        user=cast.bob.user,
+        kind="ready",
+        subject="workspace",
+        subject_id=workspace.pk,
+        data={"code": "ready", "data": {}},
+        in_berth=True,
+    )
+    booking = Booking.objects.create(
+        pool=cast.pool,
+        tenant=cast.demo,
+        created_by=cast.bob.user,
+        title="class",
+        starts_at=TOMORROW,
+        ends_at=TOMORROW + timedelta(hours=1),
+        units_each=1,
+    )
+    ids = {
+        "workspace": str(workspace.pk),
+        "booking": str(booking.pk),
+        "notice": str(notice.pk),
+        "ssh-key": str(ssh_keys.add(cast.bob, "laptop", OTHER_KEY).pk),
+        "token": str(tokens.issue(cast.bob.user, "laptop", ["read"])[0].pk),
+    }
+    return Stage(people, cast.second, {kind: {"id": found, **common} for kind, found in ids.items()})
