@@ -40,7 +40,7 @@ class Actor:
         raise NotAllowed(
             "scope_missing",
             _("This token does not have the scope “%(scope)s”.") % {"scope": scope},
-            _("Make a token with that scope, in your profile."),
+            _("Create a token with that scope, in your profile."),
         )
 
     def require_whole_person(self) -> None:
@@ -48,8 +48,8 @@ class Actor:
         if self.token is not None and self.token.tenant_id is not None:
             raise NotAllowed(
                 "token_bound",
-                _("This token is bound to one tenant; this would reach all of yours."),
-                _("Use a token that is not bound to a tenant, or your profile page."),
+                _("This token is limited to one tenant, but this action affects all your tenants."),
+                _("Use a token without a tenant limit, or your profile page."),
             )
 
 
@@ -120,7 +120,7 @@ def require_owner(actor: Actor, tenant: Tenant) -> None:
         raise NotAllowed(
             "owners_only",
             _("Only the owners of %(tenant)s may do this.") % {"tenant": tenant.name},
-            _("Ask one of them."),
+            _("Ask an owner of the tenant."),
         )
 
 
@@ -128,6 +128,6 @@ def not_there() -> NotThere:
     """The one answer for what does not exist and for what the person may not see."""
     return NotThere(
         "not_found",
-        _("There is nothing here that you can see."),
-        _("Check the address, or ask an owner of the tenant to let you in."),
+        _("There is nothing here that you have access to."),
+        _("Check the address, or ask an owner of the tenant to add you."),
     )

@@ -45,7 +45,7 @@ class SSHKeyForm(forms.Form):
     prefix = "key"
 
     name = forms.CharField(
-        label=_("Name"), max_length=80, help_text=_("So that you know it again: “laptop”.")
+        label=_("Name"), max_length=80, help_text=_("A name that you will recognize, such as “laptop”.")
     )
     public_key = forms.CharField(
         label=_("Public key"),
@@ -73,13 +73,13 @@ class SSHKeyForm(forms.Form):
 
 
 SCOPE_HELP = {
-    Scope.READ: _("See what you see: workspaces, the queue, quotas."),
+    Scope.READ: _("View what you can see: workspaces, the queue, quotas."),
     Scope.WORKSPACES: _(
-        "Launch, change, stop and delete workspaces; SSH keys; members, where you are an owner."
+        "Launch, change, stop and delete workspaces; SSH keys; members of tenants that you own."
     ),
     Scope.JOBS: _("Start and cancel jobs."),
-    Scope.VOLUMES: _("Make, grow and delete volumes."),
-    Scope.ADMIN: _("What admins may: clusters, pools, tenants, people."),
+    Scope.VOLUMES: _("Create, expand and delete volumes."),
+    Scope.ADMIN: _("Everything admins can do: clusters, pools, tenants, people."),
 }
 
 
@@ -113,7 +113,7 @@ class MemberForm(forms.Form):
     username = forms.CharField(
         label=_("User name or e-mail"),
         max_length=254,
-        help_text=_("As they sign in. Who never signed in is not known here yet."),
+        help_text=_("The name they sign in with. They must sign in once first."),
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
@@ -122,7 +122,10 @@ class MemberForm(forms.Form):
         label=_("Role"),
         choices=Role.choices,
         initial=Role.MEMBER,
-        help_text=_("Members launch. Viewers look. Owners also decide who is in, and stop what others run."),
+        help_text=_(
+            "Members can launch workspaces. Viewers can only look. Owners also add and remove "
+            "people, and can stop workspaces of others."
+        ),
     )
 
 
@@ -131,12 +134,12 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]
 
     language = forms.ChoiceField(
         label=_("Language"),
-        choices=[("", _("As my browser asks")), *settings.LANGUAGES],
+        choices=[("", _("Same as my browser")), *settings.LANGUAGES],
         required=False,
     )
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
     theme = forms.ChoiceField(
-        label=_("Theme"), choices=[("", _("As my system")), *Theme.choices], required=False
+        label=_("Theme"), choices=[("", _("Same as my system")), *Theme.choices], required=False
     )
 
     class Meta:
@@ -147,7 +150,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         time_zone = self.fields["time_zone"]
         assert isinstance(time_zone, forms.ChoiceField)
-        time_zone.choices = [("", _("As my browser says")), *time_zone_choices()]
+        time_zone.choices = [("", _("Same as my browser")), *time_zone_choices()]
         if self.is_bound:
             for name in self.fields.keys() - self.data.keys():
                 del self.fields[name]

@@ -56,7 +56,7 @@ def set_role(actor: Actor, tenant: Tenant, username: str, role: str, *, was: str
         action = "member.add" if created else "member.change"
         data = {"username": user.username, "role": role}
         audit.record(actor, action, target=user, tenant=tenant, data=data)
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
     return membership
 
 
@@ -70,7 +70,7 @@ def remove(actor: Actor, tenant: Tenant, username: str) -> None:
         audit.record(
             actor, "member.remove", target=membership.user, tenant=tenant, data={"username": username}
         )
-        signals.tell_access_changed(membership.user)
+        signals.send_access_changed(membership.user)
 
 
 def member(tenant: Tenant, username: str) -> Membership:
@@ -91,7 +91,7 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
         User.objects.filter(pk=user.pk).update(is_active=active)
         action = "user.activate" if active else "user.deactivate"
         audit.record(actor, action, target=user, data={"username": user.username})
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
 
 
 def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
@@ -102,21 +102,21 @@ def set_admin(actor: Actor, user: User, *, is_admin: bool) -> None:
         User.objects.filter(pk=user.pk).update(is_staff=is_admin, staff_by_group=False)
         action = "user.make_admin" if is_admin else "user.unmake_admin"
         audit.record(actor, action, target=user, data={"username": user.username})
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
 
 
 def delete_person(actor: Actor, user: User) -> None:
     """Delete a person who never launched anything. Raise Conflict for others: deactivate them instead."""
     with _changing_people(actor, user, one_stays=True):
         audit.record(actor, "user.delete", target=user, data={"username": user.username})
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
         try:
             user.delete()
         except ProtectedError:
             raise Conflict(
                 "person_has_work",
-                _("%(name)s has workspaces, or had some.") % {"name": user.username},
-                _("Deactivate them instead: what they did stays theirs."),
+                _("%(name)s has or had workspaces.") % {"name": user.username},
+                _("Deactivate them instead: this keeps their history."),
             ) from None
 
 
@@ -156,7 +156,7 @@ def _person(name: str) -> User:
         hint = _("Use the user name.")
     else:
         text = _("There is no person with this name.")
-        hint = _("Ask them how they sign in; who never did has no name here yet.")
+        hint = _("Ask for the name they sign in with. They must sign in once first.")
     raise Invalid("unknown_person", text, hint, fields={"username": [f"{text} {hint}"]})
 
 
@@ -165,13 +165,13 @@ def _require_as_seen(user: User, membership: Membership | None, was: str | None)
     if was is None or was == now:
         return
     if membership is None:
-        text = _("%(name)s was taken out meanwhile.") % {"name": user.username}
+        text = _("%(name)s was removed in the meantime.") % {"name": user.username}
     else:
-        text = _("%(name)s is in already, with the role %(role)s.") % {
+        text = _("%(name)s is already a member, with the role %(role)s.") % {
             "name": user.username,
             "role": membership.get_role_display(),
         }
-    hint = _("Look at the list again, then decide.")
+    hint = _("Check the list again, then decide.")
     raise Conflict("changed_meanwhile", text, hint, fields={"username": [text]})
 
 
@@ -190,6 +190,8 @@ def _require_one_stays(admin: User, user: User) -> None:
     """Refuse admins who remove themselves, and an actor who is no admin any more: two cannot remove each other."""
     if user.pk == admin.pk:
         raise Conflict(
-            "yourself", _("You cannot take away your own access."), _("Ask another admin, so that one stays.")
+            "yourself",
+            _("You cannot remove your own access."),
+            _("Ask another admin to do it, so that at least one admin remains."),
         )
     Actor(admin).require(Scope.ADMIN)

@@ -61,19 +61,22 @@ class User(AbstractUser):
     )
     theme = models.CharField(_("theme"), max_length=8, blank=True, default="", db_default="", choices=Theme)
     sign_outs = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text=_("How often all of their sessions were ended.")
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text=_("Number of times that all their sessions were ended."),
     )
     password_is_first = models.BooleanField(
         default=False,
         db_default=False,
         editable=False,
-        help_text=_("An admin made it: it lets in once, to choose another."),
+        help_text=_("Set by an admin: valid for one sign-in, to choose a new password."),
     )
     staff_by_group = models.BooleanField(
         default=False,
         db_default=False,
         editable=False,
-        help_text=_("An admin because of a group; is one while in that group."),
+        help_text=_("Admin through a group, for as long as they are in that group."),
     )
 
     class Meta:
@@ -139,7 +142,7 @@ class Membership(models.Model):
         default=False,
         db_default=False,
         editable=False,
-        help_text=_("Given by a group of the sign-on; follows that group."),
+        help_text=_("Comes from a single sign-on group and changes with it."),
     )
 
     class Meta:
@@ -234,7 +237,7 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(_("time"), auto_now_add=True, db_index=True)
     actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     actor_name = models.CharField(
-        _("actor name"), max_length=150, blank=True, help_text=_("Kept when the person is removed.")
+        _("actor name"), max_length=150, blank=True, help_text=_("Kept after the person is removed.")
     )
     action = models.CharField(
         _("action"), max_length=64, help_text=_("Dotted: what kind, then the verb, as in workspace.launch")

@@ -21,7 +21,7 @@ access_changed = Signal()
 _gathered: ContextVar[set[User] | None] = ContextVar("gathered", default=None)
 
 
-def tell_access_changed(user: User) -> None:
+def send_access_changed(user: User) -> None:
     gathered = _gathered.get()
     if gathered is None:
         access_changed.send(sender=User, users={user})
@@ -30,7 +30,7 @@ def tell_access_changed(user: User) -> None:
 
 
 @contextmanager
-def told_together() -> Iterator[None]:
+def access_changes_together() -> Iterator[None]:
     """Run a transaction in which the access of several people may change, and send one signal at its end.
 
     Receivers lock workspaces; after those neither people nor tenants nor more workspaces may be locked.

@@ -57,7 +57,9 @@ def add_ssh_key(request: HttpRequest, actor: Actor) -> HttpResponse:
             audit.record_refusal(request, actor, refusal)
             show_refusal(form, refusal)
         else:
-            messages.success(request, _("“%(name)s” now opens your workspaces.") % {"name": key.name})
+            messages.success(
+                request, _("You can now log in to your workspaces with “%(name)s”.") % {"name": key.name}
+            )
             return redirect("profile")
     form.forget_private_key()
     return _profile(request, key_form=form, status=422)
@@ -66,7 +68,7 @@ def add_ssh_key(request: HttpRequest, actor: Actor) -> HttpResponse:
 @_changes_profile
 def remove_ssh_key(request: HttpRequest, actor: Actor, id: UUID) -> HttpResponse:
     ssh_keys.remove(actor, id)
-    messages.success(request, _("The key is removed; it opens nothing any more."))
+    messages.success(request, _("Key removed. It no longer gives access to anything."))
     return redirect("profile")
 
 
@@ -103,7 +105,7 @@ def set_preferences(request: HttpRequest, actor: Actor) -> HttpResponse:
     # Save these fields only: others (active, admin, the password) may have changed since the row was read.
     user.save(update_fields=list(form.fields))
     with preferences.applied(request, user):
-        messages.success(request, _("Your choice is kept, for every browser that you sign in with."))
+        messages.success(request, _("Saved for every browser that you sign in with."))
     return preferences.remembered(redirect("profile"), user)
 
 

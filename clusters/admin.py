@@ -23,7 +23,7 @@ from accounts.admin.recorded import RecordedPage
 from accounts.models import AuditEntry, Tenant
 from accounts.rest.actors import actor_of
 from accounts.trail import audit
-from clusters import unknown
+from clusters import unknown_causes
 from clusters.doctor import Level, by_check, examine
 from clusters.models import Cluster, UnknownCause
 
@@ -35,7 +35,7 @@ MOST_SAID = 160  # characters of a message in the list
 @admin.register(Cluster)
 class ClusterPage(RecordedPage[Cluster]):
     purpose = gettext_lazy(
-        "The Kubernetes clusters that Berth drives: how to reach each, and what holds in it."
+        "The Kubernetes clusters that Berth manages: how to connect to each, and its settings."
     )
     list_display = ("name", "is_reached", "connection", "version", "nodes_ready", "pools_here", "exposure")
     list_filter = ("connection", "exposure", ("unreachable_since", admin.EmptyFieldListFilter))
@@ -50,7 +50,7 @@ class ClusterPage(RecordedPage[Cluster]):
             gettext_lazy("Connection"),
             {
                 "fields": ("connection", "kubeconfig_path", "context"),
-                "description": gettext_lazy("Its secrets stay in the file; Berth keeps its path alone."),
+                "description": gettext_lazy("Secrets stay in the file; Berth only stores its path."),
             },
         ),
         (gettext_lazy("Access to workspaces"), {"fields": ("exposure", "node_address", "ssh_service_port")}),
@@ -59,8 +59,8 @@ class ClusterPage(RecordedPage[Cluster]):
             {
                 "fields": ("prometheus_url", "prometheus_token_path"),
                 "description": gettext_lazy(
-                    "For clusters whose Prometheus has them from dcgm-exporter. "
-                    "Where Berth's own agent runs on a node, the agent tells of it."
+                    "For clusters whose Prometheus scrapes dcgm-exporter. On nodes with Berth's own agent, "
+                    "the agent's reports are used."
                 ),
             },
         ),
@@ -71,7 +71,10 @@ class ClusterPage(RecordedPage[Cluster]):
             gettext_lazy("Isolation of tenants"),
             {"fields": ("pod_cidrs", "service_cidrs", "api_cidrs", "denied_cidrs")},
         ),
-        (gettext_lazy("As last seen"), {"fields": ("version", "unreachable_since", "unreachable_reason")}),
+        (
+            gettext_lazy("Last known state"),
+            {"fields": ("version", "unreachable_since", "unreachable_reason")},
+        ),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
@@ -196,19 +199,19 @@ def verdict(failures: int, warnings: int) -> str:
         return text % {"count": failures}
     if warnings:
         text = ngettext(
-            "It works; %(count)d thing could be better.",
-            "It works; %(count)d things could be better.",
+            "It works, with %(count)d warning.",
+            "It works, with %(count)d warnings.",
             warnings,
         )
         return text % {"count": warnings}
-    return _("All is well.")
+    return _("All good.")
 
 
 @admin.register(UnknownCause)
 class UnknownCausePage(RecordedPage[UnknownCause]):
     purpose = gettext_lazy(
-        "Words of a cluster that no rule of Berth's explains: people see them as they are. Dismiss those that need "
-        "no rule; delete one once there is a rule for it."
+        "Cluster messages that no rule of Berth explains: people see the original text. Dismiss those that "
+        "need no rule; delete one once a rule explains it."
     )
     list_display = ("said", "source", "cluster", "count", "first_at", "last_at", "is_dismissed")
     list_filter = (("dismissed_at", admin.EmptyFieldListFilter), "source", "cluster")
@@ -237,6 +240,6 @@ class UnknownCausePage(RecordedPage[UnknownCause]):
 
     @admin.action(description=gettext_lazy("Dismiss"))
     def dismiss(self, request: HttpRequest, rows: QuerySet[UnknownCause]) -> None:
-        done = sum(unknown.dismiss(actor_of(request), row) for row in rows)
+        done = sum(unknown_causes.dismiss(actor_of(request), row) for row in rows)
         text = ngettext("%(count)d message is dismissed.", "%(count)d messages are dismissed.", done)
         self.message_user(request, text % {"count": done})

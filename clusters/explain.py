@@ -48,8 +48,8 @@ TABLES: dict[str, tuple[Cause, ...]] = {
     "service": services.CAUSES,
 }
 
-_UNKNOWN_SENTENCE = _("The cluster says: %(raw)s")
-_UNKNOWN_HINT = _("Berth does not know this message yet. If it lasts, show it to an admin.")
+_UNKNOWN_SENTENCE = _("Message from the cluster: %(raw)s")
+_UNKNOWN_HINT = _("Berth does not know this message yet. If this continues, show it to an admin.")
 
 BY_CODE = {cause.code: cause for table in (*TABLES.values(), health.CAUSES) for cause in table}
 
@@ -82,7 +82,8 @@ def sentence(code: str, data: Mapping[str, Any]) -> str:
     if not reasons:
         return text
     facts = {"total": data.get("total", "?"), "reasons": _(", ").join(reasons)}
-    return f"{text} {_('Of %(total)s looked at: %(reasons)s.') % facts}"
+    counted = _("Checked %(total)s: %(reasons)s.") % facts
+    return f"{text} {counted}"
 
 
 def _in_short(code: str, data: Mapping[str, Any]) -> list[str]:

@@ -28,13 +28,13 @@ class Fault:
 _FILE = (
     Fault(
         r"invalid kube-config file\. no configuration found|no such file|errno 2\b",
-        _("The kubeconfig file %(path)s is not there."),
+        _("The kubeconfig file %(path)s does not exist."),
         _("Put it on every machine that runs Berth, at this path, or correct the path."),
     ),
     Fault(
         r"permission denied",
-        _("Berth may not read the kubeconfig file %(path)s."),
-        _("Let the account that Berth runs as read it, and nobody else."),
+        _("Berth cannot read the kubeconfig file %(path)s."),
+        _("Make it readable for the account that Berth runs as, and for nobody else."),
     ),
     Fault(
         r"runs a program on this server|which runs a",
@@ -48,9 +48,9 @@ _FILE = (
     ),
     Fault(
         r"context",
-        _("The kubeconfig has no context “%(context)s” that is complete."),
+        _("The kubeconfig has no complete context “%(context)s”."),
         _(
-            "Look at `kubectl config get-contexts --kubeconfig=…`, and name one of them; empty is the current one."
+            "Check `kubectl config get-contexts --kubeconfig=…`, and name one of them; empty is the current one."
         ),
     ),
     Fault(
@@ -64,31 +64,31 @@ _NETWORK = (
     Fault(
         r"\(401\)",
         _("The cluster does not accept Berth's credentials: they are wrong, expired or revoked."),
-        _("Make a new token (`kubectl create token`), or renew the client certificate, in the kubeconfig."),
+        _("Create a new token (`kubectl create token`), or renew the client certificate, in the kubeconfig."),
     ),
     Fault(
         r"certificate has expired|certificate expired|alert certificate expired",
         _("A certificate has expired: the cluster's, or Berth's own client certificate."),
-        _("Renew it (`kubeadm certs check-expiration` tells which), then write the kubeconfig anew."),
+        _("Renew it (`kubeadm certs check-expiration` tells which), then write the kubeconfig again."),
     ),
     Fault(
         r"hostname mismatch|ip address mismatch|doesn't match|not valid for",
         _("The cluster's certificate is for another name or address than the one in the kubeconfig."),
-        _("Use a name that the certificate has, or have the cluster's certificate made for this one too."),
+        _("Use a name from the certificate, or add this name to the cluster's certificate."),
     ),
     Fault(
         r"certificate.verify.failed|self.signed|unable to get local issuer|unknown ca",
-        _("The cluster's certificate is not of the authority that the kubeconfig names."),
+        _("The cluster's certificate was not signed by the authority in the kubeconfig."),
         _("Put the cluster's present CA into the kubeconfig (certificate-authority-data)."),
     ),
     Fault(
         r"wrong.version.number|record layer|http request|tlsv1|ssl",
-        _("What answers there does not speak TLS as an API server does."),
+        _("The server at this address does not speak TLS like an API server."),
         _("Check the address and port of the server in the kubeconfig; 6443 is usual."),
     ),
     Fault(
         r"name or service not known|name resolution|getaddrinfo|nodename nor servname|no address associated",
-        _("The name of the cluster's server is not known to this machine."),
+        _("This machine cannot resolve the name of the cluster's server."),
         _("Check the server's name in the kubeconfig, and the DNS of the machine that runs Berth."),
     ),
     Fault(
@@ -104,11 +104,11 @@ _NETWORK = (
     Fault(
         r"no answer in time",
         _("The cluster accepts connections, but does not answer in time."),
-        _("Look at the load of the API server and etcd; then test again."),
+        _("Check the load of the API server and etcd; then test again."),
     ),
     Fault(
         r"not json",
-        _("What answers there is not a Kubernetes API."),
+        _("The server at this address is not a Kubernetes API."),
         _("Check the address in the kubeconfig: a proxy or a sign-in page may stand in between."),
     ),
 )

@@ -22,7 +22,7 @@ SKIPPED = Counter(
 )
 
 
-def dealt_with(cluster: str, step: Changed) -> None:
+def observe_lag(cluster: str, step: Changed) -> None:
     at = changed_at(step.body) if step.change != "DELETED" else None
     if at is not None:
         LAG.observe((datetime.now(UTC) - at).total_seconds(), cluster, step.body["kind"])
@@ -41,12 +41,12 @@ def _times(body: Json) -> Iterator[datetime]:
     metadata = body["metadata"]
     told = [entry.get("time") for entry in metadata.get("managedFields") or []]
     told += [one.get("lastTransitionTime") for one in body.get("status", {}).get("conditions") or []]
-    yield from filter(None, map(moment, told))
-    if due := moment(metadata.get("deletionTimestamp")):
+    yield from filter(None, map(parse_time, told))
+    if due := parse_time(metadata.get("deletionTimestamp")):
         yield due - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_time(text: str | None) -> datetime | None:
     """Return the time in UTC; None if unreadable: objects may hold any text, and an error would list all anew."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -121,7 +121,7 @@ class Cluster(models.Model):
         default="",
         db_default="",
         help_text=_(
-            "As in http://prometheus.monitoring:9090: figures of GPUs are read there. Empty: agents tell."
+            "Such as http://prometheus.monitoring:9090, to read GPU metrics. Empty: agents report them."
         ),
     )
     prometheus_token_path = models.CharField(
@@ -130,7 +130,7 @@ class Cluster(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=_("If it asks for one (Bearer). On the server, read anew each time."),
+        help_text=_("If it requires one (Bearer). The file is on the server and is read each time."),
     )
     validation_image = models.CharField(
         _("image that tests GPUs"),
@@ -201,7 +201,7 @@ def _proxy_fault(address: str) -> StrOrPromise:
         return _("Not an address as in http://proxy.example.org:3128.")
     if parts.username is not None:
         return _(
-            "Leave the name and password out: every workspace would read them. Let the proxy take the nodes."
+            "Leave out the name and password: every workspace could read them. Let the proxy accept the nodes."
         )
     return ""
 
@@ -213,7 +213,7 @@ def _prometheus_fault(address: str) -> StrOrPromise:
     if parts is None or parts.query or parts.fragment:
         return _("Not an address as in http://prometheus.monitoring:9090.")
     if parts.username is not None:
-        return _("Leave the name and password out: who looks at this page would read them.")
+        return _("Leave out the name and password: everybody who opens this page could read them.")
     return ""
 
 

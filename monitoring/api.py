@@ -46,7 +46,7 @@ class MetricsShape(serializers.Serializer[Any]):
 
 class MetricsView(APIView):
     @extend_schema(
-        summary=gettext_noop("What it used"),
+        summary=gettext_noop("Usage of a workspace"),
         description="All series have the same times, a step apart. Of a shared GPU the figures are the whole GPU's.",
         parameters=[
             OpenApiParameter(

@@ -32,7 +32,7 @@ def findings_about(cluster: Cluster, _api: Api | None = None) -> Iterator[Findin
             Level.WARN,
             _("The last test of the GPUs of %(nodes)s failed: nothing new gets them.")
             % {"nodes": named(names)},
-            _("Read its log under “Tests of GPUs”, mend the node, and test it again."),
+            _("Read its log under “Tests of GPUs”, repair the node, and test it again."),
             Check.NODES,
         )
 
@@ -55,7 +55,8 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
     elif without:
         yield Finding(
             Level.WARN,
-            _("Nobody watches the GPUs of %(nodes)s: no agent has told of them.") % {"nodes": named(without)},
+            _("Nothing monitors the GPUs of %(nodes)s: no agent has reported them.")
+            % {"nodes": named(without)},
             _(
                 "Install the node agent there (deploy/agent), or name a Prometheus that has dcgm-exporter's figures."
             ),
@@ -66,14 +67,12 @@ def of_agents(cluster: Cluster, with_gpus: Sequence[Node], agents: Sequence[Agen
     if silent:
         yield Finding(
             Level.WARN,
-            _("The agents of %(nodes)s have fallen silent.") % {"nodes": named(silent)},
-            _("Look at their pods: are they running, and may they reach Berth?"),
+            _("The agents of %(nodes)s no longer report.") % {"nodes": named(silent)},
+            _("Check their pods: are they running, and can they reach Berth?"),
             Check.AGENTS,
         )
     if agents and not without and not silent:
-        yield Finding(
-            Level.OK, _("Every node with GPUs has an agent that tells of them."), check=Check.AGENTS
-        )
+        yield Finding(Level.OK, _("Every node with GPUs has an agent that reports them."), check=Check.AGENTS)
     if simulated := [agent.node for agent in agents if agent.is_simulated]:
         text = _("The agents of %(nodes)s are simulated: there are no GPUs.") % {"nodes": named(simulated)}
         yield Finding(Level.OK, text, check=Check.AGENTS)
@@ -90,7 +89,7 @@ def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[
     if stale:
         yield Finding(
             Level.WARN,
-            _("The labels of %(nodes)s tell of another driver than the one that runs.")
+            _("The labels of %(nodes)s name another driver version than the one in use.")
             % {"nodes": named(stale)},
             _("Restart GPU Feature Discovery there."),
             Check.AGREEMENT,
@@ -104,9 +103,9 @@ def of_reports(nodes: Sequence[Node], agents: Sequence[AgentState]) -> Iterator[
     if wrong := [node for node, difference in apart.items() if abs(difference) > CLOCKS_APART]:
         yield Finding(
             Level.WARN,
-            _("The clocks of %(nodes)s and Berth's are apart, or their reports come late.")
+            _("The clocks of %(nodes)s differ from Berth's, or their reports arrive late.")
             % {"nodes": named(wrong)},
-            _("Let all machines, Berth's too, take their time from one place (NTP)."),
+            _("Synchronize the clocks of all machines, including Berth's, with NTP."),
             Check.AGREEMENT,
         )
 

@@ -1,7 +1,7 @@
 """Figures for pages that follow them, read once for all pages that ask at the same moment.
 
 Figures arrive every few seconds from every node: a message for each would wake every page for nothing. So pages read at
-fixed intervals, all of a process together (workspaces/live/reading_together.py).
+fixed intervals, all of a process together (workspaces/live/batched_reads.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accounts.errors import NotThere, Refusal
 from monitoring.figures.series import HOLDS_SECONDS, RUN, Figures, of_workspace, window_of
 from workspaces.access import require_there
 from workspaces.api.representation import Json
-from workspaces.live.reading_together import Together, rows_for
+from workspaces.live.batched_reads import BatchedRead, rows_for
 
 
 @dataclass(frozen=True)
@@ -111,4 +111,4 @@ def _newest(figures: Figures) -> int | None:
     return max(min(ends), max(ends) - HOLDS_SECONDS) if ends else None
 
 
-figures = Together(read_figures)
+figures = BatchedRead(read_figures)

@@ -24,7 +24,7 @@ from monitoring.health.xids import meaning_of
 from monitoring.models import AgentState, Trouble, Validation, XidEvent
 from monitoring.panels import NOTHING, said
 from monitoring.validation import queries as validations
-from quotas.pools.gpu_told import FRESH
+from quotas.pools.gpu_reports import FRESH
 from workspaces.models import Workspace
 from workspaces.state import story
 

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from monitoring.drift import looks
 from monitoring.figures import busy, thinning
-from monitoring.health import signs, supplies, telling
+from monitoring.health import notifying, signs, supplies
 from monitoring.intake import ecc
 from monitoring.validation import steps
 
@@ -14,7 +14,7 @@ def look(cluster_id: str) -> None:
 
 
 def tell_of_health(cluster_id: str) -> None:
-    telling.tell_people(UUID(cluster_id))
+    notifying.notify_people(UUID(cluster_id))
 
 
 def judge_nodes(cluster_id: str) -> None:

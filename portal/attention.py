@@ -59,8 +59,8 @@ class Wait:
 
 def overview() -> dict[str, Any]:
     items = [
-        *unreachable(), *unwell(), *lost(), *over_quota(), *never(), *asked_back(), *drifted(), *failed(), *mail(),
-        *unexplained(),
+        *unreachable(), *health_problems(), *lost(), *over_quota(), *impossible_requests(), *preemptions(),
+        *drifted(), *failed(), *mail(), *unexplained(),
     ]  # fmt: skip
     return {
         "items": sorted(items, key=lambda item: item.level != "bad"),
@@ -74,14 +74,16 @@ def unreachable() -> list[Item]:
         Item(
             "bad",
             _("%(name)s does not answer.") % {"name": cluster.name},
-            _("What runs there goes on; nothing starts or stops. Test its connection."),
+            _(
+                "Running workspaces there are not affected, but nothing can start or stop. Test its connection."
+            ),
             reverse("admin:clusters_cluster_change", args=[cluster.pk]),
         )
         for cluster in Cluster.objects.exclude(unreachable_since=None)
     ]
 
 
-def unwell() -> list[Item]:
+def health_problems() -> list[Item]:
     """Problems with nodes, GPUs, storage and addresses: one line for each kind, with the places."""
     by_code: defaultdict[str, list[Trouble]] = defaultdict(list)
     for trouble in Trouble.objects.filter(ended_at=None).order_by("-takes_out", "since"):
@@ -110,12 +112,12 @@ def lost() -> list[Item]:
         Item(
             "bad",
             ngettext(
-                "%(count)d pod vanished from %(node)s, and nobody saw it end.",
-                "%(count)d pods vanished from %(node)s, and nobody saw them end.",
+                "%(count)d pod disappeared from %(node)s, and its end is not confirmed.",
+                "%(count)d pods disappeared from %(node)s, and their end is not confirmed.",
                 count,
             )
             % {"count": count, "node": node},
-            _("Their GPUs stay taken. Look at the node; confirm the end if they are gone."),
+            _("Their GPUs stay in use. Check the node, and confirm the end if they are gone."),
             reverse("admin:quotas_claim_changelist") + "?lost=yes",
         )
         for node, count in by_node
@@ -126,48 +128,48 @@ def over_quota() -> list[Item]:
     return [
         Item(
             "warn",
-            _("%(tenant)s uses %(used)s GPUs of %(pool)s, and may use %(limit)s.")
+            _("%(tenant)s uses %(used)s GPUs of %(pool)s, but its limit is %(limit)s.")
             % {
                 "tenant": quota.tenant,
                 "pool": quota.pool,
                 "used": used,
                 "limit": quota.nominal_gpus + quota.borrowing_limit_gpus,
             },
-            _("Nothing new of theirs starts there until enough has ended."),
+            _("They cannot start anything there until they use less."),
             reverse("admin:quotas_quota_change", args=[quota.pk]),
         )
         for quota, used in overuse.all_quotas()
     ]
 
 
-def never() -> list[Item]:
+def impossible_requests() -> list[Item]:
     """Requests that can never start: only an admin or the requester can change that."""
     count = Claim.objects.filter(NEVER).count()
     if not count:
         return []
     text = ngettext(
-        "%(count)d request waits and can never start as things are.",
-        "%(count)d requests wait and can never start as things are.",
+        "%(count)d waiting request cannot start.",
+        "%(count)d waiting requests cannot start.",
         count,
     )
     return [
         Item(
             "warn",
             text % {"count": count},
-            _("They ask for more than their tenant, or any node, can give. Raise the share, or tell them."),
+            _("They request more than their tenant, or any node, has. Raise the quota, or notify them."),
             reverse("admin:quotas_claim_changelist") + "?queue=never",
         )
     ]
 
 
-def asked_back() -> list[Item]:
+def preemptions() -> list[Item]:
     rows = Claim.objects.filter(ASKED_BACK)
     first, count = rows.aggregate(first=Min("reclaim_at"), count=Count("pk")).values()
     if not count:
         return []
     text = ngettext(
-        "%(count)d run on borrowed GPUs is asked for them, and stops at %(time)s.",
-        "%(count)d runs on borrowed GPUs are asked for them; the first stops at %(time)s.",
+        "%(count)d run has to return borrowed GPUs and stops at %(time)s.",
+        "%(count)d runs have to return borrowed GPUs; the first stops at %(time)s.",
         count,
     )
     at = date_format(timezone.localtime(first), "H:i")
@@ -175,7 +177,7 @@ def asked_back() -> list[Item]:
         Item(
             "warn",
             text % {"count": count, "time": at},
-            _("Their people have been told. Nothing is to do."),
+            _("Their owners have been notified. Nothing to do."),
             reverse("admin:quotas_claim_changelist") + "?queue=asked_back",
         )
     ]
@@ -191,7 +193,7 @@ def failed() -> list[Item]:
     text = ngettext(
         "%(count)d workspace failed in the last day.", "%(count)d workspaces failed in the last day.", count
     )
-    hint = _("Each says why on its page.")
+    hint = _("The page of each workspace shows why.")
     return [
         Item(
             "warn",
@@ -208,11 +210,13 @@ def drifted() -> list[Item]:
     if not count:
         return []
     text = ngettext(
-        "%(count)d object in the clusters is not as Berth's rows say.",
-        "%(count)d objects in the clusters are not as Berth's rows say.",
+        "%(count)d object in the clusters differs from Berth's records.",
+        "%(count)d objects in the clusters differ from Berth's records.",
         count,
     )
-    hint = _("Somebody changed, removed or left something there. Look at each; nothing is mended by itself.")
+    hint = _(
+        "Somebody changed, removed or left something there. Check each one; nothing is repaired automatically."
+    )
     return [Item("warn", text % {"count": count}, hint, reverse("admin:monitoring_finding_changelist"))]
 
 
@@ -221,7 +225,7 @@ def mail() -> list[Item]:
     if not count:
         return []
     text = ngettext("%(count)d mail could not be sent.", "%(count)d mails could not be sent.", count)
-    hint = _("Look at the last error; send them again once the mail server takes them.")
+    hint = _("Check the last error. Send them again once the mail server accepts them.")
     return [
         Item(
             "warn",

@@ -91,7 +91,7 @@ class Agents(InOneTurn):
 def _busy() -> Busy:
     return Busy(
         "busy",
-        _("Too many agents tell at once."),
-        _("Keep it and come again."),
+        _("Too many agents report at once."),
+        _("Keep the report and try again later."),
         retry_after_seconds=LONGEST_WAIT_SECONDS,
     )

@@ -32,7 +32,7 @@ from monitoring.health.rules import silent
 from monitoring.models import AgentState, Finding, Trouble, What
 from portal.health import parts_that_matter
 from quotas.models import Claim
-from vitals.clock import about
+from vitals.clock import is_near_now
 from vitals.figures import INFINITE, Counter, Histogram
 from vitals.models import Figure, Process
 from vitals.pulse import SILENT_AFTER, heard_since
@@ -190,7 +190,7 @@ class Processes(Collector):
     """Processes heard recently, and their gauges."""
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER))
+        recent = Process.objects.filter(is_near_now("seen_at", Now(), SILENT_AFTER))
         heard = list(recent.values_list("part", "gauges"))
         parts = ("web", *parts_that_matter())
         counted = [(part, sum(each == part for each, _ in heard)) for part in parts]

@@ -37,7 +37,13 @@ from quotas.allowed.limits import refuse_what_never_fits
 from quotas.models import Claim, Pool, TenantLimit
 from quotas.scheduling import BACK_OFF_MOST, Admitted, Decisions, Reclaim, decide
 from quotas.sharing import Portion
-from quotas.signals import claim_admitted, claim_reclaimed, claim_released, claim_spared, claim_waits
+from quotas.signals import (
+    claim_admitted,
+    claim_preempted,
+    claim_preemption_cancelled,
+    claim_released,
+    claim_waits,
+)
 
 BACK_OFF_FIRST = timedelta(seconds=30)
 
@@ -84,8 +90,8 @@ def request(
             raise
         raise Conflict(
             "already_claimed",
-            _("It already runs or waits for its turn."),
-            _("Stop it first if you want to start it anew."),
+            _("It is already running or waiting."),
+            _("Stop it first if you want to start it again."),
         ) from error
     passes.want(pool.id)
     return claim
@@ -141,8 +147,8 @@ def _pass(pool_id: UUID) -> int:
     _lock_limits({claim.tenant_id for claim in claims.values()})
     decisions = decide(pool_state.read(pool, claims.values()))
     # Holders' rows are locked in one order, or a pass would deadlock with code that enqueues many of them.
-    deeds = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
-    started = [deed() for _holder, deed in deeds]
+    actions = sorted([*_starts(decisions, claims), *_reclaims(decisions)], key=itemgetter(0))
+    started = [action() for _holder, action in actions]
     _note_reasons(claims, decisions)
     if any(started):
         passes.want_after(pool.cluster_id, {claims[one.claim].tenant_id for one in decisions.admitted})
@@ -222,7 +228,7 @@ def change_runtime(claim_id: UUID, minutes: int | None) -> None:
         passes.want_where_end_moved(claim_id)
 
 
-def doubt_end(claim_id: UUID) -> bool:
+def flag_unproven_end(claim_id: UUID) -> bool:
     """Keep the units of a run whose pod vanished, until an admin confirms its end. True if this is new."""
     undoubted = Claim.objects.filter(pk=claim_id, state=State.ADMITTED, end_unproven_since=None)
     if not undoubted.update(end_unproven_since=timezone.now()):
@@ -248,20 +254,20 @@ def back_off(attempt: int) -> timedelta:
     return min(BACK_OFF_FIRST * (1 << min(attempt, 10)), BACK_OFF_MOST)
 
 
-Deed = tuple[UUID, Callable[[], bool]]  # id of the holder whose row it locks; True if a claim started
+Action = tuple[UUID, Callable[[], bool]]  # id of the holder whose row it locks; True if a claim started
 
 
-def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Deed]:
+def _starts(decisions: Decisions, claims: dict[UUID, Claim]) -> list[Action]:
     of = [(claims[admitted.claim], admitted) for admitted in decisions.admitted]
     return [(claim.holder_id, partial(_start, claim, admitted)) for claim, admitted in of]
 
 
-def _reclaims(decisions: Decisions) -> list[Deed]:
+def _reclaims(decisions: Decisions) -> list[Action]:
     runs = Claim.objects.in_bulk([*(reclaim.run for reclaim in decisions.reclaims), *decisions.spared])
     asked = [(runs[reclaim.run], reclaim) for reclaim in decisions.reclaims]
     return [
-        *((run.holder_id, partial(_ask_back, run, reclaim)) for run, reclaim in asked),
-        *((runs[pk].holder_id, partial(_spare, runs[pk])) for pk in decisions.spared),
+        *((run.holder_id, partial(_preempt, run, reclaim)) for run, reclaim in asked),
+        *((runs[pk].holder_id, partial(_cancel_preemption, runs[pk])) for pk in decisions.spared),
     ]
 
 
@@ -290,7 +296,7 @@ def _first_end(claim: Claim, now: datetime) -> datetime | None:
     return min((end for end in (own_end, claim.must_end_at) if end is not None), default=None)
 
 
-def _ask_back(run: Claim, reclaim: Reclaim) -> bool:
+def _preempt(run: Claim, reclaim: Reclaim) -> bool:
     """Preempt a run. It gets one signal, though the beneficiary may change later."""
     live = Claim.objects.filter(pk=run.pk, state=State.ADMITTED)
     if run.reclaim_at is not None:
@@ -299,15 +305,15 @@ def _ask_back(run: Claim, reclaim: Reclaim) -> bool:
     run.reclaim_at = timezone.now() + settings.RECLAIM_GRACE
     run.reclaim_code, run.reclaim_for = reclaim.code, reclaim.beneficiary
     if live.update(reclaim_at=run.reclaim_at, reclaim_code=run.reclaim_code, reclaim_for=run.reclaim_for):
-        claim_reclaimed.send(sender=Claim, claim=run)
+        claim_preempted.send(sender=Claim, claim=run)
     return False
 
 
-def _spare(run: Claim) -> bool:
+def _cancel_preemption(run: Claim) -> bool:
     """Cancel a preemption, unless the run is being taken down already."""
     asked = Claim.objects.filter(pk=run.pk, state=State.ADMITTED, reclaim_at__gt=timezone.now())
     if asked.update(reclaim_at=None, reclaim_code="", reclaim_for=None):
-        claim_spared.send(sender=Claim, claim=run)
+        claim_preemption_cancelled.send(sender=Claim, claim=run)
     return False
 
 
@@ -341,7 +347,7 @@ def _update_waiting(claim: Claim, *fields: str) -> bool:
 def _end_admitted(claim: Claim, reason: str) -> Claim:
     ended = _end(claim.pk, from_states=[State.ADMITTED], reason=reason)
     if ended is None:
-        raise Conflict("not_admitted", _("It no longer runs."), _("Look at it again, then start it."))
+        raise Conflict("not_admitted", _("It no longer runs."), _("Reload it, then start it."))
     return ended
 
 

@@ -94,8 +94,8 @@ REACTIONS: tuple[tuple[Signal, Callable[..., Any]], ...] = (
     (signals.claim_admitted, Holder.admitted),
     (signals.claim_waits, Holder.waits),
     (signals.claim_to_stop, Holder.to_stop),
-    (signals.claim_reclaimed, Holder.preempted),
-    (signals.claim_spared, Holder.preemption_cancelled),
+    (signals.claim_preempted, Holder.preempted),
+    (signals.claim_preemption_cancelled, Holder.preemption_cancelled),
     (signals.claim_ends_by_budget, Holder.ends_by_budget),
     (signals.claim_released, Holder.released),
 )

@@ -16,7 +16,7 @@ from accounts.access import Actor, visible_tenants
 from accounts.models import Role, Tenant, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
-from accounts.notices.telling import tell
+from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 from quotas.models import Claim, Pool, Quota, TenantLimit
 
@@ -48,7 +48,7 @@ def share_changed(by: User, share: Quota | TenantLimit, changes: Mapping[str, An
     data = _gpus(pool, changes) if pool else _limits(changes)
     if not data:
         return
-    tell(
+    notify(
         Kind.QUOTA,
         [person for person in _concerned(share.tenant_id, pool) if person != by],
         subject=SUBJECT,
@@ -117,9 +117,9 @@ def _words(notice: Notice, tenant: Tenant) -> Words:
     return Words(
         title=title,
         text=text,
-        hint=_("What waits is looked at again by itself; what runs goes on."),
+        hint=_("Waiting requests are checked again automatically. Running workspaces are not affected."),
         path=reverse("workspaces"),
-        action=_("Look at your share"),
+        action=_("View your quota"),
     )
 
 
@@ -127,7 +127,7 @@ def _limit_words(name: str, before: int | None, after: int | None) -> str:
     limit = LIMITS[name]
     words = {"what": limit.what, "before": _amount(limit, before), "after": _amount(limit, after)}
     if after is None:
-        return _("%(what)s: no limit any more.") % words
+        return _("%(what)s: no limit now.") % words
     if before is None:
         return _("%(what)s: %(after)s at most; there was no limit before.") % words
     return _("%(what)s: %(after)s at most, before %(before)s.") % words

@@ -19,7 +19,7 @@ from django.utils import timezone
 from clusters.models import Cluster
 from quotas import enqueue
 from quotas.models import Booking, Claim, Pool
-from vitals.clock import about
+from vitals.clock import is_near_now
 
 LOST_AFTER = timedelta(seconds=10)
 
@@ -90,7 +90,7 @@ def _enqueue_for(claims: QuerySet[Claim]) -> None:
 
 def _enqueue_once(pool_id: UUID) -> None:
     now = timezone.now()
-    unmarked = Q(pass_queued_at__isnull=True) | ~about("pass_queued_at", now, LOST_AFTER)
+    unmarked = Q(pass_queued_at__isnull=True) | ~is_near_now("pass_queued_at", now, LOST_AFTER)
     pool = Pool.objects.filter(unmarked, pk=pool_id)
     if not pool.exists():  # the usual case: concurrent callers do not wait for the row's lock
         return

@@ -140,7 +140,7 @@ def _quotas(
     uses = _people(everyone, {person for of_pool in people.values() for person in of_pool}, limits)
     costing = [pool.id for pool in pools if pool.has_gpus and pool.weight > 0]
     asking = {tenant for pk in costing for tenant, _user in people.get(pk, ())}
-    blocked, blocked_people = budgets.spent(asking) if costing else ({}, {})
+    blocked, blocked_people = budgets.blocked_by_budget(asking) if costing else ({}, {})
     spent_by: defaultdict[UUID, dict[Any, Reason]] = defaultdict(dict)
     for (tenant, user), why in blocked_people.items():
         spent_by[tenant][user] = why

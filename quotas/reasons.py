@@ -16,149 +16,151 @@ from django.utils.translation import ngettext, ngettext_lazy
 from clusters import explain
 from quotas.pools import health
 
-GIVEN_BACK = _("It starts by itself as soon as enough is given back.")
-STOP_SOME = _("It starts by itself as soon as your tenant stops something. Stop what you no longer need.")
-STOP_OWN = _("It starts by itself as soon as you stop something. Stop what you no longer need.")
-LESS_OR_ASK = _("Ask for less, or ask your admin for more.")
-SMALLER_OR_ELSEWHERE = _("Ask for less, or choose another pool.")
+GIVEN_BACK = _("Starts automatically when enough GPUs become free.")
+STOP_SOME = _("Starts automatically when your team frees GPUs. Stop what you no longer need.")
+STOP_OWN = _("Starts automatically when you free GPUs. Stop what you no longer need.")
+LESS_OR_ASK = _("Request less, or ask your admin for more quota.")
+SMALLER_OR_ELSEWHERE = _("Request less, or choose another pool.")
 
 # code: (sentence, hint). Amounts come from the data, those of CPU and memory in cores and GiB (see `_for_people`).
 # Plural forms use the number of GPUs rounded up (`whole_gpus`): 0.5 has no plural form.
 REASONS = {
-    "": (_("It is in the queue and is being looked at."), ""),
+    "": (_("Checking for a free slot."), ""),
     "no_quota": (
-        _("Your tenant has no GPUs in this pool."),
+        _("Your team has no GPUs in this pool."),
         _("Choose another pool, or ask your admin for a quota."),
     ),
     "above_quota": (
         ngettext_lazy(
-            "You ask for %(gpus)s GPU, and your tenant may use %(limit_gpus)s of this pool.",
-            "You ask for %(gpus)s GPUs, and your tenant may use %(limit_gpus)s of this pool.",
+            "You requested %(gpus)s GPU, but your team can use at most %(limit_gpus)s of this pool.",
+            "You requested %(gpus)s GPUs, but your team can use at most %(limit_gpus)s of this pool.",
             "whole_gpus",
         ),
         LESS_OR_ASK,
     ),
     "above_cpu_limit": (
-        _("You ask for %(asked)s CPU cores, and your tenant may use %(limit)s in all."),
+        _("You requested %(asked)s CPU cores, but your team can use at most %(limit)s in all."),
         LESS_OR_ASK,
     ),
     "above_memory_limit": (
-        _("You ask for %(asked)s GiB of memory, and your tenant may use %(limit)s GiB in all."),
+        _("You requested %(asked)s GiB of memory, but your team can use at most %(limit)s GiB in all."),
         LESS_OR_ASK,
     ),
     "above_workspaces_limit": (
-        _("Your tenant may not run workspaces."),
+        _("Your team cannot run workspaces."),
         _("Ask your admin for more."),
     ),
     "no_node_has_gpus": (
         ngettext_lazy(
-            "You ask for %(gpus)s GPU, and no node of this pool can give more than %(largest_gpus)s.",
-            "You ask for %(gpus)s GPUs on one node, and no node of this pool can give more than %(largest_gpus)s.",
+            "You requested %(gpus)s GPU, and no node of this pool has more than %(largest_gpus)s.",
+            "You requested %(gpus)s GPUs on one node, and no node of this pool has more than %(largest_gpus)s.",
             "whole_gpus",
         ),
         SMALLER_OR_ELSEWHERE,
     ),
     "no_node_has_cpu": (
-        _("You ask for %(asked)s CPU cores, and no node that suits can give more than %(largest)s."),
+        _("You requested %(asked)s CPU cores, and no suitable node has more than %(largest)s."),
         SMALLER_OR_ELSEWHERE,
     ),
     "no_node_has_memory": (
-        _("You ask for %(asked)s GiB of memory, and no node that suits can give more than %(largest)s GiB."),
+        _("You requested %(asked)s GiB of memory, and no suitable node has more than %(largest)s GiB."),
         SMALLER_OR_ELSEWHERE,
     ),
     "no_node_has_pods": (
-        _("The nodes of this pool are full of other programs."),
+        _("Other programs use all the capacity of this pool's nodes."),
         _("Choose another pool, or ask your admin."),
     ),
     "pool_closed": (
         _("This pool is out of use."),
-        _("What waits starts by itself once it is in use again. Choose another pool, or ask your admin."),
+        _(
+            "Waiting requests start automatically once it is in use again. Choose another pool, or ask your admin."
+        ),
     ),
     "no_node_ready": (
         _("No node of this pool is ready."),
-        _("It starts by itself when one is. Choose another pool if you cannot wait, or ask your admin."),
+        _(
+            "Starts automatically when a node is ready. Choose another pool if you cannot wait, or ask your admin."
+        ),
     ),
     "budget_spent": (
         _(
-            "All %(limit_gpu_hours)s GPU-hours that %(whose)s has this month are spent: "
-            "nothing new that uses GPUs starts before %(from)s (UTC)."
+            "All %(limit_gpu_hours)s GPU-hours of %(whose)s for this month are used up: nothing with GPUs "
+            "starts before %(from)s (UTC)."
         ),
-        _("It starts by itself then, or as soon as an admin adds hours."),
+        _("Starts automatically then, or when an admin adds hours."),
     ),
     "ends_by_budget": (
-        _("The GPU-hours of this month are spent, so it stops then. Files are kept."),
-        _("Save what is only in memory. An admin can add hours: it goes on then."),
+        _("The GPU-hours of this month are used up, so it stops then. Files are kept."),
+        _("Save what is only in memory. If an admin adds hours, it keeps running."),
     ),
     "quota_full": (
-        _(
-            "Your tenant holds %(used_gpus)s of the %(limit_gpus)s GPUs of its quota, and you ask for %(gpus)s."
-        ),
+        _("Your team uses %(used_gpus)s of the %(limit_gpus)s GPUs of its quota. You requested %(gpus)s."),
         STOP_SOME,
     ),
     "cpu_limit_full": (
-        _("Your tenant would use %(together)s CPU cores with this, and may use %(limit)s in all."),
+        _("With this, your team would use %(together)s CPU cores. Its limit is %(limit)s."),
         STOP_SOME,
     ),
     "memory_limit_full": (
-        _("Your tenant would use %(together)s GiB of memory with this, and may use %(limit)s GiB in all."),
+        _("With this, your team would use %(together)s GiB of memory. Its limit is %(limit)s GiB."),
         STOP_SOME,
     ),
     "workspaces_limit_full": (
-        _("Your tenant runs %(limit)s workspaces, as many as it may at once."),
+        _("Your team already runs %(limit)s workspaces, its limit."),
         STOP_SOME,
     ),
     "behind_own_tenant": (
-        _("An earlier request of your tenant waits for the tenant's own limit."),
-        _("It starts by itself after that one. Stop what your tenant no longer needs."),
+        _("An earlier request of your team waits for the team's limit."),
+        _("Starts automatically after that request. Stop what your team no longer needs."),
     ),
     "above_person_gpus": (
         ngettext_lazy(
-            "You ask for %(gpus)s GPU, and one person of your tenant may use %(limit_gpus)s at once.",
-            "You ask for %(gpus)s GPUs, and one person of your tenant may use %(limit_gpus)s at once.",
+            "You requested %(gpus)s GPU, but one person of your team can use at most %(limit_gpus)s at once.",
+            "You requested %(gpus)s GPUs, but one person of your team can use at most %(limit_gpus)s at once.",
             "whole_gpus",
         ),
         LESS_OR_ASK,
     ),
     "above_person_workspaces": (
-        _("People of your tenant may not run workspaces."),
+        _("People of your team cannot run workspaces."),
         _("Ask your admin for more."),
     ),
     "person_gpus_full": (
-        _("You hold %(used_gpus)s of the %(limit_gpus)s GPUs that one person may use, and ask for %(gpus)s."),
+        _("You use %(used_gpus)s of the %(limit_gpus)s GPUs allowed per person. You requested %(gpus)s."),
         STOP_OWN,
     ),
     "person_workspaces_full": (
-        _("You run %(limit)s workspaces, as many as one person may at once."),
+        _("You already run %(limit)s workspaces, the limit per person."),
         STOP_OWN,
     ),
     "behind_own_request": (
-        _("An earlier request of yours waits for your own limit."),
-        _("It starts by itself after that one. Stop what you no longer need."),
+        _("An earlier request of yours waits for your personal limit."),
+        _("Starts automatically after that request. Stop what you no longer need."),
     ),
     "borrow_limit": (
         _(
-            "Your tenant holds %(used_gpus)s GPUs: of its own %(own_gpus)s, and with what it may borrow "
-            "%(limit_gpus)s. You ask for %(gpus)s."
+            "Your team uses %(used_gpus)s GPUs (%(own_gpus)s of its own, up to %(limit_gpus)s with "
+            "borrowing). You requested %(gpus)s."
         ),
         STOP_SOME,
     ),
     "waits_for_reclaim": (
-        _("GPUs that your tenant lent to others come back for this by %(at)s."),
-        _("It starts by itself then. Those who use them have been told."),
+        _("GPUs that your team lent to others are returned for this by %(at)s."),
+        _("Starts automatically then. The people who use them have been notified."),
     ),
     "booked": (
-        _("What is free here is booked from %(from)s on."),
+        _("The free GPUs here are booked from %(from)s."),
         _(
-            "It starts by itself when there is room. Give it a lifetime that ends before, and it may start now."
+            "Starts automatically when there is room. With a lifetime that ends before then, it may start now."
         ),
     ),
     "behind_larger": (
         ngettext_lazy(
-            "An earlier request for %(gpus)s GPU waits for what is free, and would be delayed by yours.",
-            "An earlier request for %(gpus)s GPUs waits for what is free, and would be delayed by yours.",
+            "An earlier request for %(gpus)s GPU waits for the free capacity. Yours would delay it.",
+            "An earlier request for %(gpus)s GPUs waits for the free capacity. Yours would delay it.",
             "whole_gpus",
         ),
-        _("It starts by itself after that one. With a shorter lifetime it may start before."),
+        _("Starts automatically after that request. With a shorter lifetime it may start earlier."),
     ),
     "no_free_cards": (
         ngettext_lazy(
@@ -168,60 +170,60 @@ REASONS = {
             "free each: the most on one node is %(free_cards)s, though %(free_memory_mib)s GiB are free in all.",
             "whole_cards",
         ),
-        _("It starts by itself when one node has enough. Ask for less memory to start sooner."),
+        _("Starts automatically when one node has enough. Request less memory to start sooner."),
     ),
     "no_node_has_cards": (
         ngettext_lazy(
-            "You ask for %(cards)s GPU with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of its cores "
-            "on one node, and no node of this pool can give more than %(largest_cards)s of that kind.",
-            "You ask for %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of their cores "
-            "on one node, and no node of this pool can give more than %(largest_cards)s of them.",
+            "You requested %(cards)s GPU with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of "
+            "its cores on one node, and no node of this pool has more than %(largest_cards)s of that kind.",
+            "You requested %(cards)s GPUs with %(card_memory_mib)s GiB of memory and %(card_cores)s%% of "
+            "their cores on one node, and no node of this pool has more than %(largest_cards)s of them.",
             "whole_cards",
         ),
         SMALLER_OR_ELSEWHERE,
     ),
     "behind_others": (
         _("Earlier requests wait for this pool."),
-        _("It starts by itself when its turn comes."),
+        _("Starts automatically when its turn comes."),
     ),
     # Reasons why a run cannot be extended.
-    "kept_for_others": (_("From then on its GPUs are kept for others."), ""),
-    "out_of_budget": (_("The GPU-hours that it runs on are spent."), ""),
-    "longest_runtime": (_("No run of its tenant goes on for longer."), ""),
+    "kept_for_others": (_("After that its GPUs are reserved for others."), ""),
+    "out_of_budget": (_("Its GPU-hours are used up."), ""),
+    "longest_runtime": (_("Its tenant does not allow a longer runtime."), ""),
     # Reasons why a run is preempted.
     "owner_waits": (
-        _("It runs on borrowed GPUs, and a tenant that owns them needs them."),
-        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+        _("It uses borrowed GPUs, and the tenant that owns them needs them."),
+        _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
     "booking_begins": (
-        _("It runs on borrowed GPUs, which somebody has booked."),
-        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+        _("It uses borrowed GPUs that are booked by someone else."),
+        _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
     "no_free_gpus": (
         ngettext_lazy(
-            "%(free_gpus)s GPU is free in this pool, and you ask for %(gpus)s.",
-            "%(free_gpus)s GPUs are free in this pool, and you ask for %(gpus)s.",
+            "%(free_gpus)s GPU is free in this pool. You requested %(gpus)s.",
+            "%(free_gpus)s GPUs are free in this pool. You requested %(gpus)s.",
             "whole_free_gpus",
         ),
         GIVEN_BACK,
     ),
     "fragmented": (
         _(
-            "No node has %(gpus)s GPUs free at once: %(free_gpus)s are free, but on %(nodes)s nodes, "
-            "the most on one being %(largest_free_gpus)s."
+            "No single node has %(gpus)s GPUs free: %(free_gpus)s are free on %(nodes)s nodes, at most "
+            "%(largest_free_gpus)s on one node."
         ),
-        _("It starts by itself when one node has enough. Ask for fewer GPUs to start sooner."),
+        _("Starts automatically when one node has enough. Request fewer GPUs to start sooner."),
     ),
     "no_free_cpu": (
-        _("You ask for %(asked)s CPU cores, and the nodes that suit have at most %(free)s free."),
+        _("You requested %(asked)s CPU cores, and the suitable nodes have at most %(free)s free."),
         GIVEN_BACK,
     ),
     "no_free_memory": (
-        _("You ask for %(asked)s GiB of memory, and the nodes that suit have at most %(free)s GiB free."),
+        _("You requested %(asked)s GiB of memory, and the suitable nodes have at most %(free)s GiB free."),
         GIVEN_BACK,
     ),
     "no_free_pods": (
-        _("The nodes that suit hold as many programs as they may."),
+        _("The suitable nodes already run the maximum number of pods."),
         GIVEN_BACK,
     ),
 }

@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from vitals import figures
-from vitals.clock import about
+from vitals.clock import is_near_now
 from vitals.models import Process
 
 logger = logging.getLogger(__name__)
@@ -81,14 +81,14 @@ def beat(part: str) -> None:
 
 def heard_since(part: str) -> datetime:
     """Time since when some process of the part was heard without a break; now, if none is."""
-    recent = Process.objects.filter(about("seen_at", Now(), SILENT_AFTER), part=part)
+    recent = Process.objects.filter(is_near_now("seen_at", Now(), SILENT_AFTER), part=part)
     since: datetime | None = recent.aggregate(since=Min("since"))["since"]
     return since or timezone.now()
 
 
 def forget_gone(**_: object) -> None:
     """Delete processes not heard for a day: workers are replaced all day long, each with a new pid."""
-    Process.objects.exclude(about("seen_at", Now(), FORGOTTEN_AFTER)).delete()
+    Process.objects.exclude(is_near_now("seen_at", Now(), FORGOTTEN_AFTER)).delete()
 
 
 def forget_here() -> None:

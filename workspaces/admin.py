@@ -38,7 +38,7 @@ class StopWorkspaces(Previewed[Workspace]):
             _(
                 "Homes and disks stay. What is only in memory is lost: kernels, unsaved notebooks, running programs."
             ),
-            _("Its person reads in its story who stopped it, and may start it again."),
+            _("Its owner sees in its activity who stopped it, and can start it again."),
         ]
 
     def effect_on(self, row: Workspace) -> Effect:
@@ -48,7 +48,7 @@ class StopWorkspaces(Previewed[Workspace]):
         if row.desired != Desired.RUNNING:
             return Effect(pk, whom, refused=_("It is stopped, or about to be."))
         if row.phase == Phase.WAITING:
-            return Effect(pk, whom, (_("It only waits: it leaves the queue."),))
+            return Effect(pk, whom, (_("It is only waiting: it leaves the queue."),))
         gpus = as_gpus(row.units, row.pool.units_per_gpu)
         freed = ngettext(
             "%(gpus)s GPU of %(pool)s becomes free.", "%(gpus)s GPUs of %(pool)s become free.", ceil(gpus)
@@ -78,7 +78,7 @@ def told_use(count: int, instead: str) -> str:
 
 @admin.register(Image)
 class ImagePage(RecordedPage[Image]):
-    purpose = gettext_lazy("What people can launch: container images, who they run as, and what they offer.")
+    purpose = gettext_lazy("Container images for workspaces: the user they run as, and what they offer.")
     list_display = ("name", "reference", "offers_jupyter", "offers_ssh", "used_by", "is_active")
     list_editable = ("is_active",)
     list_filter = ("is_active", "offers_jupyter", "offers_ssh")
@@ -120,7 +120,7 @@ class FlavorPage(RecordedPage[Flavor]):
     """Admin page of sizes. It is in this app and not in quotas, because workspaces use the sizes."""
 
     purpose = gettext_lazy(
-        "Ready-made sizes: so many GPUs, cores and GiB of one pool. A workspace keeps what it has."
+        "Ready-made sizes: GPUs, cores and memory of one pool. Existing workspaces keep their size."
     )
     list_display = ("name", "slug", "pool", "units", "cpu_millicores", "memory_mib", "used_by")
     list_filter = ("pool",)
@@ -144,14 +144,14 @@ class FlavorPage(RecordedPage[Flavor]):
 
     def why_kept(self, obj: Flavor) -> str:
         live = Workspace.objects.filter(flavor=obj, deleted_at=None).count()
-        return told_use(live, _("Delete it once they are deleted, or have another size."))
+        return told_use(live, _("Delete it once they are deleted or use another size."))
 
 
 @admin.register(Workspace)
 class WorkspacePage(ReadOnlyPage[Workspace]):
     """Read-only page for finding and stopping workspaces: only use cases change the rows."""
 
-    purpose = gettext_lazy("Everybody's. What happens to one is on its own page, as its person sees it.")
+    purpose = gettext_lazy("Workspaces of all people. The activity of each is on its own page.")
     list_display = ("name", "owner", "tenant", "size", "phase", "node", "created_at", "page")
     list_filter = ("phase", ("deleted_at", admin.EmptyFieldListFilter), "tenant", "pool", "image")
     list_select_related = ("owner", "tenant", "pool", "flavor")

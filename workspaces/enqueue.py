@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from accounts.locks import locked
-from vitals.clock import about
+from vitals.clock import is_near_now
 
 from .models import Phase, Workspace
 
@@ -76,7 +76,7 @@ def periodic_pass(tick: int) -> None:
     """
     with transaction.atomic():
         marked = Q(dirty_since__isnull=False, pool__cluster__unreachable_since__isnull=True)
-        lost = Workspace.objects.filter(marked & ~about("dirty_since", timezone.now(), LOST_AFTER))
+        lost = Workspace.objects.filter(marked & ~is_near_now("dirty_since", timezone.now(), LOST_AFTER))
         _enqueue(list(locked(lost).values_list("pk", flat=True)))
     quiet = Q(dirty_since__isnull=True, pool__cluster__unreachable_since__isnull=True)
     rows = Workspace.objects.filter(quiet, Q(phase__in=IN_TRANSITION) | ~Q(ending=""))

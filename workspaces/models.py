@@ -90,7 +90,7 @@ class Ending(models.TextChoices):
     RESTART = "restart", _("restart")
     INTERRUPTED = "interrupted", _("interrupted")
     REQUEUE = "requeue", _("sent back to the queue")
-    RECLAIM = "reclaim", _("asked to give its GPUs back")
+    RECLAIM = "reclaim", _("asked to return its GPUs")
     FAILED = "failed", _("failed")
     DELETE = "delete", _("delete")
 
@@ -126,7 +126,7 @@ class Workspace(models.Model):
     priority = models.SmallIntegerField(default=0)
     max_runtime_minutes = models.PositiveIntegerField(null=True, help_text=_("Empty: it runs until stopped."))
     notify = models.BooleanField(
-        default=True, db_default=True, help_text=_("Its person is told when it is ready, fails, stops.")
+        default=True, db_default=True, help_text=_("Notify its owner when it is ready, fails or stops.")
     )
     # The size from the next start on, as sizing.Size writes it; null: as now.
     next_size = models.JSONField(null=True)
@@ -148,8 +148,8 @@ class Workspace(models.Model):
     failure = models.JSONField(null=True)
     # Troubles of the current step: {code: RFC 3339 time since when, or NO_DEADLINE if it cannot end the run}.
     troubles = models.JSONField(default=dict)
-    # Problems of the run that come from outside, as ailments.Ailment; the room above finds them.
-    ailments = models.JSONField(default=list, db_default=[])
+    # Problems of the run that come from outside, as conditions.Ailment; the room above finds them.
+    conditions = models.JSONField(default=list, db_default=[])
     node = models.CharField(_("node"), max_length=253, blank=True)
     host = models.CharField(max_length=253, blank=True)
     jupyter_port = models.PositiveIntegerField(null=True)
@@ -167,7 +167,7 @@ class Workspace(models.Model):
         _("started at"), null=True, help_text=_("When the current run was admitted.")
     )
     ready_at = models.DateTimeField(_("ready at"), null=True)
-    stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run is over."))
+    stops_at = models.DateTimeField(null=True, help_text=_("When the lifetime of the current run ends."))
     # Time of the lifetime's next warning, or of the stop itself.
     lifetime_due_at = models.DateTimeField(null=True, db_index=True)
     deleted_at = models.DateTimeField(_("deleted at"), null=True)

@@ -22,7 +22,7 @@ from accounts.access import Actor
 from accounts.models import User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
-from accounts.notices.telling import tell
+from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 from quotas import reclaim
 from quotas.reclaim import Asked
@@ -38,50 +38,60 @@ READY_IS_WORTH_A_MAIL_AFTER = timedelta(minutes=10)
 ENDS_OF_A_WAIT = ("ready", "stopped", "given_up", "refused_again")
 
 
-class Told(NamedTuple):
+class NoticeRule(NamedTuple):
     kind: Kind
     title: Promise
 
 
-UNWELL = gettext_lazy("“%(name)s”: something is wrong with what it runs on")
-GIVES_BACK = gettext_lazy("“%(name)s” has to give its GPUs back soon")
+UNWELL = gettext_lazy("“%(name)s”: a problem with its GPU, node or storage")
+GIVES_BACK = gettext_lazy("“%(name)s” has to return its GPUs soon")
 ASKED_BACK = ("asked_back_owner_waits", "asked_back_booking_begins")
 ENDS_BY_BUDGET = "ends_by_budget"
 # Events whose time of the end is on the claim, and in the event.
 ENDS_OF_CLAIMS = (*ASKED_BACK, ENDS_BY_BUDGET)
-TOLD: dict[str, Told] = {
-    "ready": Told(Kind.READY, gettext_lazy("“%(name)s” is ready")),
-    "given_up": Told(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
-    "refused_again": Told(Kind.FAILED, gettext_lazy("“%(name)s” cannot start again")),
-    "stop_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped by %(by)s")),
-    "delete_requested": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was deleted by %(by)s")),
-    "given_back": Told(Kind.STOPPED, gettext_lazy("“%(name)s” gives its GPUs back")),
-    "stopped_by_budget_spent": Told(
-        Kind.STOPPED, gettext_lazy("“%(name)s” stopped: its GPU-hours are spent")
+NOTICE_RULES: dict[str, NoticeRule] = {
+    "ready": NoticeRule(Kind.READY, gettext_lazy("“%(name)s” is ready")),
+    "given_up": NoticeRule(Kind.FAILED, gettext_lazy("“%(name)s” failed")),
+    "refused_again": NoticeRule(Kind.FAILED, gettext_lazy("“%(name)s” cannot start again")),
+    "stop_requested": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was stopped by %(by)s")),
+    "delete_requested": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was deleted by %(by)s")),
+    "given_back": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” returns its GPUs")),
+    "stopped_by_budget_spent": NoticeRule(
+        Kind.STOPPED, gettext_lazy("“%(name)s” stopped: its GPU-hours are used up")
     ),
-    ENDS_BY_BUDGET: Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its GPU-hours are spent")),
-    "goes_on_by_budget": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: there are GPU-hours again")),
-    **dict.fromkeys(ASKED_BACK, Told(Kind.STOPS_SOON, GIVES_BACK)),
-    "spared": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” goes on: its GPUs are not needed elsewhere")),
-    "node_drains": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its node needs maintenance")),
-    "stopped_by_drain": Told(
+    ENDS_BY_BUDGET: NoticeRule(
+        Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its GPU-hours are used up")
+    ),
+    "goes_on_by_budget": NoticeRule(
+        Kind.STOPS_SOON, gettext_lazy("“%(name)s” continues: GPU-hours are available again")
+    ),
+    **dict.fromkeys(ASKED_BACK, NoticeRule(Kind.STOPS_SOON, GIVES_BACK)),
+    "spared": NoticeRule(
+        Kind.STOPS_SOON, gettext_lazy("“%(name)s” continues: its GPUs are not needed elsewhere")
+    ),
+    "node_drains": NoticeRule(
+        Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon: its node needs maintenance")
+    ),
+    "stopped_by_drain": NoticeRule(
         Kind.STOPPED, gettext_lazy("“%(name)s” was stopped: its node needs maintenance")
     ),
-    "interrupted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
-    "container_restarted": Told(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
-    "stopped_by_lifetime": Told(Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")),
-    "stops_soon": Told(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon")),
+    "interrupted": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
+    "container_restarted": NoticeRule(Kind.STOPPED, gettext_lazy("“%(name)s” was interrupted")),
+    "stopped_by_lifetime": NoticeRule(
+        Kind.STOPPED, gettext_lazy("“%(name)s” stopped at the end of its lifetime")
+    ),
+    "stops_soon": NoticeRule(Kind.STOPS_SOON, gettext_lazy("“%(name)s” stops soon")),
 }
 
 
 def on_event(*, instance: Event, created: bool, **_: object) -> None:
     """Notify the owner of a new event in the same transaction, if the event has a notice."""
-    workspace, told = instance.workspace, TOLD.get(instance.code)
+    workspace, told = instance.workspace, NOTICE_RULES.get(instance.code)
     if not created or told is None or not workspace.notify:
         return
     if instance.data.get("by") == workspace.owner.get_username():
         return  # they did it themselves
-    tell(
+    notify(
         told.kind,
         [workspace.owner],
         subject=SUBJECT,
@@ -92,11 +102,11 @@ def on_event(*, instance: Event, created: bool, **_: object) -> None:
     )
 
 
-def tell_of_ailment(event: Event) -> None:
+def notify_condition(event: Event) -> None:
     """Notify the owner of a problem of node, GPU or storage: once for as long as it lasts."""
     workspace = event.workspace
-    if workspace.notify and event.code not in TOLD:
-        tell(
+    if workspace.notify and event.code not in NOTICE_RULES:
+        notify(
             Kind.HEALTH,
             [workspace.owner],
             subject=SUBJECT,
@@ -109,7 +119,7 @@ def tell_of_ailment(event: Event) -> None:
 def _about(event: Event) -> dict[str, Any]:
     """Data for the words. A failure gets its cause, because the event itself only says that the start failed."""
     about: dict[str, Any] = {"code": event.code, "data": event.data}
-    if TOLD[event.code].kind == Kind.FAILED:
+    if NOTICE_RULES[event.code].kind == Kind.FAILED:
         about["cause"] = event.workspace.failure
     if event.code == "stops_soon" and event.workspace.stops_at is not None:
         about["stops_at"] = event.workspace.stops_at.isoformat()
@@ -138,7 +148,8 @@ def describe(user: User, notices: Sequence[Notice]) -> Mapping[UUID, Words]:
     return {
         notice.pk: _words(notice, workspaces[notice.subject_id], asked)
         for notice in notices
-        if notice.subject_id in workspaces and (notice.data["code"] in TOLD or notice.kind == Kind.HEALTH)
+        if notice.subject_id in workspaces
+        and (notice.data["code"] in NOTICE_RULES or notice.kind == Kind.HEALTH)
     }
 
 
@@ -146,7 +157,7 @@ def _words(notice: Notice, workspace: Workspace, asked: Mapping[UUID | None, Ask
     code, data = notice.data["code"], notice.data["data"]
     cause = notice.data.get("cause") or notice.data
     return Words(
-        title=str(UNWELL if notice.kind == Kind.HEALTH else TOLD[code].title)
+        title=str(UNWELL if notice.kind == Kind.HEALTH else NOTICE_RULES[code].title)
         % {**data, "name": workspace.name},
         text=_text(notice, workspace) or story.sentence(cause["code"], cause["data"]),
         hint=story.hint(cause["code"], cause["data"]),
@@ -166,13 +177,13 @@ def _text(notice: Notice, workspace: Workspace) -> str:
         at = date_format(timezone.localtime(stops_at), "H:i T")
         if notice.data["code"] in ASKED_BACK:
             return _(
-                "Its GPUs are borrowed, and whoever owns or booked them needs them: it stops at %(time)s."
+                "Its GPUs are borrowed. Their owner, or a booking, needs them: it stops at %(time)s."
             ) % {"time": at}
         if notice.data["code"] == ENDS_BY_BUDGET:
-            return _("Its GPU-hours of this month are spent: it stops at %(time)s. Files are kept.") % {
+            return _("Its GPU-hours of this month are used up: it stops at %(time)s. Files are kept.") % {
                 "time": at
             }
-        return _("Its lifetime is over at %(time)s: it stops then. Files are kept.") % {"time": at}
+        return _("Its lifetime ends at %(time)s: it stops then. Files are kept.") % {"time": at}
     return ""
 
 
@@ -185,7 +196,7 @@ def _is_past(notice: Notice, workspace: Workspace, asked: Asked | None) -> bool:
     if notice.kind == Kind.READY:
         return workspace.phase != Phase.READY
     if notice.kind == Kind.HEALTH or notice.data["code"] == "node_drains":
-        return all(one["code"] != notice.data["code"] for one in workspace.ailments)
+        return all(one["code"] != notice.data["code"] for one in workspace.conditions)
     stops_at = _stops_at(notice)
     if stops_at is None:
         return False

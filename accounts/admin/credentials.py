@@ -73,7 +73,9 @@ class UsableFilter(SimpleListFilter):
 
 @admin.register(SSHKey)
 class SSHKeyPage(ReadOnlyPage[SSHKey]):
-    purpose = gettext_lazy("Public keys that open their owners' workspaces. People add and remove their own.")
+    purpose = gettext_lazy(
+        "Public keys that people use to log in to their workspaces. People add and remove their own keys."
+    )
     fields = ("user", "name", "fingerprint", "public_key", "created_at")
     list_display = ("name", "user", "fingerprint", "created_at")
     search_fields = ("user__username", "name", "fingerprint")
@@ -84,7 +86,7 @@ class SSHKeyPage(ReadOnlyPage[SSHKey]):
 @admin.register(APIToken)
 class APITokenPage(ReadOnlyPage[APIToken]):
     purpose = gettext_lazy(
-        "What lets scripts in, in a person's name. Secrets are shown once, to that person, and kept nowhere."
+        "Tokens that scripts use on behalf of a person. A secret is shown once, to that person, and is not stored."
     )
     fields = (
         "user", "name", "prefix", "scopes", "tenant", "created_at", "expires_at", "last_used_at", "revoked_at",

@@ -122,7 +122,7 @@ class Previewed(Generic[M]):
         if done:
             page.message_user(request, self.done(done), messages.SUCCESS)
         else:
-            page.message_user(request, _("Nothing was left to do."), messages.INFO)
+            page.message_user(request, _("There was nothing to do."), messages.INFO)
 
     def _ask(
         self,

@@ -92,7 +92,7 @@ class Page(admin.ModelAdmin[M]):
         context = {
             **self.admin_site.each_context(request),
             "title": _("History of %(name)s") % {"name": obj},
-            "lines": [(entry, sentence(entry), told_changes(entry, self.model)) for entry in page],
+            "lines": [(entry, sentence(entry), changes_in_entry(entry, self.model)) for entry in page],
             "page": page,
             "module_name": self.opts.verbose_name_plural,
             "object": obj,
@@ -194,7 +194,7 @@ class RecordedPage(Page[M]):
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
         try:
-            with signals.told_together():
+            with signals.access_changes_together():
                 return super().changeform_view(request, object_id, form_url, extra_context)
         except Refusal as refusal:  # raised by a use case; the transaction was rolled back
             return self.refused(request, refusal)
@@ -207,7 +207,7 @@ class RecordedPage(Page[M]):
         except Refusal as refusal:
             return self.refused(request, refusal)
         except IntegrityError:
-            text = _("It was not deleted: somebody began to use it just now.")
+            text = _("Not deleted: it came into use a moment ago.")
             self.message_user(request, text, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
@@ -255,7 +255,7 @@ def plain(value: Any) -> Any:
     return str(value)[:LONGEST_TOLD]
 
 
-def told_changes(entry: AuditEntry, model: type[Model]) -> list[tuple[str, Any, Any]]:
+def changes_in_entry(entry: AuditEntry, model: type[Model]) -> list[tuple[str, Any, Any]]:
     """Return (field, before, after) of an entry, with the fields' names from the form."""
     before, after = entry.data.get("before") or {}, entry.data.get("after") or {}
     return [

@@ -16,7 +16,9 @@ from accounts.models import AuditEntry
 
 @admin.register(AuditEntry)
 class AuditEntryPage(ReadOnlyPage[AuditEntry]):
-    purpose = _("Every change and every refusal: who, what, when, from where. It is only ever added to.")
+    purpose = _(
+        "Every change and every refusal: who, what, when, from where. Entries are never changed or deleted."
+    )
     fields = (
         "at", "actor_name", "action", "outcome", "tenant", "what", "target_kind", "target_id", "address", "told",
     )  # fmt: skip

@@ -35,21 +35,21 @@ def choose(user: User, password: str) -> None:
     except ValidationError as error:
         raise _refused("password_too_weak", *error.messages) from None
     if user.check_password(password):
-        raise _refused("password_same", _("This is the password that you have. Choose another one."))
+        raise _refused("password_same", _("This is your current password. Choose another one."))
     with transaction.atomic():
         user.set_password(password)
         user.password_is_first = False
         user.save(update_fields=["password", "password_is_first"])
         audit.record(Actor(user), "user.choose_password", target=user)
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
 
 
-def given(actor: Actor, user: User) -> None:
+def record_password_set_by_admin(actor: Actor, user: User) -> None:
     """Record that an admin set a password: sessions end, and it works once, unless it is the admin's own."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(password_is_first=user != actor.user)
         audit.record(actor, "user.set_password", target=user, data={"username": user.username})
-        signals.tell_access_changed(user)
+        signals.send_access_changed(user)
 
 
 def _refused(code: str, *texts: str) -> Invalid:

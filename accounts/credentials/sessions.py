@@ -23,7 +23,7 @@ def sign_out_everywhere(actor: Actor) -> None:
     with transaction.atomic():
         end_all(actor.user)
         audit.record(actor, "user.sign-out-everywhere", target=actor.user)
-        signals.tell_access_changed(actor.user)
+        signals.send_access_changed(actor.user)
 
 
 def end_all(user: User) -> None:

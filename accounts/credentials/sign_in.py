@@ -87,8 +87,8 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
     if not isinstance(user, User):
         refusal: Refusal = NotSignedIn(
             "sign_in_refused",
-            _("This name and password do not belong together."),
-            _("Check both; capital letters matter. An admin can set a new password."),
+            _("Incorrect user name or password."),
+            _("Check both; upper and lower case matter. An admin can set a new password."),
         )
         record_refused(username, refusal)
         raise refusal
@@ -96,7 +96,7 @@ def authenticate(request: HttpRequest | None, username: str, password: str) -> U
     if settings.PASSWORDS_FOR == "admins" and not user.is_staff:
         refusal = NotAllowed(
             "passwords_for_admins",
-            _("Only admins sign in by a password here."),
+            _("Only admins can sign in with a password here."),
             _("Use the button above."),
         )
         record_refused(username, refusal)
@@ -109,8 +109,8 @@ def confirm(user: User, password: str) -> None:
     try:
         authenticate(None, user.username, password)
     except NotSignedIn:
-        text = _("This is not your password.")
-        hint = _("Check it; capital letters matter.")
+        text = _("Incorrect password.")
+        hint = _("Check it; upper and lower case matter.")
         raise NotSignedIn("wrong_password", text, hint, fields={"password": [f"{text} {hint}"]}) from None
 
 
@@ -147,7 +147,7 @@ def _count(attempt: Attempt, username: str) -> None:
     seconds = max(1, math.ceil((free_at - now).total_seconds()))
     refusal = TooMany(
         "too_many_sign_ins",
-        _("Too many attempts to sign in."),
+        _("Too many sign-in attempts."),
         _("Wait %(minutes)d minutes and try again.") % {"minutes": math.ceil(seconds / 60)},
         retry_after_seconds=seconds,
     )

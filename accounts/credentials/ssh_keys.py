@@ -56,7 +56,7 @@ def add(actor: Actor, name: str, public_key: str) -> SSHKey:
             raise Conflict(
                 "ssh_key_known",
                 _("You have this key already, as “%(name)s”.") % {"name": same.name},
-                _("There is nothing to do: it works in all your workspaces."),
+                _("Nothing to do: it works in all your workspaces."),
             )
         if known.count() >= MOST_PER_PERSON:
             raise Conflict(

@@ -81,7 +81,7 @@ def create(
     if tenant_slug is not None:
         tenant = visible_tenants(actor).filter(slug=tenant_slug).first()
         if tenant is None:
-            raise _invalid("tenant", _("You are in no tenant of this name."))
+            raise _invalid("tenant", _("You are not in a tenant of this name."))
     if actor.token is not None:
         _require_narrower(actor.token, scopes, tenant)
     locked(User.objects.all()).get(pk=actor.user.pk)  # one at a time, or the limit could be passed
@@ -120,8 +120,8 @@ def authenticate(secret: str) -> APIToken:
     if not is_proven(secret, token.digest if token else None) or token is None or not is_usable(token):
         raise NotSignedIn(
             "token_refused",
-            _("This token is not valid: it is unknown, expired, revoked, or its tenant was left."),
-            _("Make a new one in your profile, and send it as “Authorization: Bearer …”."),
+            _("This token is not valid: it is unknown, expired or revoked, or you left its tenant."),
+            _("Create a new one in your profile, and send it as “Authorization: Bearer …”."),
         )
     _note_use(token)
     return token
@@ -184,8 +184,8 @@ def _require_narrower(parent: APIToken, scopes: Sequence[str], tenant: Tenant | 
     if not set(scopes) <= set(parent.scopes) or not within_tenant:
         raise NotAllowed(
             "token_too_wide",
-            _("A token can only make tokens that reach no further than itself."),
-            _("Use fewer scopes or its tenant; or make it in your profile."),
+            _("A token cannot create a token with more rights than its own."),
+            _("Use fewer scopes or the same tenant, or create it in your profile."),
         )
 
 

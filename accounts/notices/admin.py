@@ -22,7 +22,9 @@ class SendAgain(Previewed[Notice]):
     button = gettext_lazy("Send again")
 
     def notes(self) -> list[str]:
-        return [_("What is no longer so is not sent: nobody is called to what is not ready any more.")]
+        return [
+            _("Outdated notices are not sent: nobody is notified of a workspace that is no longer ready.")
+        ]
 
     def effects(self, actor: Actor, rows: Sequence[Notice]) -> list[Effect]:
         return [self._effect(notice) for notice in rows]
@@ -30,13 +32,15 @@ class SendAgain(Previewed[Notice]):
     def _effect(self, notice: Notice) -> Effect:
         whom = str(notice)
         if notice.mail not in outbox.CAN_BE_SENT_AGAIN:
-            return Effect(str(notice.pk), whom, refused=_("No mail of it is waiting or was given up."))
+            return Effect(
+                str(notice.pk), whom, refused=_("This notice has no mail that is waiting or failed.")
+            )
         told = (
             (_("The mail server said: %(error)s") % {"error": notice.mail_error},)
             if notice.mail_error
             else ()
         )
-        return Effect(str(notice.pk), whom, (_("It is sent now, to the address of today."), *told))
+        return Effect(str(notice.pk), whom, (_("It is sent now, to the person's current address."), *told))
 
     def apply(self, actor: Actor, row: Notice) -> bool:
         return outbox.send_again(actor, row)
@@ -50,7 +54,7 @@ class SendAgain(Previewed[Notice]):
 @admin.register(Notice)
 class NoticePage(ReadOnlyPage[Notice]):
     purpose = gettext_lazy(
-        "What Berth told people, and what became of its mails. One that fails is tried for a day, then given up."
+        "Notices that Berth sent, and the status of their mails. Berth retries a failed mail for a day."
     )
     list_display = ("at", "user", "kind", "mail", "mail_attempts", "mail_error")
     list_filter = ("mail", "kind")

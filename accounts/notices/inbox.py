@@ -16,7 +16,7 @@ from accounts.locks import for_change
 from accounts.models import User
 from accounts.notices import words
 from accounts.notices.models import Notice
-from accounts.notices.telling import group_of
+from accounts.notices.notifying import group_of
 
 PAGE = 30
 # Notices up to this age are still shown as notifications by a browser that opens late.

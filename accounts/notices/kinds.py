@@ -14,9 +14,9 @@ class Kind(models.TextChoices):
     STOPPED = "stopped", _("stopped or interrupted")
     STOPS_SOON = "stops_soon", _("stops soon")
     QUOTA = "quota", _("quota changed")
-    BUDGET = "budget", _("budget nearly or wholly spent")
+    BUDGET = "budget", _("budget nearly or fully used")
     BOOKING = "booking", _("GPUs booked")
-    HEALTH = "health", _("GPU or node not well")
+    HEALTH = "health", _("GPU or node unhealthy")
 
     @property
     def when(self) -> str:
@@ -25,14 +25,14 @@ class Kind(models.TextChoices):
 
 
 WHEN = {
-    Kind.READY: _("A workspace of yours is ready"),
-    Kind.FAILED: _("A workspace of yours could not start, or was given up"),
-    Kind.STOPPED: _("A workspace of yours was stopped or interrupted, and not by you"),
-    Kind.STOPS_SOON: _("The lifetime of a workspace of yours is nearly over"),
-    Kind.QUOTA: _("What your tenant may use became more or less"),
-    Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to give some back for a booking"),
-    Kind.HEALTH: _("Something is wrong with the GPU, node or storage that a workspace of yours runs on"),
-    Kind.BUDGET: _("The GPU-hours of a month, yours or those of a tenant that you own, are nearly spent"),
+    Kind.READY: _("Your workspace is ready"),
+    Kind.FAILED: _("Your workspace could not start"),
+    Kind.STOPPED: _("Your workspace was stopped or interrupted by someone else or by the system"),
+    Kind.STOPS_SOON: _("The lifetime of your workspace is about to end"),
+    Kind.QUOTA: _("The quota of your tenant changed"),
+    Kind.BOOKING: _("GPUs are booked for your tenant, or you may have to return some for a booking"),
+    Kind.HEALTH: _("There is a problem with the GPU, node or storage of your workspace"),
+    Kind.BUDGET: _("Your GPU-hours of this month, or those of a tenant that you own, are nearly used up"),
 }
 
 

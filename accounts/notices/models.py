@@ -22,7 +22,7 @@ class Notice(models.Model):
         WAITING = "waiting", _("waiting to be sent")
         SENT = "sent", _("sent")
         NEEDLESS = "needless", _("no longer needed")
-        GIVEN_UP = "given_up", _("given up")
+        GIVEN_UP = "given_up", _("failed")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(
@@ -35,7 +35,7 @@ class Notice(models.Model):
     subject = models.CharField(max_length=16)
     subject_id = models.UUIDField()
     data = models.JSONField(default=dict, help_text=_("Codes and figures; never a secret."))
-    at = models.DateTimeField(_("told"), auto_now_add=True, db_index=True)
+    at = models.DateTimeField(_("sent on"), auto_now_add=True, db_index=True)
     in_berth = models.BooleanField(_("shown in Berth"))
     read_at = models.DateTimeField(pgettext_lazy("a notice", "read"), null=True)
 
@@ -45,7 +45,7 @@ class Notice(models.Model):
     mail_pass_at = models.DateTimeField(null=True)
     mail_attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
     mail_error = models.CharField(_("last error"), max_length=240, blank=True)
-    mail_settled_at = models.DateTimeField(_("sent or given up"), null=True)
+    mail_settled_at = models.DateTimeField(_("sent or failed"), null=True)
 
     class Meta:
         verbose_name = _("notice")

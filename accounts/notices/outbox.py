@@ -35,7 +35,7 @@ from accounts.notices.mail import compose
 from accounts.notices.models import Notice
 from accounts.notices.preferences import ways_of
 from accounts.trail import audit
-from vitals.clock import about
+from vitals.clock import is_near_now
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def on_tick(**_: Any) -> None:
     now = timezone.now()
     forget(Notice.objects.filter(at__lt=now - KEPT))
     waiting = Notice.objects.filter(mail=WAITING)
-    if waiting.filter(about("mail_pass_at", now, PASS_LOST_AFTER)).exists():
+    if waiting.filter(is_near_now("mail_pass_at", now, PASS_LOST_AFTER)).exists():
         return
     first = waiting.filter(mail_due_at__lte=now).order_by("mail_due_at").values("pk")[:1]
     with transaction.atomic():

@@ -53,7 +53,7 @@ def settings(request: HttpRequest) -> HttpResponse:
     ways = preferences.all_ways(actor.user)
     if request.method == "POST":
         preferences.choose(actor, KindsForm(ways, request.POST).wanted())
-        messages.success(request, _("Saved: this is how you hear of things from now on."))
+        messages.success(request, _("Saved. You will be notified this way from now on."))
         return redirect("notices-settings")
     context = {
         "kinds": KindsForm(ways).forms,

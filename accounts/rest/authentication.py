@@ -40,7 +40,7 @@ class SignedInSession(SessionAuthentication):
         except PermissionDenied:
             rates.count_stranger()
             raise PermissionDenied(
-                _("This request does not prove that it comes from a page of ours."), code="csrf_failed"
+                _("Berth could not verify that this request comes from one of its pages."), code="csrf_failed"
             ) from None
 
 
@@ -49,7 +49,7 @@ def _token_of(header: str) -> APIToken:
     if kind.lower() != "bearer":
         raise NotSignedIn(
             "not_signed_in",
-            _("This way to sign in is not known here."),
+            _("This way to sign in is not supported here."),
             _("Send “Authorization: Bearer …” with a token from your profile."),
         )
     return tokens.authenticate(secret.strip())

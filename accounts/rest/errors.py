@@ -40,14 +40,16 @@ def as_refusal(error: Exception) -> Refusal | None:
         case Refusal():
             return error
         case PermissionDenied():
-            return NotAllowed("forbidden", _("You may not do this."), _("Ask an owner of the tenant."))
+            return NotAllowed(
+                "forbidden", _("You are not allowed to do this."), _("Ask an owner of the tenant.")
+            )
         case exceptions.APIException():
             return _of_framework(error)
         case OperationalError() | InterfaceError():
             return _with_status(
                 503,
                 "database_away",
-                _("The database could not take this right now."),
+                _("The database cannot handle this request right now."),
                 _("Nothing was changed. Try again in a few seconds."),
                 retry_after_seconds=5,
             )
@@ -56,7 +58,7 @@ def as_refusal(error: Exception) -> Refusal | None:
                 503,
                 "being_updated",
                 _("Berth is being updated."),
-                _("Nothing was changed. It comes back by itself, in a minute or two."),
+                _("Nothing was changed. Berth will be back in a minute or two."),
                 retry_after_seconds=15,
             )
         case _:
@@ -109,8 +111,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
             _with_status(
                 421,
                 "wrong_host",
-                _("Berth is not known by the name that was asked for."),
-                _("Ask at its own address, or let an operator add the name to BERTH_ALLOWED_HOSTS."),
+                _("Berth does not serve this host name."),
+                _("Use Berth's own address, or ask an operator to add the name to BERTH_ALLOWED_HOSTS."),
             )
         )
     return json_response(
@@ -126,9 +128,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not is_api(request):
         return defaults.server_error(request)
     request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    hint = _("Try again. If it stays, tell an admin this number: %(id)s.") % {"id": request_id}
+    hint = _("Try again. If this continues, tell an admin this number: %(id)s.") % {"id": request_id}
     return json_response(
-        _with_status(500, "internal", _("Berth could not finish this; it was logged."), hint)
+        _with_status(500, "internal", _("Something went wrong in Berth. The error was logged."), hint)
     )
 
 
@@ -137,7 +139,7 @@ def _of_framework(error: exceptions.APIException) -> Refusal:
         case exceptions.ValidationError():
             return Refusal(
                 "invalid",
-                _("Some of what you sent is not right."),
+                _("Some of what you sent is not valid."),
                 _("See “fields” for what to change."),
                 fields=_flatten(error.detail),
             )

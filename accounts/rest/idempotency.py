@@ -67,7 +67,7 @@ def _answer_once(actor: Actor, key: str, request: HttpRequest, call: Callable[[]
     if not key.isprintable() or not 1 <= len(key) <= 200:
         raise Refusal(
             "idempotency_key_invalid",
-            _("This Idempotency-Key cannot be kept."),
+            _("This Idempotency-Key is not valid."),
             _("Use 1 to 200 plain characters."),
         )
     digest = _digest(actor, request)
@@ -100,7 +100,7 @@ def _claim(user: User, key: str, digest: str) -> IdempotentAnswer | None:
             raise
         raise Conflict(
             "in_progress",
-            _("The first request with this Idempotency-Key is still at work."),
+            _("The first request with this Idempotency-Key is still in progress."),
             _("Wait a few seconds and send it again."),
             retry_after_seconds=5,
         ) from None
@@ -112,7 +112,7 @@ def _replay(user: User, key: str, digest: str) -> HttpResponse:
         raise Conflict(
             "idempotency_key_reused",
             _("This Idempotency-Key was used for another request."),
-            _("Use a new key for each thing that you want done."),
+            _("Use a new key for each new request."),
         )
     return HttpResponse(
         secrets.decrypt(row.body),

@@ -43,8 +43,8 @@ class NotYetView(APIView):
             _require_place(actor, request.data["tenant"], writes=request.method not in SAFE_METHODS)
         raise NotYet(
             "not_yet",
-            _("This part of Berth is not built yet."),
-            _("The changelog says what is there; the next releases bring the rest."),
+            _("This feature is not available yet."),
+            _("The changelog lists what is available. The rest comes with later releases."),
         )
 
     get = post = patch = put = delete = answer
@@ -62,6 +62,6 @@ def _require_place(actor: Actor, slug: str, *, writes: bool) -> None:
     if writes and role_in(actor, tenant) == Role.VIEWER:
         raise NotAllowed(
             "viewers_only_look",
-            _("You can look at %(tenant)s, not start anything in it.") % {"tenant": tenant.name},
+            _("You can view %(tenant)s, but not start anything in it.") % {"tenant": tenant.name},
             _("Ask one of its owners to make you a member."),
         )

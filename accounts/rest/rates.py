@@ -101,11 +101,11 @@ def too_often(per_minute: int, seconds: int) -> TooMany:
     return TooMany(
         TOO_OFTEN,
         ngettext(
-            "You ask too often: one request a minute is allowed.",
-            "You ask too often: %(count)d requests a minute are allowed.",
+            "Too many requests: one request per minute is allowed.",
+            "Too many requests: %(count)d requests per minute are allowed.",
             per_minute,
         )
         % {"count": per_minute},
-        _("Wait as long as Retry-After says, then go on more slowly."),
+        _("Wait for the time in Retry-After, then send requests more slowly."),
         retry_after_seconds=seconds,
     )

@@ -20,7 +20,7 @@ MEANINGS = {
     422: "Understood, but cannot be: see `fields`.",
     429: "Too many: wait as long as Retry-After says.",
     501: "Not built yet.",
-    503: "The database could not take this right now.",
+    503: "The database cannot handle this request right now.",
 }
 
 

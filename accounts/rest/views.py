@@ -39,7 +39,7 @@ class ListView(GenericAPIView[Any]):
 
 class MeView(APIView):
     @extend_schema(
-        summary=gettext_noop("Who you are, and your tenants"), responses=answers({200: shapes.MeShape})
+        summary=gettext_noop("Your account and your tenants"), responses=answers({200: shapes.MeShape})
     )
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
@@ -112,7 +112,7 @@ class TokensView(ListView):
         return self.page()
 
     @extend_schema(
-        summary=gettext_noop("Make an API token; its secret is in this answer alone"),
+        summary=gettext_noop("Create an API token; only this response contains its secret"),
         request=shapes.NewToken,
         responses=answers({201: shapes.TokenWithSecretShape}, 409, 422),
     )

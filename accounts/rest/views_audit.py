@@ -31,7 +31,7 @@ class AuditView(OffersCSV, ListView):
         return trail.visible(actor_of(self.request))
 
     @extend_schema(
-        summary=gettext_noop("Who changed what, and what was refused (owners: their tenants; admins: all)"),
+        summary=gettext_noop("Changes and refused attempts (owners: their tenants; admins: all)"),
         parameters=[
             OpenApiParameter(
                 "format", str, enum=["json", "csv"], description="csv: all that is found, without pages."

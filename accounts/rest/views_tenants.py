@@ -37,7 +37,7 @@ class TenantsView(ListView):
         return self.page()
 
     @extend_schema(
-        summary=gettext_noop("Make a tenant (admins)"),
+        summary=gettext_noop("Create a tenant (admins)"),
         request=shapes.NewTenant,
         responses=answers({201: shapes.TenantShape}, 409, 422),
     )
@@ -59,14 +59,14 @@ class MembersView(ListView):
         return Membership.objects.filter(tenant=tenant).select_related("user")
 
     @extend_schema(
-        summary=gettext_noop("Who is in a tenant"),
+        summary=gettext_noop("Members of a tenant"),
         responses=answers({200: shapes.MemberShape(many=True)}, 404),
     )
     def get(self, request: Request, slug: str) -> Response:
         return self.page()
 
     @extend_schema(
-        summary=gettext_noop("Let a person in, or give them another role (owners)"),
+        summary=gettext_noop("Add a person, or change their role (owners)"),
         request=shapes.NewMember,
         responses=answers({201: shapes.MemberShape}, 404, 409, 422),
     )
@@ -93,7 +93,7 @@ class MemberView(APIView):
         return Response(shapes.MemberShape(membership).data)
 
     @extend_schema(
-        summary=gettext_noop("Take a person out of a tenant (owners)"),
+        summary=gettext_noop("Remove a person from a tenant (owners)"),
         request=None,
         responses=answers({204: None}, 404, 409),
     )

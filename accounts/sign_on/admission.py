@@ -57,7 +57,7 @@ def connect(actor: Actor, provider: Provider, claims: dict[str, Any]) -> None:
         if account is not None and account.user_id != actor.user.pk:
             raise Conflict(
                 "connected_elsewhere",
-                _("This account of %(name)s belongs to somebody else here.") % {"name": provider.name},
+                _("This %(name)s account is connected to another person here.") % {"name": provider.name},
                 _("Sign out there first, or ask an admin."),
             )
         if account is None:
@@ -214,6 +214,6 @@ def _require_groups_told(provider: Provider, claims: dict[str, Any]) -> None:
     if provider.grants and isinstance(elsewhere, dict) and provider.groups_claim in elsewhere:
         raise NotAllowed(
             "too_many_groups",
-            _("%(name)s did not tell your groups, because they are too many.") % {"name": provider.name},
+            _("%(name)s did not send your groups, because there are too many.") % {"name": provider.name},
             _("Tell an admin: the provider must send only the groups that Berth needs."),
         )

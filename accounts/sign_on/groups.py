@@ -56,7 +56,7 @@ def is_admin(groups: frozenset[str], grants: Iterable[Grant]) -> bool:
 def follow(user: User, groups: frozenset[str], grants: tuple[Grant, ...]) -> None:
     """Update the person's roles from their groups, in one transaction, with each change in the trail."""
     wanted = wanted_roles(groups, grants)
-    with signals.told_together():
+    with signals.access_changes_together():
         given = Membership.objects.filter(user=user, by_group=True).values_list("tenant__slug", flat=True)
         slugs = {*wanted, *given}
         # Locked as in members.py, because owners are counted.
@@ -120,10 +120,10 @@ def _follow_as_admin(user: User, wanted: bool) -> None:
         return
     action = "user.make_admin" if wanted else "user.unmake_admin"
     audit.record(None, action, target=user, data={"username": user.username, "by": "groups"})
-    signals.tell_access_changed(user)
+    signals.send_access_changed(user)
 
 
 def _changed(user: User, tenant: Tenant, action: str, **data: str) -> None:
     details = {"username": user.username, "by": "groups", **data}
     audit.record(None, action, target=user, tenant=tenant, data=details)
-    signals.tell_access_changed(user)
+    signals.send_access_changed(user)

@@ -76,8 +76,8 @@ class Conversation:
         if state is None:
             raise NotSignedIn(
                 "sign_on_state",
-                _("This sign-in was not begun in this browser, or too long ago."),
-                _("Begin again with the button below; cookies must be allowed."),
+                _("This sign-in was started in another browser, or too long ago."),
+                _("Start again with the button below. Cookies must be allowed."),
             )
         self.kept = state["keep"]
         if "error" in answer or "code" not in answer:
@@ -193,7 +193,7 @@ class Conversation:
                 "sign_on_cancelled",
                 _("You were not signed in: it was cancelled, or %(name)s did not allow it.")
                 % {"name": self.provider.name},
-                _("Try again, or ask an admin whether you may use Berth."),
+                _("Try again, or ask an admin for access to Berth."),
             )
         return self._fault(f"it answered with the error {error[:40]!r}")
 
@@ -202,14 +202,14 @@ class Conversation:
         return ProviderFault(
             "sign_on_away",
             _("%(name)s does not answer.") % {"name": self.provider.name},
-            _("Try again in a few minutes. Who is signed in already stays so."),
+            _("Try again in a few minutes. People who are signed in are not affected."),
         )
 
     def _fault(self, why: str) -> ProviderFault:
         log.error("sign-on: %s: %s", self.provider.issuer, why)
         return ProviderFault(
             "sign_on_fault",
-            _("Signing in by %(name)s is not set up rightly.") % {"name": self.provider.name},
+            _("Sign-in with %(name)s is not set up correctly.") % {"name": self.provider.name},
             _("Tell an admin; the log of Berth says what is wrong."),
         )
 
@@ -217,6 +217,6 @@ class Conversation:
         log.warning("sign-on refused: %s", why)
         return NotSignedIn(
             "sign_on_unproven",
-            _("%(name)s could not prove who you are.") % {"name": self.provider.name},
-            _("Begin again with the button below. If it happens again, tell an admin."),
+            _("%(name)s could not confirm your identity.") % {"name": self.provider.name},
+            _("Start again with the button below. If it happens again, tell an admin."),
         )

@@ -123,7 +123,7 @@ def turn_off(user: User) -> None:
             "second_factor_demanded",
             _("Admins need a second factor here."),
             _(
-                "To use another phone, ask another admin to reset it: you set it up anew at your next sign-in."
+                "To use another phone, ask another admin to reset it: you set it up again at your next sign-in."
             ),
         )
     with transaction.atomic():
@@ -183,10 +183,10 @@ def _fresh_recovery_codes(user: User) -> list[str]:
 
 
 def _wrong_code() -> Invalid:
-    text = _("This code is not right, or was used before.")
+    text = _("This code is incorrect or was already used.")
     return Invalid(
         "wrong_code",
         text,
-        _("Enter the one that the app shows now; the clock of your phone must be right."),
+        _("Enter the code that the app shows now. The clock of your phone must be right."),
         fields={"code": [text]},
     )

@@ -27,7 +27,7 @@ from accounts.sign_on import admission, second_factor, waiting
 from accounts.sign_on.configuration import Provider
 from accounts.sign_on.forms import PasswordForm
 from accounts.sign_on.provider import Conversation
-from accounts.signals import tell_access_changed
+from accounts.signals import send_access_changed
 from accounts.targets import safe_target
 from accounts.trail import audit
 
@@ -57,7 +57,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
         signing_in.sign_out(user)
     logout(request)
     if isinstance(user, User):
-        tell_access_changed(user)  # open connections of this session end too
+        send_access_changed(user)  # open connections of this session end too
     return redirect("sign-in")
 
 

@@ -105,7 +105,7 @@ def remove(request: HttpRequest) -> HttpResponse:
     if refused := _without_password(request, "password_to_remove"):
         return refused
     second_factor.turn_off(actor_of(request).user)
-    messages.success(request, _("The second factor is removed: your password alone lets you in."))
+    messages.success(request, _("Second factor removed. You now sign in with your password only."))
     return redirect("second-factor")
 
 
@@ -159,6 +159,6 @@ def _require_own_password(user: User) -> None:
     if not user.has_usable_password():
         raise NotAllowed(
             "no_password",
-            _("You sign in without a password of Berth."),
-            _("Set up a second factor where you sign in."),
+            _("You do not use a Berth password to sign in."),
+            _("Set up a second factor with your sign-in provider."),
         )

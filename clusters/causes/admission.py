@@ -14,7 +14,7 @@ RULE_DENIED = Cause(
     r"(?P<reason>(?:admission webhook|ValidatingAdmissionPolicy) ['\"].+? denied (?:the )?request.*"
     r"|image policy webhook backend denied.*"
     r"|(?:(?:maximum|minimum) \S+ usage|\S+ max limit to request ratio) per \w+ is [^\[\]]+)",
-    _("A rule of this cluster refuses it: %(reason)s"),
+    _("A rule of this cluster rejected it: %(reason)s"),
     _("Change what it names, such as the size, or ask an admin about that rule."),
 )
 
@@ -24,9 +24,9 @@ CAUSES = (
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<requested>.+?), used: (?P<used>.+?),"
         r" limited: (?P<limited>.+)",
         _(
-            "Your tenant's share of this cluster is used up: asked for %(requested)s, used %(used)s of %(limited)s."
+            "Your team's quota in this cluster is used up: requested %(requested)s, used %(used)s of %(limited)s."
         ),
-        _("Stop something of your tenant's, or ask an admin for more. It is tried again by itself."),
+        _("Stop a workspace of your team, or ask an admin for more quota. Berth retries automatically."),
     ),
     Cause(
         "control_plane_slow",
@@ -36,10 +36,10 @@ CAUSES = (
         r"|request did not complete within|could not be completed at this time|client rate limiter Wait"
         r"|apiserver (?:is )?(?:not ready|shutting down)|http2: client connection lost))"
         r'(?P<problem>[^"\n]+)',
-        _("A part of the cluster that every change passes does not answer, or too slowly: %(problem)s"),
+        _("A component of the cluster that checks every change does not answer, or too slowly: %(problem)s"),
         _(
-            "It is tried again by itself, and what runs goes on. If it lasts, an admin has to look at that part: the "
-            "webhook that is named, the API server or its database (etcd)."
+            "Berth retries automatically. Running workspaces are not affected. If this continues, an admin "
+            "has to check that component: the named webhook, the API server or its database (etcd)."
         ),
         "admin",
     ),
@@ -49,18 +49,18 @@ CAUSES = (
         r"namespace:? \S+? (?:because it )?is being terminated|because it is being terminated"
         r'|namespaces "[^"]+" not found|serviceaccount "[^"]+" not found|error looking up service account \S+:'
         r"|object is being deleted|UID in the precondition|uid mismatch|metadata\.uid: Invalid value",
-        _("What it needs in the cluster is still being deleted, or is not made again yet."),
-        _("Berth goes on by itself as soon as it can. If it lasts, tell an admin."),
+        _("Something it needs in the cluster is still being deleted, or does not exist again yet."),
+        _("Berth continues automatically as soon as it can. If this continues, tell an admin."),
         "admin",
     ),
     Cause(
         "berth_lacks_right",
         r"(?P<problem>User \"[^\"]*\" cannot \S+ (?:resource \"[^\"]*\"|\S+(?= (?:at|in) the ))"
         r"|^\W*Unauthorized\W*$|\(401\))",
-        _("The cluster does not let Berth do what it has to: %(problem)s."),
+        _("Berth lacks a permission in the cluster: %(problem)s."),
         _(
-            "An admin has to renew Berth's credentials or grant the right: `manage.py doctor` tells which. What was "
-            "accepted goes on by itself then."
+            "An admin has to renew Berth's credentials or grant the permission: `manage.py doctor` shows "
+            "which. Accepted requests then continue automatically."
         ),
         "admin",
     ),

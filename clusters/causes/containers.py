@@ -14,7 +14,7 @@ CAUSES = (
         "out_of_memory",
         r"OOM-?Killed|CONSTRAINT_MEMCG|out of memory|memory cgroup|invoked oom-killer|\bMemoryError\b|\bbad_alloc\b"
         r"|Unable to allocate [\d.]+ [KMGT]iB|cannot allocate memory",
-        _("It used more memory than it may, and was ended."),
+        _("It used more memory than allowed and was stopped."),
         _("Start it with more memory, or load less data at once."),
     ),
     volumes.SETTINGS_MISSING,
@@ -41,8 +41,8 @@ CAUSES = (
         r"|(?:Permission denied|EACCES)\b.*(?:/home/|/\.(?:local|jupyter|cache|config)\b)"
         r"|cannot create [^\n]*(?:/home/|/\.(?:local|jupyter|cache|config)\b)[^\n]*Permission denied",
         _(
-            "The image does not fit the user that it runs as: it wants to be root, or that user may not run its "
-            "program or write into the home folder."
+            "The image does not work with its user: it requires root, or that user cannot run its "
+            "program or write to the home directory."
         ),
         _("Choose another image. An admin can correct the user of this one in the catalogue."),
         "admin",
@@ -67,7 +67,7 @@ CAUSES = (
     Cause(
         "too_many_processes",
         r"can't start new thread|(?:pthread_create|\bfork\b|thread creation)[^\n]*Resource temporarily unavailable",
-        _("It started more threads or processes than it may."),
+        _("It started more threads or processes than allowed."),
         _(
             "Use fewer workers; OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say how many threads libraries start. An "
             "admin can raise the limit of the nodes."
@@ -96,7 +96,7 @@ CAUSES = (
         r"|failed to sync (?:secret|configmap) cache",
         _("The node could not prepare or start the container."),
         _(
-            "It is tried again by itself. If it lasts, stop your workspace and start it again, or tell an admin."
+            "Berth retries automatically. If this continues, stop your workspace and start it again, or tell an admin."
         ),
         "admin",
     ),
@@ -104,23 +104,23 @@ CAUSES = (
         "killed",
         rf"{_EXIT}(?:137|143|130|-9)\b|\bSIGKILL\b|signal: killed|KernelRestarter: restarting"
         rf"|\bKernel (?:appears to have |has )?died\b",
-        _("Its program was ended from outside."),
-        _("If nobody stopped it, it most likely used more memory than it may: start it with more memory."),
+        _("Something outside the workspace stopped its program."),
+        _("If nobody stopped it, it most likely used more memory than allowed: start it with more memory."),
     ),
     Cause(
         "program_ended",
         rf"(?P<how>{_EXIT}\d+\b|Segmentation fault|core dumped|segfault at|trap invalid opcode"
         rf"|(?:CrashLoopBackOff|restarting failed container)(?!.*{_EXIT}\d))",
-        _("Its program ended by itself (%(how)s)."),
+        _("Its program exited (%(how)s)."),
         _(
-            "Look at its logs: the last lines usually say why. A workspace's program has to keep running. If it "
-            "crashed, a library that does not fit the GPU's driver is a frequent cause."
+            "Check its logs: the last lines usually say why. A workspace's program has to keep running. If "
+            "it crashed, a library that does not fit the GPU's driver is a frequent cause."
         ),
     ),
     Cause(
         "probe_failing",
         r"(?:Startup|Readiness|Liveness) probe (?:failed|errored)|\bUnhealthy\b|Server at \S+ didn't respond",
         _("It runs, but Jupyter or SSH does not answer yet."),
-        _("Wait a little. If it lasts, look at its logs."),
+        _("Wait a little. If this continues, check its logs."),
     ),
 )

@@ -59,7 +59,9 @@ DRIVER_FAULTS = (
         _(
             "The parts of the node's NVIDIA driver are of different versions: it was updated without a restart."
         ),
-        _("An admin has to restart the node, or load the driver anew. Starting again may pick another node."),
+        _(
+            "An admin has to restart the node, or load the driver again. Starting again may pick another node."
+        ),
         "admin",
     ),
     Cause(
@@ -80,8 +82,8 @@ DRIVER_FAULTS = (
         r"|libvgpu\.so[^\n]*(?:undefined symbol|cannot be preloaded)|(?:HAMI-core|4pdvGPU) ERROR[^\n]*lock shrreg",
         _("The sharing of GPUs on that node, by MPS, by HAMi or as MIG instances, does not work."),
         _(
-            "An admin has to look at the node's MPS daemon or HAMi's library, or to divide its GPUs as the device "
-            "plugin wants it. Another pool may start now."
+            "An admin has to check the node's MPS daemon or HAMi's library, or to divide its GPUs as the "
+            "device plugin wants it. Another pool may start now."
         ),
         "admin",
     ),
@@ -90,10 +92,8 @@ DRIVER_FAULTS = (
 UNHEALTHY = Cause(
     "gpu_unhealthy",
     r"CardNotHealth|CardCordoned|no healthy devices present|cannot allocate unhealthy devices",
-    _("GPUs that it could have are not healthy, or were taken out of use by an admin."),
-    _(
-        "It is placed anew when one can be used again; another pool may start now. An admin has to look at them."
-    ),
+    _("The GPUs it could use are unhealthy, or an admin took them out of use."),
+    _("It starts when one can be used again; another pool may start now. An admin has to check these GPUs."),
     "admin",
     ngettext_lazy("%(nodes)s GPU is out of use", "%(nodes)s GPUs are out of use", "nodes"),
 )
@@ -102,8 +102,8 @@ TOO_FEW_TOGETHER = Cause(
     "gpu_too_few_together",
     r"NodeInsufficientDevice|request devices nums cannot exceed|AllocatedCardsInsufficientRequest|NumaNotFit"
     r"|CardMigTopologyInfeasible|CardNotFoundCustomFilterRule|maximum request size for shared resources",
-    _("No node has as many GPUs free together as were asked for."),
-    _("Ask for fewer GPUs. If a node has that many, it starts by itself when enough of them are free."),
+    _("No single node has the requested number of GPUs free."),
+    _("Request fewer GPUs. If a node has that many, it starts automatically when enough of them are free."),
     in_short=ngettext_lazy(
         "%(nodes)s has too few GPUs together", "%(nodes)s have too few GPUs together", "nodes"
     ),
@@ -114,8 +114,8 @@ SHARE_SHORT = Cause(
     r"(?P<resource>CardInsufficientMemory|CardInsufficientCore|CardComputeUnitsExhausted|CardTimeSlicingExhausted)"
     r"|ExclusiveDeviceAllocateConflict|NodeUnfitPod|GPU Memory in one device|no-gpu-has-\d+"
     r"|no available node, (?:all node scores|\d+ nodes) do not meet",
-    _("No GPU has enough free %(resource)s for what was asked."),
-    _("It starts by itself when a share of a GPU is given back. A smaller share may start now."),
+    _("No GPU has enough free %(resource)s for this request."),
+    _("Starts automatically when a share of a GPU becomes free. A smaller share may start now."),
     in_short=ngettext_lazy(
         "%(nodes)s GPU lacks free %(resource)s", "%(nodes)s GPUs lack free %(resource)s", "nodes"
     ),
@@ -127,7 +127,7 @@ HARDWARE_FAULTS = (
         rf"{_xid(74, 136, *range(144, 151), 155)}|\bSXid\b[^\n]*, Fatal|uncorrectable NVLink error"
         rf"|system not yet initialized",
         _("The links between the node's GPUs do not work."),
-        _("A single GPU may work. An admin has to look at NVLink and the fabric manager of that node."),
+        _("A single GPU may work. An admin has to check NVLink and the fabric manager of that node."),
         "admin",
     ),
     Cause(
@@ -136,17 +136,17 @@ HARDWARE_FAULTS = (
         r"|row remap\w*[^\n]{0,20} fail",
         _("The GPU's memory has a fault."),
         _(
-            "Do not trust what was computed last. An admin has to reset or replace that GPU; another one may work."
+            "Do not trust the latest results. An admin has to reset or replace that GPU; another one may work."
         ),
         "admin",
     ),
     Cause(
         "gpu_repair_due",
         _xid(63),
-        _("The GPU found a weak place in its memory and sets it aside when it is reset the next time."),
+        _("The GPU found unreliable memory and will disable it at its next reset."),
         _(
-            "It can be used until then; a program that met that place was ended. An admin has to reset the GPU when "
-            "nobody is on it."
+            "You can use the GPU until then. Programs that used this memory were stopped. An admin has to "
+            "reset the GPU when nobody uses it."
         ),
         "admin",
     ),
@@ -171,10 +171,7 @@ HARDWARE_FAULTS = (
         rf"{_xid(*OF_PROGRAMS)}|CUDA\b[^\n]*\b(illegal memory access|device-side assert"
         r"|unspecified launch failure|misaligned address|illegal instruction)",
         _("A program on the GPU failed and was ended by the driver."),
-        _(
-            "Look for the fault in the program first: the GPU goes on. Tell an admin if other programs fail on it, "
-            "too."
-        ),
+        _("Check your program first: the GPU still works. Tell an admin if other programs also fail on it."),
     ),
 )
 
@@ -223,7 +220,7 @@ CAUSES = (
         r"CUDA-capable device\S* (?:is/)?are busy or unavailable|cudaErrorDevicesUnavailable"
         r"|CUDA unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN|CUDA driver initialization failed"
         r"|CUDA_ERROR_NOT_INITIALIZED|CUDA error: initialization error",
-        _("There is a GPU, but it takes no program."),
+        _("There is a GPU, but it accepts no program."),
         _(
             "Restart your workspace. If that does not help, tell an admin: something else holds the GPU, the module "
             "nvidia-uvm is missing on that node, or the GPU has to be reset."

@@ -13,41 +13,46 @@ CAUSES = (
         "gpu_slowed",
         NO_MESSAGE,
         _("The GPU runs slower than it could, because of heat or too little power."),
-        _("Programs go on, but take longer. An admin has to look at the cooling and power of its node."),
+        _("Programs continue, but take longer. An admin has to check the cooling and power of its node."),
         "admin",
     ),
     Cause(
         "gpu_agent_limited",
         NO_MESSAGE,
-        _("The agent of the node cannot tell everything about its GPUs (%(detail)s)."),
-        _("See the table of its troubles in the operators' guide to the node agent."),
+        _("The node agent cannot read everything about its GPUs (%(detail)s)."),
+        _("See the table of problems in the operators' guide to the node agent."),
         "admin",
     ),
     Cause(
         "gpu_plugin_down",
         NO_MESSAGE,
         _("The GPUs of the node work, but its device plugin offers none, so nothing new gets one there."),
-        _("What runs there goes on. An admin has to see whether the device plugin's pod on that node runs."),
+        _(
+            "Running workspaces there are not affected. An admin has to see whether the device plugin's "
+            "pod on that node runs."
+        ),
         "admin",
     ),
     Cause(
         "gpu_test_failed",
         NO_MESSAGE,
-        _("A test of the node's GPUs failed: a small program could not compute there."),
-        _("Read the test's log. They are used again when a later test passes, or when an admin says so."),
+        _("A test of the node's GPUs failed: a small test program did not run correctly."),
+        _(
+            "Read the test's log. The GPUs are used again when a later test passes, or when an admin allows it."
+        ),
         "admin",
     ),
     Cause(
         "agent_silent",
         NO_MESSAGE,
-        _("The agent of the node has told nothing for a while, so nobody knows how its GPUs are."),
-        _("What runs there goes on. An admin has to look at the agent's pod on that node."),
+        _("The node agent has not reported for a while, so the state of its GPUs is unknown."),
+        _("Running workspaces there are not affected. An admin has to check the agent's pod on that node."),
         "admin",
     ),
     Cause(
         "volume_nearly_full",
         NO_MESSAGE,
-        _("Its storage is nearly full: %(percent)s%% are in use."),
+        _("Its storage is nearly full: %(percent)s%% used."),
         _("Delete what you do not need, or ask for more, before programs fail to write."),
     ),
     Cause(

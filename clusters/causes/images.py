@@ -34,15 +34,17 @@ UNUSABLE = _image(
     r"|unexpected commit digest|failed size validation|archive/tar|content digest \S+ not found"
     r"|could not fetch content descriptor|manifest\.v1\+prettyjws|[Ss]chema 1 (?:image|manifest)s?\b",
     _("The image cannot be used here: it was built for another kind of processor, or arrived damaged."),
-    _("Choose another image. If it was damaged, it is tried again by itself; tell an admin if that lasts."),
+    _(
+        "Choose another image. If it was damaged, Berth retries automatically; tell an admin if this continues."
+    ),
 )
 
 CAUSES = (
     _image(
         "image_rate_limited",
         rf"toomanyrequests|too many requests|pull rate limit|{_http(429)}",
-        _("The registry of %(image)s refuses more pulls for now: its limit is reached."),
-        _("It is tried again by itself. An admin can add credentials or a mirror of the registry."),
+        _("The registry of %(image)s has reached its pull limit."),
+        _("Berth retries automatically. An admin can add credentials or a mirror of the registry."),
         "admin",
     ),
     # Before image_not_found: an image that lacks a part is "not found", too.
@@ -51,7 +53,7 @@ CAUSES = (
         "image_denied",
         rf"pull access denied|unauthorized|authentication required|denied|{_http(401, 403)}|basic auth"
         r"|authorization failed",
-        _("The registry does not hand out %(image)s: it is private, or does not exist there."),
+        _("Cannot pull %(image)s: the image is private or does not exist in the registry."),
         _("Check the image's name. If it is private, ask an admin to add the registry's credentials."),
     ),
     _image(
@@ -72,15 +74,15 @@ CAUSES = (
         r"|x509|certificate signed by unknown|tls: |certificate has expired|HTTP response to HTTPS client",
         _("The nodes do not reach the registry of %(image)s, or do not trust it."),
         _(
-            "It is tried again by itself. Check the image's name. If it is right, an admin has to look at the "
-            "registry's certificate, and at the nodes' name service, proxy or mirror."
+            "Berth retries automatically. Check the image's name. If it is right, an admin has to check "
+            "the registry's certificate, and the DNS, proxy or mirror of the nodes."
         ),
         "admin",
     ),
     _image(
         "image_pull_backoff",
         r"Back-off pulling image|ImagePullBackOff|ErrImagePull|Failed to pull image",
-        _("The image %(image)s could not be pulled; the next attempt comes in a while."),
-        _("Check the image's name. The activity of your workspace may tell more."),
+        _("The image %(image)s could not be pulled. Berth will try again later."),
+        _("Check the image's name. The activity of your workspace may show more."),
     ),
 )

@@ -18,10 +18,12 @@ SHORT_OF_DISK = Cause(
     r"|reclaim (?:ephemeral-storage|nodefs|imagefs)|garbage collect required amount of images"
     r"|(?:\b(?:layer|image|blob|pull|containerd|sandbox)\b|/var/lib/kubelet\b)[^\n]*"
     r"(?:no space left on device|disk quota exceeded)",
-    _("The node is nearly out of disk space: nothing new starts there, and what runs there may be ended."),
     _(
-        "If yours runs there, delete large files outside your home that you do not need. An admin has to free disk "
-        "space on the node. Starting again may pick another one."
+        "The node is nearly out of disk space: nothing new starts there, and running workspaces may be stopped."
+    ),
+    _(
+        "If your workspace runs there, delete large files outside your home directory that you do not "
+        "need. An admin has to free disk space on the node. Starting again may pick another node."
     ),
     "admin",
     ngettext_lazy(
@@ -34,10 +36,12 @@ SHORT_OF_MEMORY = Cause(
     r"(?:memory|pid)-pressure|HasMemoryPressure|HasInsufficient(?:Memory|PID)|has insufficient (?:memory|PID)"
     r"|reclaim memory|System OOM encountered",
     _(
-        "The node is nearly out of memory, or of numbers for processes: nothing new starts there, and what runs "
-        "there may be ended."
+        "The node is nearly out of memory or process IDs: nothing new starts there, and running workspaces "
+        "may be stopped."
     ),
-    _("If yours runs there, save what is only in memory. An admin has to look at what fills the node."),
+    _(
+        "If your workspace runs there, save what is only in memory. An admin has to check what fills the node."
+    ),
     "admin",
     ngettext_lazy("%(nodes)s node is short of memory", "%(nodes)s nodes are short of memory", "nodes"),
 )
@@ -54,8 +58,8 @@ NETWORK_DOWN = Cause(
     r"|set bridge addr|/run/flannel/|cilium\.sock|request ip return|to CNI network|adding container to network",
     _("The network of the node does not work, or has no address left: nothing new can start there."),
     _(
-        "It is tried again by itself. An admin has to look at the network plugin of that node, and whether the pod "
-        "network has to be wider."
+        "Berth retries automatically. An admin has to check the network plugin of that node, and whether "
+        "the pod network needs more addresses."
     ),
     "admin",
     ngettext_lazy("%(nodes)s node has no network", "%(nodes)s nodes have no network", "nodes"),
@@ -71,8 +75,8 @@ UNWELL = Cause(
         "The node cannot start containers at the moment: its container runtime or its kubelet does not answer."
     ),
     _(
-        "What runs there may go on. An admin has to look at containerd (or CRI-O) and the kubelet of that node. "
-        "Starting again may pick another one."
+        "Running workspaces there may continue. An admin has to check containerd (or CRI-O) and the "
+        "kubelet of that node. Starting again may pick another node."
     ),
     "admin",
 )
@@ -80,10 +84,8 @@ UNWELL = Cause(
 LIMIT_REACHED = Cause(
     "node_limit_reached",
     r"Too many pods|exceed max volume count",
-    _(
-        "Nodes already run as many containers, have as many volumes attached or watch as many files as they may."
-    ),
-    _("It starts by itself when something ends. An admin can raise the limits of the nodes."),
+    _("Nodes have reached a limit: running containers, attached volumes or watched files."),
+    _("Starts automatically when something else ends. An admin can raise the limits of the nodes."),
     "admin",
     ngettext_lazy("%(nodes)s node is full", "%(nodes)s nodes are full", "nodes"),
 )
@@ -101,16 +103,16 @@ CAUSES = (
         "temporary_disk_full",
         r"ephemeral local storage usage exceeds|exceed(?:s|ed)? (?:its|the) local ephemeral storage limit"
         r"|usage of EmptyDir volume .* exceeds",
-        _("It wrote more temporary files than it may, and was ended."),
+        _("It wrote more temporary files than allowed and was stopped."),
         _("Write large files to your home or disk instead of /tmp, then start it again."),
     ),
     Cause(
         "evicted",
         r"(?:\blow on resource: |\bhad condition: \[)(?P<resource>[\w.-]*\w)|^Evicted:? *$",
-        _("It was ended because its node ran out of %(resource)s."),
+        _("It was stopped because its node ran out of %(resource)s."),
         _(
-            "It starts again by itself. If it was disk space, write large files to your home or disk instead of "
-            "/tmp. If it happens often, tell an admin: more may be promised than the node has."
+            "It restarts automatically. If disk space ran out, write large files to your home directory or "
+            "disk instead of /tmp. If it happens often, tell an admin: the node may be overcommitted."
         ),
         "admin",
     ),
@@ -126,12 +128,12 @@ CAUSES = (
         r"|DRA driver \S+ is not registered|NodePrepareResources failed|SysctlForbidden|forbidden sysctl"
         r"|Cannot enforce AppArmor",
         _(
-            "The node would not take the container: it had no room any more, could not hand out the GPU that it had "
-            "promised, or its own rules forbid it."
+            "The node rejected the container: it had no room left, could not provide the promised GPU, or "
+            "its own rules forbid it."
         ),
         _(
-            "It is placed anew by itself. If it happens again, tell an admin: the device plugin of that node may "
-            "need a restart."
+            "Berth retries automatically. If it happens again, tell an admin: the device plugin of that "
+            "node may need a restart."
         ),
         "admin",
     ),
@@ -142,14 +144,14 @@ CAUSES = (
         r"|in response to imminent node shutdown"
         r"|\bTerminated\b.*shutdown|\bhas been rebooted\b|TaintManagerEviction|DeletionByTaintManager",
         _("Its node does not answer any more, or was shut down."),
-        _("Your files are kept. An admin has to look at the node before its GPUs can be given to others."),
+        _("Your files are kept. An admin has to check the node before its GPUs can be given to others."),
         "admin",
     ),
     Cause(
         "preempted",
         r"^Preempted|Preempting|preempted by|DisruptionTarget",
-        _("It was ended to make room for something that goes first."),
-        _("It starts again by itself when there is room."),
+        _("It was stopped to make room for something with higher priority."),
+        _("It restarts automatically when there is room."),
     ),
     NETWORK_DOWN,
     UNWELL,

@@ -132,17 +132,13 @@ CLUSTER_QUEUE_WAITS = Cause(
     r"|unavailable in ClusterQueue|match ClusterQueue selector|didn't fit in the remaining quota|ResourceQuotaNotFit"
     r"|ExceedsGPUQuota|queue resource quota insufficient|pod group is not ready"
     r"|PodsReady timeout|enough sibling pods",
+    _("A queue or quota of another component of the cluster, such as Kueue, HAMi or Volcano, holds it back."),
     _(
-        "A queue or a quota that another component of the cluster keeps, such as Kueue, HAMi or Volcano, holds it back."
-    ),
-    _(
-        "It starts when there is room: stop something of your tenant's. If it lasts, tell an admin: that queue may "
-        "not offer what was asked for."
+        "It starts when there is room: stop a workspace of your team. If this continues, tell an admin: "
+        "that queue may not offer what was requested."
     ),
     "admin",
-    ngettext_lazy(
-        "%(nodes)s is beyond your tenant's share", "%(nodes)s are beyond your tenant's share", "nodes"
-    ),
+    ngettext_lazy("%(nodes)s is over your team's quota", "%(nodes)s are over your team's quota", "nodes"),
 )
 
 INSUFFICIENT = Cause(
@@ -151,7 +147,7 @@ INSUFFICIENT = Cause(
     r"|in use)))(?P<resource>[^\s,]*[^\s,.])"
     r"|max (?:node group size|limit) reached|node\(s\) resource fit failed|exceed limits for nodepool",
     _("No node has enough free %(resource)s."),
-    _("It starts by itself when something ends. A smaller size or another pool may start now."),
+    _("Starts automatically when something ends. A smaller size or another pool may start now."),
     in_short=ngettext_lazy("%(nodes)s node lacks %(resource)s", "%(nodes)s nodes lack %(resource)s", "nodes"),
 )
 
@@ -166,7 +162,7 @@ NOT_READY = Cause(
     r"node\.kubernetes\.io/(?:not-ready|unreachable)|node\(s\) were not ready|node is not ready"
     r"|no nodes available to schedule pods",
     _("Nodes that could run it do not answer at the moment, or there are none."),
-    _("It starts when they are back. If it lasts, tell an admin. Another pool may start now."),
+    _("It starts when they are back. If this continues, tell an admin. Another pool may start now."),
     "admin",
     ngettext_lazy("%(nodes)s node does not answer", "%(nodes)s nodes do not answer", "nodes"),
 )
@@ -175,7 +171,7 @@ NOT_MATCHING = Cause(
     "node_not_matching",
     r"match Pod's node affinity|match node selector|MatchNodeSelector|CheckServiceAffinity"
     r"|incompatible with (?:nodepool|provisioner)",
-    _("No node is what this pool asks for, or a rule keeps it from those that are."),
+    _("No node matches this pool, or a rule keeps it off the matching nodes."),
     _(
         "Choose another pool or kind of GPU. If this one should work, tell an admin: the labels of its nodes may "
         "have changed, HAMi's device plugin may not run there, or a rule that is not Berth's is in the way."
@@ -229,10 +225,10 @@ CAUSES = (
         # Kubernetes 1.36 and 1.18 do not name the taint.
         r"(?:(?:untolerated taint\S*|had taints?) \{|(?=untolerated taint\(s\)|taints that the pod))"
         r"(?P<taint>(?<=\{)[^}]*?(?=:?\s*\})|untolerated taint\(s\)|taints that the pod didn't tolerate)",
-        _("Nodes are reserved for something else, or not well (%(taint)s)."),
+        _("Nodes are reserved for something else, or unhealthy (%(taint)s)."),
         _(
-            "Choose another pool. An admin can let this pool onto reserved nodes by its tolerations; kubectl "
-            "describe nodes tells their taints."
+            "Choose another pool. An admin can allow this pool on reserved nodes with tolerations; kubectl "
+            "describe nodes shows the taints."
         ),
         "admin",
         ngettext_lazy("%(nodes)s node is reserved", "%(nodes)s nodes are reserved", "nodes"),

@@ -12,10 +12,10 @@ CAUSES = (
         r"no available IPs|no addresses? available|pool .*(?:exhausted|has no available)"
         r"|\"?<nil>\"?\]? is not allowed in config"
         r"|failed to allocate a nodePort|provided port is already allocated|range is full",
-        _("All addresses, or ports, for workspaces are in use."),
+        _("All addresses or ports for workspaces are in use."),
         _(
-            "It goes on when somebody stops. An admin can add addresses to the load balancer's pool, or widen the "
-            "range of node ports."
+            "It continues when another workspace stops. An admin can add addresses to the load balancer's "
+            "pool, or widen the range of node ports."
         ),
         "admin",
     ),
@@ -29,8 +29,8 @@ CAUSES = (
         r"|different IP than the one|LoadBalancerIPPool",
         _("The load balancer could not give it an address."),
         _(
-            "It is tried again by itself. If it lasts, an admin has to look at the load balancer: the pool that the "
-            "settings name may not exist, or something else may use the address."
+            "Berth retries automatically. If this continues, an admin has to check the load balancer: the "
+            "pool that the settings name may not exist, or something else may use the address."
         ),
         "admin",
     ),

@@ -18,7 +18,7 @@ MISSING = Cause(
     r"|bound to non-existent pv|lost (?:its|reference to) PersistentVolume"
     r'|NewMounter initialization failed for volume "(?=.* does not exist)'
     r'|hostPath type check failed: )(?P<volume>[^"\s]*)',
-    _("Its volume %(volume)s is not there any more, or is just being deleted."),
+    _("Its volume %(volume)s no longer exists, or is being deleted."),
     _(
         "If you did not delete it, tell an admin at once: the data may still be there. Nothing was overwritten."
     ),
@@ -31,7 +31,7 @@ CLASS_MISSING = Cause(
     r'(?P<missing>storageclass\S* "[^"]*"(?= not found)|no storage class is set'
     r'|PriorityClass with name \S+(?= was found)|RuntimeClass "[^"]*"|RuntimeClass \S+(?= not found)'
     r"|device class \S+(?= does not exist))",
-    _("The cluster lacks a class that this needs: %(missing)s."),
+    _("A class that it needs does not exist in the cluster: %(missing)s."),
     _("An admin has to create it, or to correct the settings of the cluster or of the pool that name it."),
     "admin",
     ngettext_lazy(
@@ -44,8 +44,8 @@ UNBOUND = Cause(
     r"unbound immediate PersistentVolumeClaims|PersistentVolumeClaim is not bound"
     r"|Waiting for a volume to be created|waiting for first consumer|waiting for pod \S+ to be scheduled"
     r"|clone from snapshot is already in progress",
-    _("Its storage is being made. A local disk is made once a node is chosen."),
-    _("This usually takes seconds. If it lasts, tell an admin: what makes the storage may be down."),
+    _("Its storage is being created. A local disk is created once a node is chosen."),
+    _("This usually takes seconds. If this continues, tell an admin: the storage provisioner may be down."),
     "admin",
     ngettext_lazy("%(nodes)s node waits for storage", "%(nodes)s nodes wait for storage", "nodes"),
 )
@@ -54,8 +54,8 @@ ON_OTHER_NODE = Cause(
     "volume_on_other_node",
     r"volume node affinity conflict|match PersistentVolume's node affinity|NoVolumeZoneConflict"
     r"|no available volume zone",
-    _("Its disk lives on another node than those with room, and cannot be reached from them."),
-    _("It starts when the disk's own node has room. To move now, launch anew without this disk."),
+    _("Its disk is on a node without room, and cannot be used from other nodes."),
+    _("It starts when the node of its disk has room. To move now, launch a new workspace without this disk."),
     in_short=ngettext_lazy(
         "%(nodes)s node cannot reach its disk", "%(nodes)s nodes cannot reach its disk", "nodes"
     ),
@@ -68,7 +68,7 @@ DISK_FULL = Cause(
     r"|exceeds allowed gigabytes|VolumeLimitExceeded"
     r"|no persistent volumes available for this claim(?! and no storage class)"
     r"|find available persistent volumes to bind",
-    _("The storage has no room left for it, or no volume of its kind."),
+    _("The storage is full, or has no volume of this kind."),
     _("Delete files that you do not need. If that does not help, an admin has to add storage."),
     "admin",
     ngettext_lazy(
@@ -85,10 +85,11 @@ HELD_ELSEWHERE = Cause(
     # The node does not release it.
     r"|Unmount(?:Volume|Device)\S* failed|\bumount: |target is busy|device or resource busy|DetachVolume\S* failed"
     r"|error cleaning subPath|mounted by other references|volume paths are still present",
-    _("Its volume is still held by another container or another node."),
+    _("Its volume is still attached to another container or node."),
     _(
-        "It goes on when that has let go of it, which can take minutes after a node was lost. If it lasts, an admin "
-        "has to make sure that the other node is off."
+        "It continues once the other container releases the volume. After a node failure this "
+        "can take several minutes. If it stays this way, an admin has to make sure that the "
+        "other node is off."
     ),
     "admin",
     ngettext_lazy("%(nodes)s node sees the volume held", "%(nodes)s nodes see the volume held", "nodes"),
@@ -100,7 +101,7 @@ SETTINGS_MISSING = Cause(
     r"|couldn't find key |references non-existent (?:secret|config) key:? ?)(?P<name>[^\s\"]*)",
     _("A part of its settings is missing in the cluster: %(name)s."),
     _(
-        "Stop your workspace and start it again: Berth writes its settings anew. If that does not help, tell an admin."
+        "Stop your workspace and start it again: Berth writes its settings again. If that does not help, tell an admin."
     ),
     "admin",
 )
@@ -112,7 +113,7 @@ MOUNT_FAILED = Cause(
     r"|Unable to (?:attach or )?mount volumes|mount failed: exit status|rbd: (?:map|sysfs write) failed"
     r'|\bmounting \\*"/(?!proc\b|sys\b|dev\b)[^"]*" to rootfs',
     _("A volume could not be mounted."),
-    _("It is tried again by itself. If it lasts, start it again, or tell an admin."),
+    _("Berth retries automatically. If this continues, start it again, or tell an admin."),
     "admin",
 )
 
@@ -128,10 +129,10 @@ UNWELL = Cause(
     r"|nfs: server \S+ not responding"
     r"|failed to dial all known|couldn't connect to the cluster"
     r"|\bmount[^\n]*(?:connection refused|no route to host|network is unreachable|failed to resolve server)",
-    _("The storage is not well at the moment, or unusually slow."),
+    _("The storage is failing or unusually slow at the moment."),
     _(
-        "It is tried again by itself, and your files are kept. If it lasts, an admin has to look at the storage's "
-        "own services; a node that lost them may need a restart."
+        "Berth retries automatically, and your files are kept. If this continues, an admin has to check "
+        "the storage's own services; a node that lost them may need a restart."
     ),
     "admin",
 )
@@ -149,7 +150,7 @@ DAMAGED = Cause(
     r"|(?:XFS|BTRFS)\b[^\n]*(?:corrupt|shutting down|forced readonly)",
     _("The file system of its volume cannot be read, or cannot be written."),
     _(
-        "Do not delete the volume or make it anew: an admin has to look at the storage first. Nothing was formatted."
+        "Do not delete or recreate the volume: an admin has to check the storage first. Nothing was formatted."
     ),
     "admin",
 )
@@ -193,8 +194,8 @@ CAUSES = (
             "The node cannot mount this kind of volume: a driver is missing there, or the storage refuses the node."
         ),
         _(
-            "An admin has to look at the storage's driver on that node, and at the storage's credentials and "
-            "exports. Starting again may pick another node."
+            "An admin has to check the storage driver on that node, and the credentials and exports of the "
+            "storage. Starting again may pick another node."
         ),
         "admin",
     ),
@@ -205,9 +206,10 @@ CAUSES = (
         "volume_not_provisioned",
         r"failed to provision volume|ProvisioningFailed|create process timeout|connecting failed: rados"
         r"|VolumeResizeFailed|error expanding volume|resize volume .*failed|FileSystemResizeFailed",
-        _("The storage could not make the volume, or could not make it larger."),
+        _("The storage could not create or expand the volume."),
         _(
-            "It is tried again by itself. If it lasts, tell an admin: the words of the cluster say where it failed."
+            "Berth retries automatically. If this continues, tell an admin: the message of the cluster "
+            "shows where it failed."
         ),
         "admin",
     ),

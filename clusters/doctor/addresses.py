@@ -23,7 +23,7 @@ def _through_the_portal() -> Finding:
         )
     return Finding(
         Level.FAIL,
-        _("Workspaces are to be reached through Berth, which has no domain for them."),
+        _("Workspaces should be reached through Berth, but no domain is set for them."),
         _("Set BERTH_WORKSPACE_DOMAIN, and let its DNS entry *.<domain> and your ingress lead to Berth."),
     )
 
@@ -36,7 +36,7 @@ def _by_node_ports(cluster: Cluster) -> Finding:
         Level.WARN,
         _("Workspaces are reached at ports of the nodes, at %(address)s, JupyterLab in clear text.")
         % {"address": at},
-        _("Set BERTH_WORKSPACE_DOMAIN, and JupyterLab is opened through Berth."),
+        _("Set BERTH_WORKSPACE_DOMAIN to open JupyterLab through Berth."),
     )
 
 
@@ -72,7 +72,7 @@ def _by_load_balancer(api: Api) -> Iterator[Finding]:
     else:
         yield Finding(
             Level.WARN,
-            _("Nobody was recognised who gives addresses to Services of type LoadBalancer."),
+            _("Found nothing that gives addresses to Services of type LoadBalancer."),
             _(
                 "Install MetalLB, or choose NodePort in the cluster's settings. A first workspace will show it."
             ),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 
 from clusters.doctor.findings import Finding, Level, named
-from clusters.measures import moment
+from clusters.measures import parse_time
 from clusters.nodes.inventory import NodeValues
 from clusters.transport import Objects
 
@@ -86,7 +86,7 @@ def clocks(bodies: Objects) -> Iterator[Finding]:
     ahead = {}
     for body in bodies:
         told = body.get("status", {}).get("conditions") or []
-        heard = (moment(one.get("lastHeartbeatTime")) for one in told)
+        heard = (parse_time(one.get("lastHeartbeatTime")) for one in told)
         newest = max(filter(None, heard), default=None)
         if newest is not None and newest - now > CLOCKS_APART:
             ahead[body["metadata"]["name"]] = round((newest - now).total_seconds())
@@ -95,5 +95,5 @@ def clocks(bodies: Objects) -> Iterator[Finding]:
             Level.WARN,
             _("The clocks of %(nodes)s are ahead of Berth's by up to %(seconds)d seconds.")
             % {"nodes": named(ahead), "seconds": max(ahead.values())},
-            _("Let all machines, Berth's too, take their time from one place (NTP)."),
+            _("Synchronize the clocks of all machines, including Berth's, with NTP."),
         )

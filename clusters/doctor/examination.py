@@ -12,7 +12,7 @@ from clusters.api import Api
 from clusters.connections import transport_to
 from clusters.doctor import addresses, agreement, isolation, metrics, nodes, rights, storage, version
 from clusters.doctor.findings import Check, Finding, Level
-from clusters.doctor.seen import Seen
+from clusters.doctor.seen import CachingApi
 from clusters.errors import ClusterError, ClusterRefused
 from clusters.faults import explained
 from clusters.models import Cluster
@@ -34,7 +34,7 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
     A missing right is also looked for in `namespaces`: it may be granted there and not everywhere.
     """
     try:
-        seen = Seen(transport_to(cluster, within_seconds=WITHIN_SECONDS))
+        seen = CachingApi(transport_to(cluster, within_seconds=WITHIN_SECONDS))
         told = seen.version()
     except ClusterError as error:
         message, hint = explained(error, cluster)
@@ -51,26 +51,28 @@ def examine(cluster: Cluster, namespaces: Sequence[str] = ()) -> list[Finding]:
         (Check.AGREEMENT, lambda: agreement.clocks(seen.bodies)),
         (Check.ADDRESSES, partial(addresses.addresses, seen, cluster)),
         (Check.FIGURES, partial(metrics.metrics, seen, cluster)),
-        (Check.POOLS, partial(from_above, seen, cluster)),
+        (Check.POOLS, partial(findings_of_rooms, seen, cluster)),
         (Check.ISOLATION, lambda: iter([isolation.isolation(cluster)])),
     ]
-    return [finding for check, look in looks for finding in of(check, cluster, look)]
+    return [finding for check, look in looks for finding in findings_of_look(check, cluster, look)]
 
 
-def of(check: Check, cluster: Cluster, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def findings_of_look(
+    check: Check, cluster: Cluster, look: Callable[[], Iterator[Finding]]
+) -> Iterator[Finding]:
     """Yield a look's findings; if it fails midway, yield the failure as the last one."""
     try:
         for finding in look():
             yield replace(finding, check=finding.check or check)
     except ClusterRefused as refused:
         if refused.status == 403:  # Check.RIGHTS names the missing right
-            yield Finding(Level.WARN, _("This could not be looked at: a right is missing."), "", check)
+            yield Finding(Level.WARN, _("This could not be checked: a permission is missing."), "", check)
         else:
             yield Finding(Level.FAIL, *explained(refused, cluster), check)
     except ClusterError as error:
         yield Finding(Level.FAIL, *explained(error, cluster), check)
 
 
-def from_above(api: Api, cluster: Cluster) -> Iterator[Finding]:
+def findings_of_rooms(api: Api, cluster: Cluster) -> Iterator[Finding]:
     for examiner in _examiners:
         yield from examiner(cluster, api)

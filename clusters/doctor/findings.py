@@ -14,8 +14,8 @@ MOST_NAMED = 5
 
 
 class Level(TextChoices):
-    OK = "ok", _lazy("holds")
-    WARN = "warn", _lazy("could be better")
+    OK = "ok", _lazy("OK")
+    WARN = "warn", _lazy("Warning")
     FAIL = "fail", _lazy("missing")
 
 

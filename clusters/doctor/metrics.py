@@ -17,7 +17,7 @@ def metrics(api: Api, cluster: Cluster) -> Iterator[Finding]:
     if METRICS not in api.groups():
         yield Finding(
             Level.WARN,
-            _("The cluster does not tell what pods use: people see no figures of CPU and memory."),
+            _("The cluster does not report what pods use: people see no CPU and memory usage."),
             _("Install the Kubernetes Metrics Server."),
         )
         return
@@ -28,8 +28,8 @@ def metrics(api: Api, cluster: Cluster) -> Iterator[Finding]:
             raise
         yield Finding(
             Level.WARN,
-            _("The metrics API is there and does not answer: people see no figures of CPU and memory."),
-            _("Look at the pods of the Metrics Server, and at `kubectl get apiservices`."),
+            _("The metrics API exists but does not answer: people see no CPU and memory usage."),
+            _("Check the pods of the Metrics Server, and `kubectl get apiservices`."),
         )
         return
-    yield Finding(Level.OK, _("The cluster tells what pods use of CPU and memory."))
+    yield Finding(Level.OK, _("The cluster reports the CPU and memory usage of pods."))

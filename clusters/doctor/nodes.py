@@ -28,7 +28,7 @@ RUNTIME = "nvidia"
 def nodes(found: Sequence[NodeValues]) -> Iterator[Finding]:
     ready = usable(found)
     if not ready:
-        yield Finding(Level.FAIL, _("No node is ready."), _("Look at `kubectl get nodes`."))
+        yield Finding(Level.FAIL, _("No node is ready."), _("Check `kubectl get nodes`."))
         return
     yield Finding(
         Level.OK, _("%(ready)s of %(all)s nodes are ready.") % {"ready": len(ready), "all": len(found)}
@@ -64,15 +64,16 @@ def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
     if unlabelled:
         yield Finding(
             Level.WARN,
-            _("%(nodes)s do not tell the memory and kind of their GPUs.") % {"nodes": named(unlabelled)},
+            _("%(nodes)s have no labels for the memory and kind of their GPUs.")
+            % {"nodes": named(unlabelled)},
             _("Install GPU Feature Discovery, or fill in the pools by hand."),
         )
     hidden = [node.name for node in ready if PRODUCT in node.labels and not announced(node)]
     if hidden:
         yield Finding(
             Level.FAIL,
-            _("%(nodes)s have GPUs by their labels, and announce none.") % {"nodes": named(hidden)},
-            _("Look at the device plugin's pod there, and at the node's driver and container toolkit."),
+            _("%(nodes)s have GPUs according to their labels, but announce none.") % {"nodes": named(hidden)},
+            _("Check the device plugin's pod there, and the node's driver and container toolkit."),
         )
     broken = [
         node.name
@@ -85,8 +86,8 @@ def silent_about_gpus(ready: Sequence[NodeValues]) -> Iterator[Finding]:
     if broken:
         yield Finding(
             Level.WARN,
-            _("The device plugin holds some GPUs of %(nodes)s for broken.") % {"nodes": named(broken)},
-            _("Look at its log there; it forgets that only when it starts anew."),
+            _("The device plugin marked some GPUs of %(nodes)s as broken.") % {"nodes": named(broken)},
+            _("Check its log there. The mark is cleared only when the device plugin restarts."),
         )
 
 
@@ -108,16 +109,16 @@ def plugins(api: Api, found: Sequence[NodeValues]) -> Iterator[Finding]:
         if len(both) > 1:
             yield Finding(
                 Level.FAIL,
-                _("On %(node)s both %(plugins)s hand out the same GPUs.")
+                _("On %(node)s, %(plugins)s both offer the same GPUs.")
                 % {"node": node, "plugins": _(", ").join(both)},
-                _("Let one of them keep off that node, by its node selector."),
+                _("Keep one of them off that node with its node selector."),
             )
     without = [node.name for node in usable(found) if PRODUCT in node.labels and node.name not in covered]
     if covered and without:
         yield Finding(
             Level.WARN,
             _("No device plugin runs on %(nodes)s, which have GPUs.") % {"nodes": named(without)},
-            _("Look at its DaemonSet's tolerations and node selector."),
+            _("Check its DaemonSet's tolerations and node selector."),
         )
 
 
@@ -128,7 +129,7 @@ def of_plugin(name: str, pods: dict[str, Json]) -> Iterator[Finding]:
         yield Finding(
             Level.WARN,
             _("%(name)s runs in several versions: %(version)s.") % facts,
-            _("Finish its update, or look at why its DaemonSet does not go on."),
+            _("Finish its update, or check why its DaemonSet is stuck."),
         )
     else:
         yield Finding(Level.OK, _("%(name)s %(version)s runs on %(count)d nodes.") % facts)
@@ -136,9 +137,9 @@ def of_plugin(name: str, pods: dict[str, Json]) -> Iterator[Finding]:
     if unready:
         yield Finding(
             Level.FAIL,
-            _("%(name)s is not ready on %(nodes)s: GPUs there are not handed out.")
+            _("%(name)s is not ready on %(nodes)s: GPUs there cannot be used.")
             % {"name": name, "nodes": named(unready)},
-            _("Look at its pod's log there."),
+            _("Check its pod's log there."),
         )
 
 

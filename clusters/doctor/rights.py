@@ -23,41 +23,45 @@ def rights(api: Api, cluster: Cluster, namespaces: Sequence[str] = ()) -> Iterat
     needs = [need for need in NEEDS if need.arises(served)]
     wanted = [(need, verb) for need in needs for verb in need.verbs]
     try:
-        first = may(api, *wanted[0])
+        first = is_granted(api, *wanted[0])
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            others = list(pool.map(lambda right: may(api, *right), wanted[1:]))
+            others = list(pool.map(lambda right: is_granted(api, *right), wanted[1:]))
     except ClusterRefused as refused:
         if refused.status != 404:
             raise
-        yield Finding(Level.WARN, _("The cluster does not tell what Berth may do: it has no access reviews."))
+        yield Finding(
+            Level.WARN, _("The permissions of Berth cannot be checked: the cluster has no access reviews.")
+        )
         return
     granted = dict(zip(wanted, [first, *others], strict=True))
     for need in needs:
         if verbs := [verb for verb in need.verbs if not granted[need, verb]]:
             yield missing(api, need, verbs, namespaces)
     if all(granted.values()):
-        yield Finding(Level.OK, _("Berth has all %(count)s rights that it needs.") % {"count": len(wanted)})
+        yield Finding(
+            Level.OK, _("Berth has all %(count)s permissions that it needs.") % {"count": len(wanted)}
+        )
 
 
 def missing(api: Api, need: Need, verbs: Sequence[str], namespaces: Sequence[str]) -> Finding:
     """Return a finding with lines for the ClusterRole, and the namespaces where the right is granted."""
     facts = {"verbs": ", ".join(verbs), "resource": need.resource}
-    message = _("Berth may not %(verbs)s %(resource)s.") % facts
+    message = _("Berth is not allowed to %(verbs)s %(resource)s.") % facts
     hint = _(
         "Add these lines to Berth's ClusterRole; deploy/kubernetes/rbac.yaml has every right that it needs."
     )
     if KINDS[need.kind].namespaced:
-        within = [name for name in namespaces if all(may(api, need, verb, name) for verb in verbs)]
+        within = [name for name in namespaces if all(is_granted(api, need, verb, name) for verb in verbs)]
         if within:
             hint = _(
-                "It may in %(namespaces)s, but not in every namespace, and new ones are made for new tenants: "
-                "bind the role with a ClusterRoleBinding, not a RoleBinding."
+                "It has this permission in %(namespaces)s, but not in every namespace, and new tenants get "
+                "new namespaces: bind the role with a ClusterRoleBinding, not a RoleBinding."
             ) % {"namespaces": _(", ").join(within)}
     rule = f'- apiGroups: ["{need.group}"]\n  resources: [{need.resource}]\n  verbs: [{", ".join(verbs)}]'
     return Finding(Level.FAIL, message, hint, Check.RIGHTS, rule)
 
 
-def may(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
+def is_granted(api: Api, need: Need, verb: str, namespace: str = "") -> bool:
     """Return True if Berth has the right in the namespace, or in all of them if none is given."""
     attributes = {
         "group": need.group,

@@ -10,7 +10,7 @@ from clusters.nodes.inventory import NodeValues, node_values
 from clusters.transport import Objects
 
 
-class Seen(Api):
+class CachingApi(Api):
     def groups(self) -> set[str]:
         return self._groups
 

@@ -62,7 +62,9 @@ def fitness(storage_class: Json, *, local: bool) -> Iterator[Finding]:
     if local and storage_class.get("volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
         yield Finding(
             Level.WARN,
-            _("%(name)s binds at once, so a disk may be made on a node without room for its workspace.")
+            _(
+                "%(name)s binds immediately, so a disk may be created on a node without room for its workspace."
+            )
             % name,
             _("For local disks, use a class with volumeBindingMode: WaitForFirstConsumer."),
         )
@@ -95,14 +97,14 @@ def drivers(api: Api, classes: Objects) -> Iterator[Finding]:
             _("%(nodes)s cannot mount volumes of %(name)s: its driver %(driver)s does not run there.")
             % facts,
             _(
-                "Let the driver's DaemonSet run on every node of a pool: look at its tolerations and node selector."
+                "Let the driver's DaemonSet run on every node of a pool: check its tolerations and node selector."
             ),
         )
 
 
 def snapshots(api: Api, classes: Objects) -> Iterator[Finding]:
     if SNAPSHOTS not in api.groups():
-        yield Finding(Level.OK, _("The cluster makes no snapshots of volumes; Berth works without."))
+        yield Finding(Level.OK, _("The cluster has no volume snapshots. Berth works without them."))
         return
     by_driver = {body.get("driver", ""): body["metadata"]["name"] for body in api.list("VolumeSnapshotClass")}
     for body in classes:
@@ -114,5 +116,5 @@ def snapshots(api: Api, classes: Objects) -> Iterator[Finding]:
             yield Finding(Level.OK, _("Snapshots of volumes of %(name)s: class %(snapshots)s.") % facts)
         else:
             yield Finding(
-                Level.OK, _("There is no snapshot class for %(name)s; Berth works without.") % facts
+                Level.OK, _("There is no snapshot class for %(name)s. Berth works without one.") % facts
             )

@@ -20,8 +20,8 @@ def about_version(version: str) -> Finding:
     if minor is None or not OLDEST_MINOR <= minor <= NEWEST_MINOR:
         return Finding(
             Level.WARN,
-            _("Kubernetes %(version)s was not tried with Berth.") % {"version": version or "?"},
-            _("1.%(oldest)s to 1.%(newest)s were.") % {"oldest": OLDEST_MINOR, "newest": NEWEST_MINOR},
+            _("Kubernetes %(version)s has not been tested with Berth.") % {"version": version or "?"},
+            _("Tested: 1.%(oldest)s to 1.%(newest)s.") % {"oldest": OLDEST_MINOR, "newest": NEWEST_MINOR},
         )
     return Finding(Level.OK, _("Kubernetes %(version)s answers.") % {"version": version})
 
@@ -50,5 +50,5 @@ def skew(version: str, nodes: Sequence[NodeValues]) -> Iterator[Finding]:
             Level.FAIL,
             _("The kubelets of %(nodes)s are too old for the cluster's API (%(version)s).")
             % {"nodes": named(older), "version": version},
-            _("Update them: three minor versions behind is the most that Kubernetes allows."),
+            _("Update them: Kubernetes allows at most three minor versions behind."),
         )

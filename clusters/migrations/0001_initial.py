@@ -184,7 +184,8 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="As in http://prometheus.monitoring:9090: figures of GPUs are read there. Empty: agents tell.",
+                        help_text="Such as http://prometheus.monitoring:9090, to read GPU metrics. Empty: agents report "
+                        "them.",
                         max_length=1024,
                         verbose_name="Prometheus",
                     ),
@@ -195,7 +196,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="If it asks for one (Bearer). On the server, read anew each time.",
+                        help_text="If it requires one (Bearer). The file is on the server and is read each time.",
                         max_length=1024,
                         verbose_name="file with its token",
                     ),

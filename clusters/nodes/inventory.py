@@ -58,7 +58,7 @@ def node_values(body: Json) -> NodeValues:
     ]
     conditions = conditions_of(status)
     return NodeValues(
-        name=named(metadata["name"]),
+        name=checked_name(metadata["name"]),
         labels={key: value for key, value in (metadata.get("labels") or {}).items() if key not in CLOCKS},
         taints=sorted(taints, key=lambda taint: (taint["key"], taint["effect"])),
         allocatable=amounts(status.get("allocatable")),
@@ -75,8 +75,8 @@ def conditions_of(status: Json) -> dict[str, dict[str, str]]:
     return {
         condition["type"]: {
             "status": condition["status"],
-            "reason": storable(condition.get("reason", "")),
-            "message": storable(SPAN.sub("…", condition.get("message", ""))),
+            "reason": without_nul(condition.get("reason", "")),
+            "message": without_nul(SPAN.sub("…", condition.get("message", ""))),
         }
         for condition in status.get("conditions") or []
     }
@@ -84,17 +84,17 @@ def conditions_of(status: Json) -> dict[str, dict[str, str]]:
 
 def texts(told: Json) -> dict[str, str]:
     """Return the values that are text: newer kubelets report their swap by an object."""
-    return {name: storable(value) for name, value in told.items() if isinstance(value, str)}
+    return {name: without_nul(value) for name, value in told.items() if isinstance(value, str)}
 
 
-def named(name: Any) -> str:
+def checked_name(name: Any) -> str:
     """Return the name. Raise TypeError if it is no text: no row is found again by anything else."""
     if not isinstance(name, str):
         raise TypeError("a name that is no text")
     return name
 
 
-def storable(text: str) -> str:
+def without_nul(text: str) -> str:
     """Return the text without NUL, which PostgreSQL refuses: one odd node must not block reports of the others."""
     return text.replace("\0", "")
 
@@ -111,10 +111,10 @@ def usage_values(body: Json, installation: str) -> UsageValues | None:
     if not node or body.get("status", {}).get("phase") in ENDED:
         return None
     return UsageValues(
-        uid=named(metadata["uid"]),
-        namespace=named(metadata["namespace"]),
-        name=named(metadata["name"]),
-        node=named(node),
+        uid=checked_name(metadata["uid"]),
+        namespace=checked_name(metadata["namespace"]),
+        name=checked_name(metadata["name"]),
+        node=checked_name(node),
         run=_run_of(metadata.get("labels") or {}, installation),
         requests=pod_requests(spec),
         devices=hami.cards_of_pod(metadata.get("annotations") or {}),
@@ -168,7 +168,9 @@ USAGE_FIELDS = [field.name for field in fields(UsageValues)]
 Values = TypeVar("Values", NodeValues, UsageValues)
 
 
-def all_but(left: Set[str], wanted: Mapping[str, Values], there: Mapping[str, Values]) -> dict[str, Values]:
+def merge_keeping(
+    left: Set[str], wanted: Mapping[str, Values], there: Mapping[str, Values]
+) -> dict[str, Values]:
     """Return the wanted rows; for keys in `left`, the existing row, if any."""
     written = {key: values for key, values in wanted.items() if key not in left}
     return written | {key: there[key] for key in left & there.keys()}
@@ -192,7 +194,7 @@ class NodeTable:
         for values, why in refused(self._write, changed):
             skip(self._cluster.slug, "Node", {"name": values.name}, why)
             left.add(values.name)
-        self._rows = all_but(left, wanted, there)
+        self._rows = merge_keeping(left, wanted, there)
         Node.objects.filter(cluster=self._cluster, name__in=there.keys() - self._rows.keys()).delete()
         return {name for name in there.keys() | self._rows.keys() if there.get(name) != self._rows.get(name)}
 
@@ -240,7 +242,7 @@ class UsageTable:
         for values, why in refused(self._write, changed):
             skip(self._cluster.slug, "Pod", {"namespace": values.namespace, "name": values.name}, why)
             left.add(values.uid)
-        self._rows = all_but(left, wanted, there)
+        self._rows = merge_keeping(left, wanted, there)
         PodUsage.objects.filter(cluster=self._cluster, uid__in=there.keys() - self._rows.keys()).delete()
         return self._rows != there
 

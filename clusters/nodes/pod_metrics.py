@@ -22,7 +22,7 @@ from clusters.labels import instance_selector
 from clusters.models import Cluster
 from clusters.quantities import parse
 from clusters.transport import Json
-from clusters.watch.announcements import DATABASE_AWAY, tell
+from clusters.watch.announcements import DATABASE_AWAY, send_signal
 from clusters.watch.watching import Backoff
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class PodMetrics(threading.Thread):
         self._note("")
         self._backoff.reset()
         try:
-            tell(signals.pods_measured, cluster=self._cluster, measured=told)
+            send_signal(signals.pods_measured, cluster=self._cluster, measured=told)
         except DATABASE_AWAY as error:
             logger.warning("%s: the database is away: %s", self.name, error)
         return EVERY_SECONDS

@@ -40,13 +40,13 @@ class Announcements:
             self._some.clear()
         for signal, cluster in pending.values():
             try:
-                tell(signal, cluster=cluster)
+                send_signal(signal, cluster=cluster)
             except DATABASE_AWAY as error:
                 logger.warning("the database is away, told again: %s", error)
                 self.add(signal, cluster)
 
 
-def tell(signal: Signal, **arguments: Any) -> bool:
+def send_signal(signal: Signal, **arguments: Any) -> bool:
     """Send to all receivers, and log those that fail. Return True if none failed.
 
     Raises the database's error if a receiver failed on it: the signal has to be sent again.

@@ -13,7 +13,7 @@ from django.db import connection
 
 from clusters import measures, signals
 from clusters.models import Cluster
-from clusters.watch.announcements import DATABASE_AWAY, tell
+from clusters.watch.announcements import DATABASE_AWAY, send_signal
 from clusters.watch.skipping import skip
 from clusters.watch.watching import Changed
 
@@ -72,9 +72,9 @@ class Changes(threading.Thread):
 
     def _tell_all(self, changes: list[Changed]) -> None:
         """Announce changes. If a receiver fails, repeat by halves, so that only the change at fault is skipped."""
-        if tell(signals.objects_changed, cluster=self._cluster, changes=changes):
+        if send_signal(signals.objects_changed, cluster=self._cluster, changes=changes):
             for step in changes:
-                measures.dealt_with(self._cluster.slug, step)
+                measures.observe_lag(self._cluster.slug, step)
         elif len(changes) > 1:
             middle = len(changes) // 2
             self._tell_all(changes[:middle])

@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, conn
 
 from clusters import signals
 from clusters.models import Cluster
-from clusters.watch.announcements import DATABASE_AWAY, Announcements, tell
+from clusters.watch.announcements import DATABASE_AWAY, Announcements, send_signal
 from clusters.watch.leadership import Leadership
 from clusters.watch.watcher import ClusterWatch
 from vitals.pulse import Pulse
@@ -63,7 +63,7 @@ class Fleet:
             self._ticked_at = time.monotonic()
             self._follow_rows()
             with suppress(*DATABASE_AWAY):  # the next tick makes up for it
-                tell(signals.tick)
+                send_signal(signals.tick)
         self._announcements.send_pending(wait_seconds=STANDBY_SECONDS)
 
     def stop(self) -> None:

@@ -34,12 +34,12 @@ class Unread:
 
 
 @contextmanager
-def alone(cluster: str, kind: str, body: Json) -> Iterator[None]:
+def skip_on_error(cluster: str, kind: str, body: Json) -> Iterator[None]:
     """Skip the object if the block fails on it, so that later objects are still handled."""
     try:
         yield
     except Exception as error:
-        if not is_its_own(error):
+        if not is_objects_fault(error):
             raise
         skip(cluster, kind, _metadata(body), type(error).__name__)
 
@@ -62,7 +62,7 @@ def refused(write: Callable[[list[Values]], None], rows: list[Values]) -> list[t
         with transaction.atomic():
             write(rows)
     except Exception as error:
-        if not is_its_own(error):
+        if not is_objects_fault(error):
             raise
         if len(rows) == 1:
             return [(rows[0], type(error).__name__)]
@@ -71,7 +71,7 @@ def refused(write: Callable[[list[Values]], None], rows: list[Values]) -> list[t
     return []
 
 
-def is_its_own(error: Exception) -> bool:
+def is_objects_fault(error: Exception) -> bool:
     """Return True if the object is at fault: its values are refused, or reading them failed."""
     return isinstance(error, DataError) or not isinstance(error, Error)
 

@@ -23,10 +23,10 @@ from clusters.models import Cluster, Watcher
 from clusters.nodes.inventory import NodeTable, UsageTable, node_values
 from clusters.nodes.pod_metrics import PodMetrics
 from clusters.transport import Json, Lines
-from clusters.watch.announcements import Announcements, tell
+from clusters.watch.announcements import Announcements, send_signal
 from clusters.watch.changes import Changes
 from clusters.watch.reachability import Probe
-from clusters.watch.skipping import alone, reading
+from clusters.watch.skipping import reading, skip_on_error
 from clusters.watch.watching import Changed, Follower, Kept, Listed, Lost, Step
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ HEARTBEAT_SECONDS = 10.0
 PAUSE_AFTER_FAULT_SECONDS = 2.0
 # Prefix of tenants' namespaces, and the kinds whose events matter there even if they are no warnings.
 NAMESPACE_PREFIX = "berth-"
-EVENTFUL = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
+KINDS_WITH_EVENTS = frozenset({"Pod", "PersistentVolumeClaim", "StatefulSet", "Service"})
 
 
 class Handler(Protocol):
@@ -46,7 +46,7 @@ class Handler(Protocol):
     def changed(self, step: Changed) -> None: ...
 
 
-class Ours:
+class OwnObjects:
     """Objects of this installation, forwarded to the rooms above."""
 
     def __init__(self, changes: Changes) -> None:
@@ -63,14 +63,14 @@ class Ours:
         self._changes.add(step)
 
 
-class Events(Ours):
+class Events(OwnObjects):
     """Events in tenants' namespaces. A deleted event has only expired."""
 
     def listed(self, step: Listed) -> None:
         """Ignore the list: a reconcile after a list reads the events anew."""
 
     def changed(self, step: Changed) -> None:
-        if step.change != "DELETED" and matters(step.body):
+        if step.change != "DELETED" and is_relevant_event(step.body):
             self.forward(step)
 
 
@@ -90,15 +90,15 @@ class Nodes:
     def changed(self, step: Changed) -> None:
         deleted = step.change == "DELETED"
         self._tell(self.table.remove(step.body) if deleted else self.table.put(step.body))
-        measures.dealt_with(self._cluster.slug, step)
+        measures.observe_lag(self._cluster.slug, step)
 
     def _tell(self, names: set[str]) -> None:
         if names:
             self._announcements.add(signals.capacity_changed, self._cluster)
-            tell(signals.nodes_changed, cluster=self._cluster, names=names)
+            send_signal(signals.nodes_changed, cluster=self._cluster, names=names)
 
 
-class Pods(Ours):
+class Pods(OwnObjects):
     """Pods: rows of what all of them take; ours are forwarded, too."""
 
     def __init__(
@@ -128,11 +128,11 @@ class Pods(Ours):
             self._announcements.add(signals.capacity_changed, self._cluster)
 
 
-def matters(event: Json) -> bool:
+def is_relevant_event(event: Json) -> bool:
     """Return True if the event is in a tenant's namespace and about a start or its failure."""
     about = event.get("involvedObject", {})
     in_tenant = str(about.get("namespace", "")).startswith(NAMESPACE_PREFIX)
-    return in_tenant and (event.get("type") == "Warning" or about.get("kind") in EVENTFUL)
+    return in_tenant and (event.get("type") == "Warning" or about.get("kind") in KINDS_WITH_EVENTS)
 
 
 class LateApi:
@@ -182,7 +182,7 @@ class KindThread(threading.Thread):
             self._handler.listed(step)
             self._watch.listed(self.follower.kind)
         elif isinstance(step, Changed):
-            with alone(self._watch.cluster.slug, self.follower.kind, step.body):
+            with skip_on_error(self._watch.cluster.slug, self.follower.kind, step.body):
                 self._handler.changed(step)
         self._beat()
 
@@ -220,7 +220,7 @@ class ClusterWatch:
             KindThread(self, Follower(source, "Event", remembers=False), Events(self._changes)),
         ]
         for kind in ("StatefulSet", "Service", "PersistentVolumeClaim"):
-            self._threads.append(KindThread(self, Follower(source, kind, ours), Ours(self._changes)))
+            self._threads.append(KindThread(self, Follower(source, kind, ours), OwnObjects(self._changes)))
         self._unlisted = {thread.follower.kind for thread in self._threads}
 
     def start(self) -> None:

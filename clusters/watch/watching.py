@@ -153,7 +153,7 @@ class Follower:
     def continuous(self) -> Iterator[Step]:
         """List once, then watch from there, one request after the other."""
         kept, version = self.source.list_with_version(
-            self.kind, labels=self.labels, keep=lambda body: (self.digest(body), in_outline(body))
+            self.kind, labels=self.labels, keep=lambda body: (self.digest(body), outline_of(body))
         )
         yield Listed([found for found, _ in kept], self._forget_all_but([outline for _, outline in kept]))
         while not self.stopped.is_set():
@@ -196,7 +196,7 @@ class Follower:
         if event["type"] == "BOOKMARK":
             return Alive()
         body = {**event["object"], "kind": self.kind}
-        outline = in_outline(body)
+        outline = outline_of(body)
         if event["type"] == "DELETED":
             self._known.pop(outline["metadata"]["uid"], None)
         elif self.remembers:
@@ -229,7 +229,7 @@ def event_of(line: str) -> Json:
     raise ClusterUnavailable(f"The cluster ended the watch: {message}")
 
 
-def in_outline(body: Json) -> Json:
+def outline_of(body: Json) -> Json:
     """Return what is kept of an object to report its deletion later; for nonsense, an empty outline."""
     metadata, status = (
         part if isinstance(part, dict) else {} for part in (body.get("metadata"), body.get("status"))

@@ -37,7 +37,7 @@ def place_of(node: Node, glance: Glance) -> Place:
     return Place(node, glance.runs, is_draining, has_silent_agent)
 
 
-class NodeDeed(Previewed[Node]):
+class NodeAction(Previewed[Node]):
     """Admin action on nodes. The preview shows each node with its number of workspaces."""
 
     def effects(self, actor: Actor, rows: Sequence[Node]) -> list[Effect]:
@@ -64,7 +64,7 @@ class NodeDeed(Previewed[Node]):
         return ngettext("Done for %(count)d node.", "Done for %(count)d nodes.", count) % {"count": count}
 
 
-class Cordon(NodeDeed):
+class Cordon(NodeAction):
     name = "cordon"
     short_description = gettext_lazy("Close for new work …")
     title = gettext_lazy("Close nodes for new work")
@@ -75,8 +75,8 @@ class Cordon(NodeDeed):
 
     def what(self, runs: int) -> str:
         return ngettext(
-            "Nothing new starts there. %(count)d workspace on it goes on.",
-            "Nothing new starts there. %(count)d workspaces on it go on.",
+            "Nothing new starts there. %(count)d running workspace is not affected.",
+            "Nothing new starts there. %(count)d running workspaces are not affected.",
             runs,
         ) % {"count": runs}
 
@@ -84,7 +84,7 @@ class Cordon(NodeDeed):
         return drain.cordon(actor, row)
 
 
-class Uncordon(NodeDeed):
+class Uncordon(NodeAction):
     name = "uncordon"
     short_description = gettext_lazy("Open again …")
     title = gettext_lazy("Open nodes again")
@@ -97,13 +97,13 @@ class Uncordon(NodeDeed):
         return "" if place.node.unschedulable or place.is_draining else _("It is open.")
 
     def what(self, runs: int) -> str:
-        return _("New work may start there. A drain under way is called off.")
+        return _("New workspaces can start there. A drain in progress is cancelled.")
 
     def apply(self, actor: Actor, row: Node) -> bool:
         return drain.uncordon(actor, row)
 
 
-class Drain(NodeDeed):
+class Drain(NodeAction):
     title = gettext_lazy("Drain nodes with notice")
     button = gettext_lazy("Drain")
     is_grave = True
@@ -117,10 +117,10 @@ class Drain(NodeDeed):
 
     def what(self, runs: int) -> str:
         return ngettext(
-            "Nothing new starts there. %(count)d workspace on it is told now and stopped in %(minutes)d min; its files "
-            "are kept.",
-            "Nothing new starts there. %(count)d workspaces on it are told now and stopped in %(minutes)d min; their "
-            "files are kept.",
+            "Nothing new starts there. The owner of %(count)d workspace is notified now, and it "
+            "stops in %(minutes)d min; its files are kept.",
+            "Nothing new starts there. The owners of %(count)d workspaces are notified now, and they "
+            "stop in %(minutes)d min; their files are kept.",
             runs,
         ) % {"count": runs, "minutes": self.minutes}
 
@@ -128,11 +128,11 @@ class Drain(NodeDeed):
         return drain.drain(actor, row, self.minutes)
 
 
-class ForgetAgent(NodeDeed):
+class ForgetAgent(NodeAction):
     name = "forget_agent"
-    short_description = gettext_lazy("Forget its silent agent …")
-    title = gettext_lazy("Forget silent agents")
-    button = gettext_lazy("Forget them")
+    short_description = gettext_lazy("Remove its silent agent …")
+    title = gettext_lazy("Remove silent agents")
+    button = gettext_lazy("Remove them")
 
     def is_offered(self, place: Place) -> bool:
         return place.has_silent_agent
@@ -142,14 +142,14 @@ class ForgetAgent(NodeDeed):
 
     def what(self, runs: int) -> str:
         return _(
-            "What it told last of the node and its GPUs counts no more. If it comes back, it is heard again."
+            "Its last report of the node and its GPUs no longer counts. If it reports again, it is used again."
         )
 
     def apply(self, actor: Actor, row: Node) -> bool:
         return drain.forget_agent(actor, row)
 
 
-NODE_DEEDS = (
+NODE_ACTIONS = (
     Cordon(),
     Uncordon(),
     Drain(10, gettext_lazy("Drain in 10 minutes …")),

@@ -26,7 +26,8 @@ from accounts.rest.actors import actor_of
 from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.admin.filters import OpenFirst
-from monitoring.drift import deeds, looks, possible, words
+from monitoring.drift import actions as drift_actions
+from monitoring.drift import looks, refusals, words
 from monitoring.models import Finding, Look
 from monitoring.models.drift import FINDING_IS_OPEN
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-class Deed(Previewed[Finding]):
+class FindingAction(Previewed[Finding]):
     """Admin action on findings: why it is refused for some, what it does, and its use case."""
 
     def __init__(
@@ -52,72 +53,72 @@ class Deed(Previewed[Finding]):
     ) -> None:
         self.name, self.short_description, self.title, self.button = name, short_description, title, button
         self.is_grave, self.tick = is_grave, tick
-        self.why_not, self._what, self._deed = why_not, what, do
+        self.why_not, self._what, self._action = why_not, what, do
         super().__init__()
 
     def effect_on(self, row: Finding) -> Effect:
         whom = f"{row} · {words.whose(row)}"
         if row.resolved_at:
-            return Effect(str(row.pk), whom, refused=_("It is over."))
+            return Effect(str(row.pk), whom, refused=_("It has ended."))
         if why := self.why_not(row):
             return Effect(str(row.pk), whom, refused=why)
         return Effect(str(row.pk), whom, self._what(row), about=row.digest)
 
     def apply(self, actor: Actor, row: Finding) -> bool:
-        return self._deed(actor, row)
+        return self._action(actor, row)
 
     def done(self, count: int) -> str:
         return ngettext("Done for %(count)d.", "Done for %(count)d.", count) % {"count": count}
 
 
-DEEDS = (
-    Deed(
+ACTIONS = (
+    FindingAction(
         "hand_back",
-        gettext_lazy("Adopt: hand back to its person …"),
-        gettext_lazy("Hand back deleted workspaces"),
-        gettext_lazy("Hand it back"),
-        why_not=possible.why_not_hand_back,
+        gettext_lazy("Adopt: restore to its owner …"),
+        gettext_lazy("Restore deleted workspaces"),
+        gettext_lazy("Restore"),
+        why_not=refusals.why_not_hand_back,
         what=words.handed_back,
-        do=deeds.hand_back,
+        do=drift_actions.hand_back,
     ),
-    Deed(
+    FindingAction(
         "accept",
         gettext_lazy("Adopt: accept as it is …"),
         gettext_lazy("Accept what was changed"),
         gettext_lazy("Accept it as it is"),
-        why_not=possible.why_not_accept,
+        why_not=refusals.why_not_accept,
         what=words.accepted,
-        do=deeds.accept,
+        do=drift_actions.accept,
     ),
-    Deed(
+    FindingAction(
         "recreate",
         gettext_lazy("Recreate as it should be …"),
-        gettext_lazy("Make again what should be there"),
+        gettext_lazy("Recreate missing objects"),
         gettext_lazy("Recreate"),
-        why_not=possible.why_not_recreate,
+        why_not=refusals.why_not_recreate,
         what=words.recreated,
-        do=deeds.recreate,
+        do=drift_actions.recreate,
     ),
-    Deed(
+    FindingAction(
         "delete_object",
         gettext_lazy("Delete, keep data …"),
         gettext_lazy("Delete from the cluster"),
         gettext_lazy("Delete, keep data"),
-        why_not=possible.why_not_delete,
+        why_not=refusals.why_not_delete,
         what=partial(words.deleted, with_data=False),
-        do=deeds.delete,
+        do=drift_actions.delete,
         is_grave=True,
     ),
-    Deed(
+    FindingAction(
         "delete_data",
         gettext_lazy("Delete with the data …"),
         gettext_lazy("Delete from the cluster, with the data"),
         gettext_lazy("Delete with the data"),
-        why_not=partial(possible.why_not_delete, with_data=True),
+        why_not=partial(refusals.why_not_delete, with_data=True),
         what=partial(words.deleted, with_data=True),
-        do=partial(deeds.delete, with_data=True),
+        do=partial(drift_actions.delete, with_data=True),
         is_grave=True,
-        tick=gettext_lazy("The data is of no use to anybody; it cannot be brought back."),
+        tick=gettext_lazy("Nobody needs this data. It cannot be recovered."),
     ),
 )
 
@@ -134,14 +135,14 @@ class StateFilter(OpenFirst):
 @admin.register(Finding)
 class FindingPage(ReadOnlyPage[Finding]):
     purpose = gettext_lazy(
-        "Where a cluster and the rows of Berth do not agree, and nobody is mending it. Every cluster is looked at "
-        "every five minutes; nothing is removed or changed by itself."
+        "Differences between a cluster and Berth's records that Berth does not repair. Every cluster is "
+        "checked every five minutes; nothing is removed or changed automatically."
     )
     list_display = ("object", "what", "whose", "in_short", "cluster", "first_seen_at")
     list_filter = (StateFilter, "what", "kind", "cluster")
     search_fields = ("name", "namespace", "tenant_slug", "=workspace_uuid", "workspace__name")
     date_hierarchy = "first_seen_at"
-    actions = DEEDS
+    actions = ACTIONS
     change_list_template = "admin/monitoring/finding/change_list.html"
     fields = (
         "told", "differs", "by_hand", "whose", "cluster", "what", "kind", "namespace", "name", "uid",
@@ -169,7 +170,7 @@ class FindingPage(ReadOnlyPage[Finding]):
     def buttons(self, request: HttpRequest, obj: Finding) -> list[tuple[str, str]]:
         if obj.resolved_at:
             return []
-        return [deed.as_button for deed in DEEDS if not deed.why_not(obj)]
+        return [action.as_button for action in ACTIONS if not action.why_not(obj)]
 
     # --- look now
 
@@ -185,8 +186,7 @@ class FindingPage(ReadOnlyPage[Finding]):
             looks.want(cluster.pk)
         audit.record(actor_of(request), "drift.look")
         text = _(
-            "The clusters are being looked at. What is new is shown when it was there for a minute: "
-            "load this page again then."
+            "The clusters are being checked. A new difference is shown after one minute: reload this page then."
         )
         self.message_user(request, text, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:monitoring_finding_changelist"))

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 from accounts.admin.meters import meter
 from accounts.admin.recorded import ReadOnlyPage
 from clusters.models import Gpu, Node
-from monitoring.admin.draining import NODE_DEEDS, place_of
+from monitoring.admin.draining import NODE_ACTIONS, place_of
 from monitoring.admin.validation import ValidateNodes
 from monitoring.following import figures_for_page
 from monitoring.health.rules import is_silent
@@ -31,7 +31,7 @@ class StateFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
-        return [("out", _("takes nothing new")), ("broken", _("has broken GPUs")), ("gpus", _("has GPUs"))]
+        return [("out", _("accepts nothing new")), ("broken", _("has broken GPUs")), ("gpus", _("has GPUs"))]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Node]) -> QuerySet[Node]:
         gpus = Gpu.objects.filter(cluster=OuterRef("cluster"), node=OuterRef("name"))
@@ -47,12 +47,12 @@ class StateFilter(admin.SimpleListFilter):
 @admin.register(Node)
 class NodePage(ReadOnlyPage[Node]):
     purpose = gettext_lazy(
-        "The nodes of all clusters as last seen, and what their agents tell of their GPUs."
+        "The nodes of all clusters as last seen, and what their agents report about their GPUs."
     )
     list_display = ("name", "state", "gpus", "busy", "runs", "troubles", "versions", "last_report")
     list_filter = (StateFilter, "cluster")
     search_fields = ("name",)
-    actions = (*NODE_DEEDS, ValidateNodes())
+    actions = (*NODE_ACTIONS, ValidateNodes())
     change_form_template = "admin/clusters/node/change_form.html"
     fields = ("state", "cluster", "last_report")
     readonly_fields = fields
@@ -88,7 +88,7 @@ class NodePage(ReadOnlyPage[Node]):
 
     def buttons(self, request: HttpRequest, obj: Node) -> list[tuple[str, str]]:
         place = place_of(obj, self.glance(obj))
-        return [deed.as_button for deed in NODE_DEEDS if deed.is_offered(place)]
+        return [action.as_button for action in NODE_ACTIONS if action.is_offered(place)]
 
     def glance(self, node: Any) -> Glance:
         """Return the node's glance. Read it if the list of nodes has not."""

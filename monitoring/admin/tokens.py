@@ -29,8 +29,8 @@ class RevokeAgentTokens(Previewed[AgentToken]):
     def notes(self) -> list[str]:
         return [
             _(
-                "Agents that use them are refused at once; they keep what they have for about an hour, until they "
-                "find another token in their file."
+                "Agents that use them are refused at once. They keep their reports for about an hour, "
+                "until they find a new token in their file."
             )
         ]
 
@@ -54,8 +54,8 @@ class RevokeAgentTokens(Previewed[AgentToken]):
 @admin.register(AgentToken)
 class AgentTokenPage(RecordedPage[AgentToken]):
     purpose = gettext_lazy(
-        "What lets the agents of a cluster's nodes tell of their GPUs. It opens nothing else. A secret is shown once "
-        "and kept nowhere."
+        "Tokens for the node agents of a cluster to report their GPUs. They give access to nothing else. A "
+        "secret is shown once and is not stored."
     )
     fields = ("cluster", "name", "prefix", "created_by", "created_at", "last_used_at", "revoked_at")
     readonly_fields = ("prefix", "created_by", "created_at", "last_used_at", "revoked_at")

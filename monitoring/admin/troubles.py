@@ -27,9 +27,7 @@ class Trust(Previewed[Trouble]):
     button = gettext_lazy("Use again")
 
     def notes(self) -> list[str]:
-        return [
-            _("What was told of them until now does not count any more. What their agents still tell does.")
-        ]
+        return [_("Earlier reports about them no longer count. New reports of their agents do.")]
 
     def effect_on(self, row: Trouble) -> Effect:
         whom = f"{row.subject} · {row.node}"
@@ -57,7 +55,8 @@ class StateFilter(OpenFirst):
 @admin.register(Trouble)
 class TroublePage(ReadOnlyPage[Trouble]):
     purpose = gettext_lazy(
-        "What is wrong with nodes, GPUs, storage and addresses, from when to when. Each ends by itself when it is over."
+        "Problems with nodes, GPUs, storage and addresses, with start and end. Each closes automatically "
+        "when it is over."
     )
     list_display = ("sentence", "about", "subject", "node", "takes_out", "since", "ended_at", "cluster")
     list_filter = (StateFilter, "about", "takes_out", "cluster")
@@ -85,7 +84,7 @@ class TroublePage(ReadOnlyPage[Trouble]):
     def what_to_do(self, trouble: Trouble) -> str:
         return story.hint(trouble.code, trouble.data)
 
-    @admin.display(description=gettext_lazy("as it was told"))
+    @admin.display(description=gettext_lazy("as reported"))
     def raw(self, trouble: Trouble) -> str:
         return _raw(trouble)
 

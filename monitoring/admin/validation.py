@@ -68,7 +68,7 @@ def begun_words(count: int) -> str:
 
 class Overrule(Previewed[Validation]):
     name = "overrule"
-    short_description = gettext_lazy("Use the node all the same …")
+    short_description = gettext_lazy("Use the node anyway …")
     title = gettext_lazy("Use nodes although their test failed")
     button = gettext_lazy("Use them")
     is_grave = True
@@ -95,8 +95,8 @@ class Overrule(Previewed[Validation]):
 @admin.register(Validation)
 class ValidationPage(ReadOnlyPage[Validation]):
     purpose = gettext_lazy(
-        "A small CUDA program on one free GPU of a node says whether it computes. A node whose test failed gets no new "
-        "runs on its GPUs until a later test passes, or an admin says that it may be used."
+        "A small CUDA program tests one free GPU of a node. A node whose test failed gets no new runs on "
+        "its GPUs until a later test passes, or an admin allows it."
     )
     list_display = ("node", "result", "in_short", "asked_at", "asked_by", "took", "pool", "cluster")
     list_filter = ("outcome", "cluster", "pool")

@@ -23,24 +23,24 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
     try:
         told = ask(cluster, timezone.now(), within_seconds=WITHIN_SECONDS)
     except NoAnswer as why:
-        hint = _("Look at the address and the token's file in the cluster's settings.")
+        hint = _("Check the address and the token's file in the cluster's settings.")
         yield Finding(Level.FAIL, str(why), hint, Check.AGENTS)
         return
     if not told:
         yield Finding(
             Level.WARN,
-            _("Prometheus tells of no GPU of this cluster's nodes."),
+            _("Prometheus has no GPU data of this cluster's nodes."),
             _("Does it scrape dcgm-exporter, and is the label Hostname a node's name?"),
             Check.AGENTS,
         )
         return
     count = sum(len(batch["inventory"]["gpus"]) for batch in told)
-    text = ngettext("Prometheus tells of %(count)d GPU.", "Prometheus tells of %(count)d GPUs.", count)
+    text = ngettext("Prometheus has data of %(count)d GPU.", "Prometheus has data of %(count)d GPUs.", count)
     yield Finding(Level.OK, text % {"count": count}, check=Check.AGENTS)
     if unknown := [batch["node"] for batch in told if "holdings" not in batch["reports"][0]]:
         yield Finding(
             Level.WARN,
-            _("Prometheus does not tell which pods have the GPUs of %(nodes)s.") % {"nodes": named(unknown)},
+            _("Prometheus does not show which pods use the GPUs of %(nodes)s.") % {"nodes": named(unknown)},
             _("Let dcgm-exporter map GPUs to pods (DCGM_EXPORTER_KUBERNETES=true)."),
             Check.AGENTS,
         )

@@ -3,6 +3,9 @@
 Only an admin can set the address, so an internal address is allowed. Even so, Berth follows no redirect, reads no more
 than the largest answer that Berth can need, and shows nothing of the answer but numbers and the labels it asked for. A
 range query is used because an instant vector would hide the times of samples.
+
+The standard library's client is used because the deadline holds for headers too: `_hang_up` needs the socket before the
+answer has begun. urllib3 gives access to it only after the headers, and its timeouts start anew with every piece.
 """
 
 from __future__ import annotations
@@ -118,7 +121,9 @@ def _authorization(token_path: str) -> dict[str, str]:
 
 def _refusal(status: int) -> str:
     if 300 <= status < 400:
-        return _("Prometheus leads elsewhere (%(status)d), and Berth does not follow.") % {"status": status}
+        return _("Prometheus answered with a redirect (%(status)d). Berth does not follow redirects.") % {
+            "status": status
+        }
     if status in (401, 403):
         return _("Prometheus does not accept Berth's token (%(status)d).") % {"status": status}
     return _("Prometheus answered %(status)d.") % {"status": status}
@@ -142,7 +147,7 @@ def _series(content: bytes) -> Iterator[Series]:
     except (ValueError, LookupError, TypeError, RecursionError):
         results = None
     if not isinstance(results, list):
-        raise NoAnswer(_("What answers at Prometheus' address is something else."))
+        raise NoAnswer(_("The server at this address is not Prometheus."))
     for result in results:
         try:
             labels = {str(name): _label(value) for name, value in result["metric"].items()}

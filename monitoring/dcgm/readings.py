@@ -117,9 +117,9 @@ def known_of(cluster: Cluster) -> Known:
     )
 
 
-def _xids(gpu: Gpu, at: datetime) -> xids.Seen:
+def _xids(gpu: Gpu, at: datetime) -> xids.EarlierReading:
     counts = gpu.sample.get("xid_counts")
-    return xids.Seen(
+    return xids.EarlierReading(
         at.timestamp(),
         gpu.sample.get("last_xid"),
         None if counts is None else {told["xid"]: told["count"] for told in counts},

@@ -83,7 +83,7 @@ class Known:
     pods: Mapping[Pod, str] = field(default_factory=dict)
     by_hami: frozenset[Pod] = frozenset()
     memory_mib: Mapping[str, int] = field(default_factory=dict)
-    xids: Mapping[str, xids.Seen] = field(default_factory=dict)
+    xids: Mapping[str, xids.EarlierReading] = field(default_factory=dict)
 
 
 class _Newest(NamedTuple):

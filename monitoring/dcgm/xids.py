@@ -26,7 +26,7 @@ Counts = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Seen:
+class EarlierReading:
     """Earlier reading of a GPU, with its time. None: the gauge was not there."""
 
     at: float
@@ -52,7 +52,7 @@ class Scrapes:
             if window.isdecimal():
                 self.window_seconds = int(window) / 1000
 
-    def new(self, seen: Seen | None) -> Iterator[tuple[int, float]]:
+    def new(self, seen: EarlierReading | None) -> Iterator[tuple[int, float]]:
         """Yield (xid, time) of new errors. Errors in the very first scrape are skipped: they may be of any age."""
         scrapes, before = self._told(seen)
         if not scrapes:
@@ -74,7 +74,7 @@ class Scrapes:
         at = max(self.counts, default=-math.inf)
         return self.counts[at] if at >= after else None
 
-    def _told(self, seen: Seen | None) -> tuple[Mapping[float, Counts], Counts | None]:
+    def _told(self, seen: EarlierReading | None) -> tuple[Mapping[float, Counts], Counts | None]:
         """Return the counts of the gauge with more detail, and that gauge's earlier counts."""
         if self.counts:
             return self.counts, seen.counts if seen else None

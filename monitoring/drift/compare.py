@@ -90,7 +90,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Discrepancy:
     what: What
     key: Key
     uid: str = ""  # of the existing object
@@ -119,7 +119,7 @@ def drift(
     namespaces: Mapping[str, str],
     things: Iterable[Thing],
     drivers: Set[str] = frozenset(),
-) -> Iterator[Found]:
+) -> Iterator[Discrepancy]:
     """Yield the differences. `namespaces`: slugs by namespace. `drivers`: names of PVCs for pools on old nodes."""
     missing = {key: row for row in rows.values() for key in row.wanted()}
     fences: set[Key] = set()
@@ -140,9 +140,9 @@ def drift(
                 continue  # it is deleted with its owner, which is reported
         yield found
     for key, row in missing.items():
-        yield Found(What.MISSING, key, workspace=row.id, tenant=namespaces.get(key.namespace, ""))
+        yield Discrepancy(What.MISSING, key, workspace=row.id, tenant=namespaces.get(key.namespace, ""))
     for key in fences:
-        yield Found(What.MISSING, key, tenant=namespaces[key.namespace])
+        yield Discrepancy(What.MISSING, key, tenant=namespaces[key.namespace])
 
 
 def fences_of(namespace: str) -> set[Key]:
@@ -151,7 +151,7 @@ def fences_of(namespace: str) -> set[Key]:
 
 def judge(
     thing: Thing, rows: Mapping[UUID, Row], namespaces: Mapping[str, str], drivers: Set[str]
-) -> Found | None:
+) -> Discrepancy | None:
     """Return the finding about one object, or None. A name that a row wants is the row's, whatever the labels say: a
     label that anybody can write must not turn a tenant's namespace into one without an owner."""
     key, labelled = thing.key, uuid_of(thing.workspace)
@@ -160,13 +160,13 @@ def judge(
     tenant = namespaces.get(key.name if key.kind == "Namespace" else key.namespace, thing.tenant)
     if is_of_a_tenant(key, namespaces, drivers):
         changed = thing.differences
-        return Found(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
+        return Discrepancy(What.CHANGED, key, thing.uid, None, tenant, changed) if changed else None
     if row is not None and row.state == State.MOVES:
         return None
     if row is not None and row.may_have(key):
         changed = thing.differences if labelled == row.id else with_label(thing.differences)
-        return Found(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
-    return Found(What.UNWANTED, key, thing.uid, known, tenant)
+        return Discrepancy(What.CHANGED, key, thing.uid, known, tenant, changed) if changed else None
+    return Discrepancy(What.UNWANTED, key, thing.uid, known, tenant)
 
 
 def named_in(name: str) -> UUID | None:

@@ -11,8 +11,8 @@ from monitoring.models import Finding
 from workspaces.cluster.digest import digest_of
 from workspaces.models import Workspace
 
-from .compare import Found
-from .survey import Seen
+from .compare import Discrepancy
+from .survey import SurveyResult
 
 # A difference that lasts less than a minute is normal work.
 LASTS = timedelta(seconds=60)
@@ -26,7 +26,7 @@ MOST_FIELDS = 50
 Identity = tuple[str, str, str, str, str]
 
 
-def write(cluster: Cluster, seen: Seen, now: datetime, before: datetime | None) -> None:
+def write(cluster: Cluster, seen: SurveyResult, now: datetime, before: datetime | None) -> None:
     """Write the findings. `now`: begin of the look; `before`: end of the last one, when resolved ones still existed."""
     open_rows = Finding.objects.filter(cluster=cluster, resolved_at__isnull=True)
     there = {identity_of(row): row for row in locked(open_rows)}
@@ -48,7 +48,7 @@ def identity_of(row: Finding) -> Identity:
     return row.what, row.kind, row.namespace, row.name, row.uid
 
 
-def row_of(cluster: Cluster, one: Found, known: set[Any], now: datetime) -> Finding:
+def row_of(cluster: Cluster, one: Discrepancy, known: set[Any], now: datetime) -> Finding:
     return Finding(
         cluster=cluster,
         what=one.what,
@@ -65,7 +65,7 @@ def row_of(cluster: Cluster, one: Found, known: set[Any], now: datetime) -> Find
     )
 
 
-def is_changed_by(row: Finding, one: Found, now: datetime) -> bool:
+def is_changed_by(row: Finding, one: Discrepancy, now: datetime) -> bool:
     """Take over the differences. Return True if the row changed. A change revokes an earlier acceptance."""
     is_changed = False
     if row.digest != (digest := digest_in(one)):
@@ -78,7 +78,7 @@ def is_changed_by(row: Finding, one: Found, now: datetime) -> bool:
     return is_changed
 
 
-def data_of(one: Found) -> dict[str, Any]:
+def data_of(one: Discrepancy) -> dict[str, Any]:
     told, others = one.differences[:MOST_FIELDS], one.differences[MOST_FIELDS:]
     fields = [{"path": each.path, "by": each.by, "at": each.at, "value": each.value} for each in told]
     if others:
@@ -87,6 +87,6 @@ def data_of(one: Found) -> dict[str, Any]:
     return {"fields": fields}
 
 
-def digest_in(one: Found) -> str:
+def digest_in(one: Discrepancy) -> str:
     told = [(each.path, each.by, each.at, each.digest) for each in one.differences]
     return digest_of(told) if told else ""

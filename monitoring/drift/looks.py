@@ -18,7 +18,7 @@ from clusters.errors import ClusterError
 from clusters.models import Cluster
 from monitoring import enqueue
 from monitoring.models import Finding, Look
-from vitals.clock import about
+from vitals.clock import is_near_now
 from workspaces.runs.reconcile import alone
 
 from .findings import LASTS, write
@@ -41,8 +41,8 @@ def due(now: datetime) -> QuerySet[Cluster]:
     fresh = Finding.objects.filter(
         cluster=OuterRef("cluster"), confirmed_at__isnull=True, resolved_at__isnull=True
     )
-    on_its_way = about("queued_at", now, LOST_AFTER)
-    is_recent = about("ended_at", now, EVERY) & (about("ended_at", now, LASTS) | ~Exists(fresh))
+    on_its_way = is_near_now("queued_at", now, LOST_AFTER)
+    is_recent = is_near_now("ended_at", now, EVERY) & (is_near_now("ended_at", now, LASTS) | ~Exists(fresh))
     settled = looks.filter(on_its_way | (is_recent & Q(wanted_at__isnull=True)))
     return Cluster.objects.filter(~Exists(settled), unreachable_since__isnull=True)
 

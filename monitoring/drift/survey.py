@@ -20,10 +20,10 @@ from monitoring.validation import steps as validation
 from quotas.models import Pool
 from workspaces.cluster.drivers import claim_name
 from workspaces.cluster.observe import end_proven
-from workspaces.cluster.proof import let_go
+from workspaces.cluster.proof import remove_finalizer
 from workspaces.models import Desired, Phase, Workspace
 
-from .compare import KINDS, Found, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
+from .compare import KINDS, Discrepancy, Key, Row, State, Thing, drift, named_in, thing_of, uuid_of
 
 # Kinds read by metadata only, which suffices. So the values of Secrets never leave the cluster for this.
 METADATA_ONLY = frozenset(KINDS) - {"StatefulSet", "Service", "PersistentVolumeClaim", "Pod"}
@@ -33,20 +33,20 @@ AT_REST = {Phase.WAITING, Phase.STOPPED, Phase.FAILED}
 
 
 @dataclass
-class Seen:
-    found: list[Found] = field(default_factory=list)
+class SurveyResult:
+    found: list[Discrepancy] = field(default_factory=list)
     moving: set[UUID] = field(default_factory=set)  # workspaces in transition: their findings would be wrong
     objects: int = 0
 
 
-def survey(cluster: Cluster, api: Api) -> Seen:
+def survey(cluster: Cluster, api: Api) -> SurveyResult:
     rows = rows_of(cluster)
-    seen = Seen(moving={row.id for row in rows.values() if row.state == State.MOVES})
+    seen = SurveyResult(moving={row.id for row in rows.values() if row.state == State.MOVES})
     held: list[dict[str, Any]] = []
     found = list(drift(rows, namespaces(), things(api, seen, held), driver_claims(cluster)))
     seen.moving |= moved(cluster, rows, {one.workspace for one in found if one.workspace})
-    seen.found = beside_all_rows(cluster, [one for one in found if one.workspace not in seen.moving])
-    let_go_of_nobodys(held, api)
+    seen.found = check_against_other_rows(cluster, [one for one in found if one.workspace not in seen.moving])
+    remove_finalizers_of_unowned_pods(held, api)
     return seen
 
 
@@ -92,7 +92,7 @@ def driver_claims(cluster: Cluster) -> frozenset[str]:
     )
 
 
-def things(api: Api, seen: Seen, held: list[dict[str, Any]]) -> Iterator[Thing]:
+def things(api: Api, seen: SurveyResult, held: list[dict[str, Any]]) -> Iterator[Thing]:
     """Yield all objects of this installation. Add deleted pods that only our finalizer keeps to `held`."""
     end = time.monotonic() + MOST_SECONDS
     of_tests = validation.own_namespace()
@@ -120,7 +120,7 @@ def thing_at(key: Key, api: Api) -> Thing | None:
     return next(map(thing_of, bodies), None)
 
 
-def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
+def check_against_other_rows(cluster: Cluster, found: list[Discrepancy]) -> list[Discrepancy]:
     """Check findings about unwanted objects against rows of deleted workspaces and of other clusters. A row counts only
     for objects in its own namespace: an object of that name elsewhere is a copy.
 
@@ -131,7 +131,7 @@ def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
     rows = Workspace.objects.filter(pk__in=ids).select_related("tenant", "pool")
     others = {row.pk: row for row in rows if row.deleted_at or row.pool.cluster_id != cluster.pk}
 
-    def told(one: Found) -> Found | None:
+    def told(one: Discrepancy) -> Discrepancy | None:
         row = others.get(one.workspace) if one.workspace and one.what == What.UNWANTED else None
         if row is None or one.key.namespace != row.tenant.namespace or named_in(one.key.name) != row.pk:
             return one
@@ -143,10 +143,10 @@ def beside_all_rows(cluster: Cluster, found: list[Found]) -> list[Found]:
     return [seen for one in found if (seen := told(one)) is not None]
 
 
-def let_go_of_nobodys(held: list[dict[str, Any]], api: Api) -> None:
+def remove_finalizers_of_unowned_pods(held: list[dict[str, Any]], api: Api) -> None:
     owners = {pod["metadata"]["uid"]: uuid_of(pod["metadata"]["labels"].get(WORKSPACE, "")) for pod in held}
     ids = [owner for owner in owners.values() if owner is not None]
     known = set(Workspace.objects.filter(pk__in=ids).values_list("pk", flat=True))
     for pod in held:
         if owners[pod["metadata"]["uid"]] not in known:
-            let_go(pod, api)
+            remove_finalizer(pod, api)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from monitoring.models import Finding, What
 
 from .compare import FENCES
-from .possible import CLAIM, by_hand
+from .refusals import CLAIM, by_hand
 
 MOST_IN_SHORT = 6
 
@@ -18,11 +18,11 @@ MOST_IN_SHORT = 6
 def sentence(finding: Finding) -> str:
     facts = {"object": str(finding)}
     if finding.what == What.UNWANTED:
-        return _("The cluster has %(object)s, and no row of Berth wants it.") % facts
+        return _("The cluster has %(object)s, which Berth does not need.") % facts
     if finding.what == What.MISSING:
-        return _("A row of Berth wants %(object)s, and the cluster does not have it.") % facts
+        return _("Berth needs %(object)s, but the cluster does not have it.") % facts
     if finding.what == What.KEPT:
-        return _("%(object)s holds what was kept of a deleted workspace.") % facts
+        return _("%(object)s has the kept data of a deleted workspace.") % facts
     return _("Somebody changed %(object)s.") % facts
 
 
@@ -53,7 +53,7 @@ def last(path: str) -> str:
 def _field(path: str, by: str, at: str, value: str | None) -> str:
     facts = {"path": path, "by": by, "at": _moment(at), "value": value}
     if not by:
-        return _("%(path)s was taken away.") % facts
+        return _("%(path)s was removed.") % facts
     if value is None:
         return _("%(by)s set %(path)s on %(at)s.") % facts
     return _("%(by)s set %(path)s to %(value)s on %(at)s.") % facts
@@ -81,43 +81,43 @@ def deleted(finding: Finding, *, with_data: bool) -> tuple[str, ...]:
         return (_("The claim and the data on its volume are deleted for good."),)
     if finding.kind == CLAIM:
         kept = _("The claim is deleted. Its volume is set to Retain first, so the data stays on it.")
-        return (kept, _("Nobody can hand the workspace back after that: the volume is found by hand alone."))
+        return (kept, _("After that the workspace cannot be restored. The volume must be found by hand."))
     if finding.kind == "StatefulSet":
-        return (_("It is deleted with all that hangs on it; its pod, if it has one, ends."),)
+        return (_("It is deleted with everything that depends on it; its pod ends, if it has one."),)
     if finding.kind == "Pod":
         return (_("It is deleted; what runs in it ends."),)
     return (_("It is deleted."),)
 
 
 def accepted(finding: Finding) -> tuple[str, ...]:
-    stays = _("It stays as it is, and is a finding again only when it is changed once more.")
+    stays = _("It stays as it is, and is listed again only when it changes again.")
     return (*what_differs(finding), stays)
 
 
 def handed_back(finding: Finding) -> tuple[str, ...]:
     return (
-        _("The workspace comes back to its person, stopped, with its volumes, settings and host key."),
-        _("Its person reads in its story who handed it back."),
+        _("The workspace is restored to its owner, stopped, with its volumes, settings and host key."),
+        _("Its owner sees in its activity who restored it."),
     )
 
 
 def recreated(finding: Finding) -> tuple[str, ...]:
     if finding.what == What.MISSING:
-        return (_("It is made as it should be. What runs goes on."),)
+        return (_("It is created again. Running workspaces are not affected."),)
     if finding.kind == "Pod" and any(field["by"] for field in finding.data.get("fields", [])):
         return (
-            _("The workspace is restarted: a pod cannot be mended while it runs."),
+            _("The workspace is restarted: a pod cannot be fixed while it runs."),
             _(
                 "Files are kept. What is only in memory is lost: kernels, unsaved notebooks, running programs."
             ),
         )
-    first = (*what_differs(finding), _("All of that is taken back. What runs goes on."))
+    first = (*what_differs(finding), _("These changes are reverted. Running workspaces are not affected."))
     if finding.kind == "Service":
-        return (*first, _("Where its type becomes another, its address may too, and open connections end."))
+        return (*first, _("If its type changes, its address may change too, and open connections end."))
     if finding.kind in ("Secret", "ConfigMap"):
-        return (*first, _("Programs that have read it already read it anew after a restart."))
+        return (*first, _("Programs that already read it see the change after a restart."))
     if finding.kind == "StatefulSet":
-        return (*first, _("Its pod follows its template at the next start, and not before."))
+        return (*first, _("Its pod uses the new template from its next start."))
     return first
 
 

@@ -29,7 +29,7 @@ from monitoring.figures.thinning import (
     is_free,
 )
 from monitoring.models import BusyDay, Figure
-from quotas.accounting.used import Held, all_held
+from quotas.accounting.used import HeldInterval, all_held
 
 # A late figure stands beside its minute until it is thinned into it: until then the minute counts as it was.
 # Track by track (LATERAL): PostgreSQL does not see how little of a track is needed, and would read all figures.
@@ -76,7 +76,7 @@ SELECT = """
 """
 
 
-def busy_seconds(held: Sequence[Held]) -> dict[tuple[UUID, date], float]:
+def busy_seconds(held: Sequence[HeldInterval]) -> dict[tuple[UUID, date], float]:
     return {(run, _midnight(day).date()): seconds for run, day, seconds in _busy(held)}
 
 
@@ -111,7 +111,7 @@ def _midnight(day: int) -> datetime:
     return datetime.fromtimestamp(day * DAY, UTC)
 
 
-def _busy(held: Sequence[Held]) -> list[tuple[UUID, int, float]]:
+def _busy(held: Sequence[HeldInterval]) -> list[tuple[UUID, int, float]]:
     """Return (run, day since 1970, seconds)."""
     values: dict[str, Any] = {
         "runs": [one.run for one in held],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from clusters.models import Cluster, PodUsage
 from clusters.nodes.pod_metrics import Measured
 from monitoring.figures import store
-from monitoring.figures.store import Of, Sample
+from monitoring.figures.store import Sample, TrackIdentity
 
 MIB = 1 << 20
 
@@ -25,7 +25,7 @@ def _samples(cluster: Cluster, measured: Sequence[Measured]) -> Iterator[Sample]
         node, run = runs.get((pod.namespace, pod.pod), ("", None))
         if run is not None:
             yield Sample(
-                Of(cluster.pk, node, runs=frozenset({run})),
+                TrackIdentity(cluster.pk, node, runs=frozenset({run})),
                 pod.at.timestamp(),
                 use=pod.cpu_millicores / 1000,
                 memory_mib=pod.memory_bytes / MIB,

@@ -224,7 +224,7 @@ def _of_device(
     if named_node:
         label = _("%(gpu)s on %(node)s") % {"gpu": label, "node": track.node}
     if track.is_share:
-        label = _("%(gpu)s, your own part") % {"gpu": label}
+        label = _("%(gpu)s, your part") % {"gpu": label}
     return [_line(name, label, steps, column, window) for column, name in enumerate(OF_GPU)]
 
 
@@ -289,7 +289,7 @@ def _about_workspace(
     agents: Mapping[NodeKey, AgentState],
 ) -> str:
     if not runs:
-        return _("It did not run in this time.")
+        return _("It did not run in this period.")
     has_gpu_figures = any(line.name in OF_GPU for line in series)
     wants_gpu = runs[-1].units > 0 and runs[-1].pool.has_gpus
     sentences = []
@@ -302,14 +302,14 @@ def _about_workspace(
     most = max((len(track.runs) for track in devices), default=0)
     if has_gpu_figures and most > 1:
         sentences.append(
-            _("The GPU is shared: its use, power and temperature are those of everybody on it together.")
+            _("The GPU is shared: utilization, power and temperature are the totals of everyone on it.")
         )
     knows_use = any(line.name == "gpu_utilization" for line in series)
     if any(track.device.startswith("MIG-") for track in devices) and not knows_use:
         sentences.append(
             ngettext(
-                "Of a part of a GPU that MIG cut off, NVIDIA's driver tells the memory, and no use.",
-                "Of parts of a GPU that MIG cut off, NVIDIA's driver tells the memory, and no use.",
+                "NVIDIA reports memory but no utilization for a MIG slice.",
+                "NVIDIA reports memory but no utilization for MIG slices.",
                 len(devices),
             )
         )
@@ -320,20 +320,20 @@ def _why_no_gpu(run: Claim, agent: AgentState | None, *, has_figures: bool) -> s
     """Return why there are no GPU figures; "" if there are. `agent`: of the run's node."""
     if agent and not run.released_at and is_silent(agent, timezone.now()):
         at = date_format(timezone.localtime(agent.seen_at), "SHORT_DATETIME_FORMAT")
-        return _("The agent of %(node)s has told nothing since %(time)s: what its GPUs do is not known.") % {
+        return _(
+            "The agent of %(node)s has not reported since %(time)s: the state of its GPUs is unknown."
+        ) % {
             "node": run.node,
             "time": at,
         }
     if has_figures:
         return ""
     if not agent and not run.pool.cluster.prometheus_url:
-        return _("Nothing tells what the GPUs of %(node)s do: an admin can install Berth's agent there.") % {
-            "node": run.node
-        }
+        return _("No GPU data from %(node)s: an admin can install Berth's agent there.") % {"node": run.node}
     return _nothing_yet(run)
 
 
 def _nothing_yet(run: Claim) -> str:
     if run.released_at:
-        return _("Nothing was told while it ran.")
-    return _("Nothing was told yet: the first figures come within a minute of the start.")
+        return _("No data was reported while it ran.")
+    return _("No data yet: the first values arrive within a minute of the start.")

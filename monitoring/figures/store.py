@@ -40,7 +40,7 @@ INSERT = """
 
 
 @dataclass(frozen=True)
-class Of:
+class TrackIdentity:
     """Identity of a sample's track. Without `device`: the pod of the one run in `runs`, whose use is in cores."""
 
     cluster_id: uuid.UUID
@@ -59,7 +59,7 @@ class Of:
 class Sample(NamedTuple):
     """Sample. `at`: seconds since 1970; `use`: percent of a GPU or cores of a CPU; None: not reported."""
 
-    of: Of
+    of: TrackIdentity
     at: float
     use: float | None = None
     memory_mib: float | None = None
@@ -90,7 +90,7 @@ def put(samples: Iterable[Sample]) -> None:
 
 def _by_track(samples: Iterable[Sample]) -> Told:
     oldest = time.time() - KEPT.total_seconds()
-    told: dict[Of, list[Sample]] = defaultdict(list)
+    told: dict[TrackIdentity, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.at > oldest:
             told[sample.of].append(sample)

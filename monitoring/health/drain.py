@@ -36,13 +36,13 @@ LONGEST_WHY = 200
 
 def cordon(actor: Actor, node: Node, why: str = "") -> bool:
     """Close the node for new work; running work continues. Return False if it was closed already."""
-    with deed(actor, node, "cordon", {"why": why}) as api:
+    with admin_action(actor, node, "cordon", {"why": why}) as api:
         return _close(actor, node, why, api)
 
 
 def uncordon(actor: Actor, node: Node) -> bool:
     """Open the node, whoever closed it, and cancel a drain. Return False if it was open."""
-    with deed(actor, node, "uncordon") as api:
+    with admin_action(actor, node, "uncordon") as api:
         is_changed = _set(api, node, closed=False, by=None, why=None)
     with transaction.atomic():
         judging.lock(node.cluster_id, node.name)
@@ -55,7 +55,7 @@ def uncordon(actor: Actor, node: Node) -> bool:
 def drain(actor: Actor, node: Node, minutes: int, why: str = "") -> bool:
     """Close the node, notify everybody on it, and stop them after `minutes`. Return False if it drains already."""
     until = timezone.now() + timedelta(minutes=minutes)
-    with deed(actor, node, "drain", {"minutes": minutes, "why": why}) as api:
+    with admin_action(actor, node, "drain", {"minutes": minutes, "why": why}) as api:
         _close(actor, node, why, api)
     with transaction.atomic():
         judging.lock(node.cluster_id, node.name)
@@ -106,7 +106,7 @@ def open_drain(node: Node) -> Any:
 
 
 @contextmanager
-def deed(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[Api]:
+def admin_action(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None) -> Iterator[Api]:
     """Check the permission, and record the action before the cluster is called."""
     actor.require(Scope.ADMIN)
     told = {"node": node.name, **(data or {})}
@@ -114,8 +114,8 @@ def deed(actor: Actor, node: Node, verb: str, data: dict[str, Any] | None = None
     try:
         yield api_for(node.cluster)
     except ClusterError as error:
-        text = _("The cluster did not do it: %(why)s") % {"why": error.message}
-        raise Conflict("cluster_refused", text, _("Look at the cluster, then try again.")) from None
+        text = _("The cluster rejected it: %(why)s") % {"why": error.message}
+        raise Conflict("cluster_refused", text, _("Check the cluster, then try again.")) from None
 
 
 def _close(actor: Actor, node: Node, why: str, api: Api) -> bool:
@@ -126,7 +126,7 @@ def _set(api: Api, node: Node, *, closed: bool, by: str | None, why: str | None)
     """Return False if the node was so already, whoever set it."""
     there = api.get("Node", None, node.name)
     if there is None:
-        raise Conflict("node_gone", _("The cluster has no node of this name any more."))
+        raise Conflict("node_gone", _("The cluster no longer has a node of this name."))
     if bool(there["spec"].get("unschedulable")) == closed:
         return False
     annotations = {CORDONED_BY: by, CORDONED_WHY: why}

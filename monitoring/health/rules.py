@@ -98,7 +98,7 @@ def verdicts(seen: Observed) -> list[Verdict]:
     states would replace the memory of the errors."""
     if seen.node is None:
         return []
-    found = [*of_nobodys_xids(seen), *of_node(seen), *of_agent(seen), *of_drain(seen), *of_starts(seen)]
+    found = [*xids_without_gpu(seen), *of_node(seen), *of_agent(seen), *of_drain(seen), *of_starts(seen)]
     if seen.failed_test_at is not None:
         at = {"at": seen.failed_test_at.isoformat()}
         found.append(Verdict(About.NODE, seen.name, "gpu_test_failed", Out.GPUS, data=at))
@@ -288,19 +288,19 @@ def is_slowed(gpu: Gpu) -> bool:
 def of_xids(gpu: Gpu, seen: Observed) -> Iterator[Verdict]:
     """Yield the newest Xid of each code that still counts, from new events and from open troubles."""
     its = [event for event in seen.xids if event.gpu == gpu.uuid or (not event.gpu and len(seen.gpus) == 1)]
-    for data in lasting(About.GPU, gpu.uuid, its, gpu, seen):
+    for data in open_errors(About.GPU, gpu.uuid, its, gpu, seen):
         yield of_xid(About.GPU, gpu.uuid, data)
 
 
-def of_nobodys_xids(seen: Observed) -> Iterator[Verdict]:
+def xids_without_gpu(seen: Observed) -> Iterator[Verdict]:
     """Yield Xids without a GPU on a node with several: any may be affected. Skip faults of programs."""
     if len(seen.gpus) != 1:
         nobodys = [event for event in seen.xids if not event.gpu and meaning_of(event.xid).takes_out]
-        for data in lasting(About.NODE, seen.name, nobodys, None, seen):
+        for data in open_errors(About.NODE, seen.name, nobodys, None, seen):
             yield of_xid(About.NODE, seen.name, data)
 
 
-def lasting(
+def open_errors(
     about: About, subject: str, events: Iterable[XidEvent], gpu: Gpu | None, seen: Observed
 ) -> Iterable[Mapping[str, Any]]:
     """Return data of errors that are not over, the newest for each code."""
@@ -308,7 +308,7 @@ def lasting(
     over: dict[str, datetime] = {}
     for trouble in seen.standing:
         if (trouble.about, trouble.subject) == (about, subject) and "xid" in trouble.data:
-            if counts(trouble.code, trouble.data, gpu, seen):
+            if is_still_valid(trouble.code, trouble.data, gpu, seen):
                 found[trouble.code] = trouble.data
             else:
                 over[trouble.code] = datetime.fromisoformat(trouble.data["at"])
@@ -316,12 +316,12 @@ def lasting(
         code = meaning_of(event.xid).code
         data = {"xid": event.xid, "at": event.at.isoformat(), "boot": seen.boot}
         ends = [end for end in (seen.settled.get((subject, code)), over.get(code)) if end]
-        if code and all(event.at > end for end in ends) and counts(code, data, gpu, seen):
+        if code and all(event.at > end for end in ends) and is_still_valid(code, data, gpu, seen):
             found[code] = data
     return found.values()
 
 
-def counts(code: str, data: Mapping[str, Any], gpu: Gpu | None, seen: Observed) -> bool:
+def is_still_valid(code: str, data: Mapping[str, Any], gpu: Gpu | None, seen: Observed) -> bool:
     """Return False once an error is over: by time, an admin's trust, a restart of the node, or the driver's word."""
     at = datetime.fromisoformat(data["at"])
     if gpu is not None and gpu.trusted_at is not None and gpu.trusted_at >= at:

@@ -52,7 +52,7 @@ def pass_time() -> None:
     starts.forget_old()
     for cluster_id, node in due():
         judging.judge(cluster_id, node, tells=False)
-    for cluster_id in unwell():
+    for cluster_id in clusters_with_problems():
         enqueue.tell_of_health(cluster_id)
     drain.pass_due()  # last, because stopping a run may fail
 
@@ -69,9 +69,9 @@ def due() -> Iterator[tuple[UUID, str]]:
         yield from rows.order_by("cluster_id", "node").values_list("cluster_id", "node").distinct()
 
 
-def unwell() -> list[UUID]:
+def clusters_with_problems() -> list[UUID]:
     """Return clusters with a problem, or with workspaces whose problem may be over."""
     troubles = Trouble.objects.filter(ended_at=None).values("cluster")
-    suffering = Workspace.objects.exclude(ailments=[]).values("pool__cluster")
+    suffering = Workspace.objects.exclude(conditions=[]).values("pool__cluster")
     rows = Cluster.objects.filter(Q(pk__in=troubles) | Q(pk__in=suffering))
     return list(rows.values_list("pk", flat=True))

@@ -40,8 +40,8 @@ def trust(actor: Actor, gpu: Gpu) -> bool:
         if Gpu.objects.filter(pk=gpu.pk).exclude(out_code="").exists():
             raise Conflict(
                 "gpu_still_out",
-                _("Its agent still tells that it does not work."),
-                _("Reset it or restart the node first; it is used again by itself when it answers."),
+                _("Its agent still reports that it does not work."),
+                _("Reset it or restart the node first; it is used again automatically when it answers."),
             )
     return True
 

@@ -76,7 +76,7 @@ class AgentView(APIView):
 
 class SamplesView(AgentView):
     @extend_schema(
-        summary=gettext_noop("What the GPUs of a node do (agents)"),
+        summary=gettext_noop("Report GPU samples of a node (agents)"),
         description="The body is `Batch` of `monitoring/agent/schema.py`.",
         request=OpenApiTypes.OBJECT,
         responses=answers({204: None}, 413),
@@ -88,7 +88,7 @@ class SamplesView(AgentView):
 
 class HealthView(AgentView):
     @extend_schema(
-        summary=gettext_noop("What is wrong with a node, without samples (agents)"),
+        summary=gettext_noop("Report problems of a node, without samples (agents)"),
         description="The body is `Head` of `monitoring/agent/schema.py` with its `troubles`.",
         request=OpenApiTypes.OBJECT,
         responses=answers({204: None}, 413),

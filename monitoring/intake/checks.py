@@ -45,7 +45,8 @@ class TooLarge(Refusal):
 def too_large() -> TooLarge:
     return TooLarge(
         "too_large",
-        _("This is more than is taken at once: %(mebibytes)d MiB.") % {"mebibytes": MOST_BYTES >> 20},
+        _("The request is too large: at most %(mebibytes)d MiB are accepted.")
+        % {"mebibytes": MOST_BYTES >> 20},
         _("Send fewer reports in one request."),
     )
 
@@ -66,10 +67,10 @@ def _parsed(body: bytes) -> Any:
     except (ValueError, RecursionError):
         raise Refusal("not_json", _("The body is not valid JSON."), _("Send one JSON object.")) from None
     if isinstance(parsed, dict) and parsed.get("version") != VERSION:
-        problem = _("This Berth understands version %(version)d.") % {"version": VERSION}
+        problem = _("This Berth supports version %(version)d.") % {"version": VERSION}
         raise Refusal(
             "version_unknown",
-            _("The agent speaks a version that this Berth does not know."),
+            _("This Berth does not support the agent's version."),
             _("Run an agent of the same release as Berth."),
             fields={"version": [problem]},
         )
@@ -178,7 +179,7 @@ def _refuse(at: str, problem: str) -> NoReturn:
     place = at.rstrip(".") or "non_field_errors"
     raise Refusal(
         "invalid",
-        _("Some of what you sent is not right."),
+        _("Some of what you sent is not valid."),
         _("See “fields” for what to change."),
         fields={place[:200]: [problem]},
     )

@@ -18,7 +18,7 @@ from monitoring import measures
 from monitoring.agent.schema import Batch, GpuSample, Head, Report
 from monitoring.agent.schema import Trouble as Told
 from monitoring.figures import store
-from monitoring.figures.store import Of, Sample
+from monitoring.figures.store import Sample, TrackIdentity
 from monitoring.health import judging
 from monitoring.health.rules import is_silent
 from monitoring.intake import gpus, states
@@ -103,8 +103,8 @@ def _state(cluster_id: UUID, head: Head, now: datetime) -> AgentState:
     if state is None:
         raise NodeNotKnown(
             "node_not_known",
-            _("This cluster has no node of this name, or it was not seen yet."),
-            _("Keep it and come again. If it stays, see what BERTH_AGENT_NODE says on that node."),
+            _("This cluster has no node of this name, or Berth has not seen it yet."),
+            _("Keep the report and try again later. If this continues, check BERTH_AGENT_NODE on that node."),
             retry_after_seconds=UNKNOWN_NODE_RETRY_SECONDS,
         )
     return state
@@ -191,7 +191,7 @@ def _of_gpu(
     instances = {mig["uuid"]: mig for mig in sample.get("mig", ())}
     runs = holders.runs((entry for entry in entries if entry.get("device") not in instances), at)
     yield Sample(
-        Of(node.cluster_id, node.name, sample["uuid"], label, runs),
+        TrackIdentity(node.cluster_id, node.name, sample["uuid"], label, runs),
         at.timestamp(),
         sample.get("utilization_percent"),
         sample.get("memory_used_mib"),
@@ -200,14 +200,18 @@ def _of_gpu(
     )
     if len({(entry["namespace"], entry["pod"]) for entry in entries}) > 1 and not instances:
         for run in sorted(runs):
-            own = Of(node.cluster_id, node.name, sample["uuid"], label, frozenset({run}), is_share=True)
+            own = TrackIdentity(
+                node.cluster_id, node.name, sample["uuid"], label, frozenset({run}), is_share=True
+            )
             yield Sample(own, at.timestamp(), *_share(sample, holders, run))
     names = {
         mig["uuid"]: mig.get("name", "") for mig in node.gpus[sample["uuid"]].facts.get("mig_devices", ())
     }
     for uuid, mig in instances.items():
         runs = holders.runs((entry for entry in entries if entry.get("device") == uuid), at)
-        part = Of(node.cluster_id, node.name, uuid[:96], f"{label} {names.get(uuid, '')}".strip()[:120], runs)
+        part = TrackIdentity(
+            node.cluster_id, node.name, uuid[:96], f"{label} {names.get(uuid, '')}".strip()[:120], runs
+        )
         yield Sample(part, at.timestamp(), mig.get("utilization_percent"), mig.get("memory_used_mib"))
 
 

@@ -18,7 +18,7 @@ from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.intake import rows
 from monitoring.models import AgentToken
-from vitals.clock import about
+from vitals.clock import is_near_now
 
 KIND = "bra"
 BY_PREFIX = "FROM monitoring_agenttoken AS row WHERE prefix = %s"
@@ -66,7 +66,7 @@ def authenticate(secret: str) -> AgentToken:
     ):
         raise NotSignedIn(
             "token_refused",
-            _("This is no token of agents, or it was revoked."),
+            _("This is not an agent token, or it was revoked."),
             _("An admin issues one for this cluster; it goes into the file that the agent reads."),
         )
     _note_use(token)
@@ -77,5 +77,5 @@ def _note_use(token: AgentToken) -> None:
     """Update the last use, at most once a minute: many nodes share a token."""
     now = timezone.now()
     if token.last_used_at is None or abs(now - token.last_used_at) > USE_WRITTEN_EVERY:
-        stale = Q(last_used_at=None) | ~about("last_used_at", now, USE_WRITTEN_EVERY)
+        stale = Q(last_used_at=None) | ~is_near_now("last_used_at", now, USE_WRITTEN_EVERY)
         AgentToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)

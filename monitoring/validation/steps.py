@@ -27,7 +27,7 @@ from monitoring import enqueue, measures
 from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.pools.nodes import free_on_each
-from vitals.clock import about
+from vitals.clock import is_near_now
 from workspaces.runs.reconcile import alone
 
 from . import manifests, reading
@@ -44,7 +44,7 @@ LOG_LINES = 1000
 
 
 def on_tick(**_: object) -> None:
-    on_its_way = about("queued_at", timezone.now(), LOST_AFTER)
+    on_its_way = is_near_now("queued_at", timezone.now(), LOST_AFTER)
     for pk in Validation.objects.filter(~on_its_way, ended_at=None).values_list("pk", flat=True):
         _enqueue(pk)
 

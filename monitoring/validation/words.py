@@ -27,12 +27,12 @@ OWN: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
         ),
     ),
     "validation_without_driver": (
-        _lazy("The pool %(pool)s mounts the driver from a folder of its nodes, which this test does not."),
+        _lazy("The pool %(pool)s mounts the driver from a folder of its nodes. This test cannot do that."),
         _lazy("Launch a workspace there, and run a program on its GPU."),
     ),
     "validation_no_pool": (
         _lazy("%(node)s is in no pool with GPUs."),
-        _lazy("Make a pool that its labels fit: a test asks for a GPU as the runs of a pool do."),
+        _lazy("Create a pool that its labels fit: a test asks for a GPU as the runs of a pool do."),
     ),
     "validation_no_node": (_lazy("%(node)s is not there any more."), ""),
     "validation_under_way": (
@@ -47,13 +47,13 @@ OWN: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
         _lazy("%(node)s has no room for the test: its CPU or memory is taken, or that of its GPUs."),
         _lazy("Try again when a run has ended there."),
     ),
-    "validation_passed": (_lazy("A program computed on a GPU of the node, and its result was right."), ""),
+    "validation_passed": (_lazy("A program ran on a GPU of the node, and its result was correct."), ""),
     "validation_wrong": (
-        _lazy("The program could not compute on a GPU of the node (exit code %(exit_code)s): %(said)s"),
-        _lazy("Its log tells how far it came."),
+        _lazy("The program failed on a GPU of the node (exit code %(exit_code)s): %(said)s"),
+        _lazy("Its log shows how far it got."),
     ),
     "validation_hangs": (
-        _lazy("The program began on a GPU of the node and came to no end within 5 minutes."),
+        _lazy("The program started on a GPU of the node and did not finish within 5 minutes."),
         _lazy("Look for Xids in the node's kernel log, and reset the GPU or restart the node."),
     ),
     "validation_silent": (
@@ -61,29 +61,29 @@ OWN: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
         _lazy("Correct “Image that tests GPUs” on the cluster's page."),
     ),
     "validation_too_long": (
-        _lazy("Its pod did not begin within 5 minutes."),
-        _lazy("Look at the events of the node, and try again."),
+        _lazy("Its pod did not start within 5 minutes."),
+        _lazy("Check the events of the node, and try again."),
     ),
     "validation_job_gone": (
         _lazy("Its Job or its pod was deleted in the cluster before it ended."),
-        _lazy("Begin it anew."),
+        _lazy("Start it again."),
     ),
     "validation_lost": (
-        _lazy("Berth could not follow it to its end."),
-        _lazy("The worker's log tells why."),
+        _lazy("Berth lost track of the test."),
+        _lazy("The worker's log shows why."),
     ),
     "validation_cluster_away": (
         _lazy("The cluster did not answer for too long."),
-        _lazy("Begin it anew when the cluster is back."),
+        _lazy("Start it again when the cluster is back."),
     ),
 }
 
 
 def what_it_is() -> str:
     return _(
-        "A small program runs on one free GPU of each chosen node, usually for seconds, %(minutes)d minutes at most. "
-        "What runs there goes on; while it lasts, nobody else gets that GPU. A node whose test fails gets no new runs "
-        "on its GPUs."
+        "A small program runs on one free GPU of each chosen node, usually for seconds, %(minutes)d "
+        "minutes at most. Running workspaces are not affected. Nobody else gets that GPU during the test. "
+        "A node whose test fails gets no new runs on its GPUs."
     ) % {"minutes": DEADLINE_SECONDS // 60}
 
 
@@ -106,7 +106,7 @@ def sentence(row: Validation) -> str:
         return in_words(OWN[row.code][0], row.data)
     if row.code:
         return explain.sentence(row.code, row.data)
-    return _("It is on its way.") if row.ended_at is None else _("Nothing more is known.")
+    return _("It is in progress.") if row.ended_at is None else _("No details.")
 
 
 def hint(row: Validation) -> str:

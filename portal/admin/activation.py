@@ -65,9 +65,10 @@ class Deactivate(ChangesOfAccess):
 
     def notes(self) -> list[str]:
         return [
-            _("Their sessions, open pages and open connections end at once. Nothing of theirs is deleted."),
+            _("Their sessions, open pages and open connections end at once. Nothing is deleted."),
             _(
-                "What runs goes on running: stop it in the list of workspaces, or leave it to the tenant's owners."
+                "Running workspaces are not affected: stop them in the list of workspaces, or leave that "
+                "to the tenant's owners."
             ),
         ]
 
@@ -76,16 +77,16 @@ class Deactivate(ChangesOfAccess):
         if not person.is_active:
             return Effect(pk, whom, refused=_("They are deactivated already."))
         if person.pk == actor.user.pk:
-            return Effect(pk, whom, refused=_("You cannot take away your own access."))
+            return Effect(pk, whom, refused=_("You cannot remove your own access."))
         return Effect(
             pk,
             whom,
             (
-                listed(_("Workspaces that run or wait, and go on: %(names)s."), theirs.workspaces)
-                or _("Nothing of theirs runs or waits."),
+                listed(_("Workspaces that continue to run or wait: %(names)s."), theirs.workspaces)
+                or _("They have no running or waiting workspaces."),
                 listed(_("Tokens that stop working: %(names)s."), theirs.tokens)
                 or _("They have no token that works."),
-                listed(_("SSH keys that open nothing any more: %(names)s."), theirs.keys)
+                listed(_("SSH keys that stop working: %(names)s."), theirs.keys)
                 or _("They have no SSH key."),
             ),
         )

@@ -40,14 +40,14 @@ class ConfirmEnd(Previewed[Claim]):
     name = "confirm_end"
     short_description = gettext_lazy("Confirm that its pod has ended …")
     title = gettext_lazy("Confirm that pods have ended")
-    button = gettext_lazy("I looked: they have ended")
+    button = gettext_lazy("I checked: they have ended")
     is_grave = True
 
     def notes(self) -> list[str]:
         return [
             _(
-                "Look at the node first. Is the process still there, two people get the same GPU; "
-                "confirm only when it is gone, or the node is off."
+                "Check the node first. If the process is still there, two people get the same GPU. Confirm "
+                "only when it is gone, or the node is off."
             )
         ]
 
@@ -60,19 +60,19 @@ class ConfirmEnd(Previewed[Claim]):
             "name": name or claim.get_holder_kind_display(), "user": claim.user.username, "tenant": claim.tenant,
         }  # fmt: skip
         if not may_be_confirmed(claim):
-            return Effect(
-                str(claim.pk), whom, refused=_("Its pod was not lost from sight: stop its workspace instead.")
-            )
+            return Effect(str(claim.pk), whom, refused=_("Its pod still exists: stop its workspace instead."))
         since = date_format(claim.end_unproven_since or claim.created_at, "DATETIME_FORMAT")
         gpus = as_gpus(claim.units, claim.pool.units_per_gpu)
         return Effect(
             str(claim.pk),
             whom,
             (
-                _("Its pod vanished from %(node)s on %(since)s.") % {"node": claim.node, "since": since},
-                _("%(gpus)s GPUs of %(pool)s go to whoever waits.") % {"gpus": gpus, "pool": claim.pool}
+                _("Its pod disappeared from %(node)s on %(since)s.") % {"node": claim.node, "since": since},
+                _("%(gpus)s GPUs of %(pool)s become free for waiting requests.")
+                % {"gpus": gpus, "pool": claim.pool}
                 if claim.units
-                else _("Its CPU and memory in %(pool)s go to whoever waits.") % {"pool": claim.pool},
+                else _("Its CPU and memory in %(pool)s become free for waiting requests.")
+                % {"pool": claim.pool},
             ),
         )
 
@@ -90,7 +90,7 @@ class QueueFilter(admin.SimpleListFilter):
     parameter_name = "queue"
 
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
-        return [("never", _("can never start as it is")), ("asked_back", _("its GPUs are asked back"))]
+        return [("never", _("cannot start")), ("asked_back", _("its GPUs are being reclaimed"))]
 
     def queryset(self, request: HttpRequest, rows: Any) -> Any:
         chosen = {"never": NEVER, "asked_back": ASKED_BACK}
@@ -102,7 +102,7 @@ class LostFilter(admin.SimpleListFilter):
     parameter_name = "lost"
 
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
-        return [("yes", _("not proven"))]
+        return [("yes", _("not confirmed"))]
 
     def queryset(self, request: HttpRequest, rows: Any) -> Any:
         if self.value() == "yes":
@@ -117,7 +117,7 @@ def only_waiting(request: HttpRequest) -> bool:
 @admin.register(Claim)
 class ClaimPage(ReadOnlyPage[Claim]):
     purpose = gettext_lazy(
-        "What each workspace asked of a pool: what waits and why, what runs and where, and what ran before."
+        "What each workspace requested from a pool: waiting (and why), running (and where), and past."
     )
     list_display = (
         "what",
@@ -189,7 +189,7 @@ class ClaimPage(ReadOnlyPage[Claim]):
     def why(self, claim: Claim) -> str | SafeString:
         if may_be_confirmed(claim):
             return format_html(
-                '<span class="said-bad">{}</span>', _("Its pod vanished; its end is not proven.")
+                '<span class="said-bad">{}</span>', _("Its pod disappeared. Its end is not confirmed.")
             )
         if claim.state == Claim.State.WAITING:
             return reasons.sentence(claim.reason_code, claim.reason_data)
@@ -206,5 +206,5 @@ class ClaimPage(ReadOnlyPage[Claim]):
             return ""
         if claim.reclaim_at:
             at = date_format(timezone.localtime(claim.reclaim_at), "DATETIME_FORMAT")
-            return _("asked back, and stops on %(time)s") % {"time": at}
+            return _("being reclaimed, stops on %(time)s") % {"time": at}
         return date_format(timezone.localtime(claim.ends_at), "DATETIME_FORMAT") if claim.ends_at else ""

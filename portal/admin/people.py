@@ -44,7 +44,7 @@ def new_password() -> str:
 LABELS = {"username": gettext_lazy("User name"), "is_staff": gettext_lazy("Admin")}
 HELP = {
     "is_staff": gettext_lazy("Sets up this installation, and acts as an owner in every tenant."),
-    "is_active": gettext_lazy("Without it their sessions, tokens and keys open nothing; nothing is deleted."),
+    "is_active": gettext_lazy("If off, their sessions, tokens and keys stop working. Nothing is deleted."),
 }
 
 # Changed by the use cases only, because they know who must keep them.
@@ -72,7 +72,7 @@ class NewPersonForm(forms.ModelForm):  # type: ignore[type-arg]
     way = forms.ChoiceField(
         label=gettext_lazy("Signs in"),
         choices=[
-            (PASSWORD, gettext_lazy("with a first password that Berth makes and shows you once")),
+            (PASSWORD, gettext_lazy("with a first password that Berth creates and shows you once")),
             (SIGN_ON, gettext_lazy("only with your organisation's sign-on (OpenID Connect)")),
         ],
         widget=forms.RadioSelect,
@@ -112,7 +112,7 @@ class WorkspaceInline(ReadOnlyInline[Workspace]):
     model = Workspace
     fk_name = "owner"
     fields = ("tenant", "pool", "units", "phase", "created_at")
-    verbose_name_plural = gettext_lazy("workspaces, deleted ones left out")
+    verbose_name_plural = gettext_lazy("workspaces (without deleted ones)")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workspace]:
         return super().get_queryset(request).filter(deleted_at=None).select_related("tenant", "pool")
@@ -125,8 +125,8 @@ class WayFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, page: object) -> list[tuple[str, str]]:
         return [
             ("password", _("with a password")),
-            ("sign-on", _("only by sign-on")),
-            ("never", _("never did")),
+            ("sign-on", _("only by single sign-on")),
+            ("never", _("never signed in")),
         ]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[User]) -> QuerySet[User]:
@@ -138,7 +138,7 @@ class WayFilter(admin.SimpleListFilter):
 @admin.register(User)
 class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     purpose = gettext_lazy(
-        "Everybody who may sign in. Roles in tenants say what they may do there; admins may everything."
+        "Everyone who can sign in. Roles set what they can do in each tenant; admins can do everything."
     )
     list_display = ("person", "joined", "running", "last_login", "is_admin", "is_active")
     list_filter = ("is_active", "is_staff", WayFilter, "memberships__tenant")
@@ -246,7 +246,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         response: HttpResponse = super().user_change_password(request, id, form_url)
         if request.method == "POST" and response.status_code == 302:
-            passwords.given(actor_of(request), User.objects.get(pk=id))
+            passwords.record_password_set_by_admin(actor_of(request), User.objects.get(pk=id))
         return response
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -260,9 +260,7 @@ class PersonPage(RecordedPage[User], UserAdmin):  # type: ignore[type-arg]
 
     def why_kept(self, obj: User) -> str:
         if obj.claims.exists() or obj.workspaces.exists():
-            return _(
-                "They have workspaces, or had some. Deactivate them instead: what they did stays theirs."
-            )
+            return _("They have or had workspaces. Deactivate them instead: this keeps their history.")
         if Booking.objects.filter(created_by=obj).exists():
             return _("They have booked GPUs, which stays on record. Deactivate them instead.")
         return ""

@@ -23,7 +23,8 @@ class ResetSecondFactor(Previewed[User]):
     def notes(self) -> list[str]:
         return [
             _(
-                "Be sure that it is they who ask: until they set it up anew, their password alone lets them in."
+                "Make sure that the request really comes from them: until they set it up again, they sign "
+                "in with their password only."
             )
         ]
 
@@ -36,8 +37,8 @@ class ResetSecondFactor(Previewed[User]):
         if not has_one:
             return Effect(pk, whom, refused=_("They have no second factor."))
         if second_factor.is_demanded(person):
-            return Effect(pk, whom, (_("They set it up anew at their next sign-in."),))
-        return Effect(pk, whom, (_("Their app and their recovery codes are asked for no more."),))
+            return Effect(pk, whom, (_("They set it up again at their next sign-in."),))
+        return Effect(pk, whom, (_("Their app and recovery codes stop working."),))
 
     def apply(self, actor: Actor, row: User) -> bool:
         second_factor.reset(actor, row)

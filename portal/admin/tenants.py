@@ -18,7 +18,7 @@ from accounts.rest.actors import actor_of
 from portal.admin import members as membership_rows
 from portal.admin.members import MembershipInline
 from quotas.admin.quotas import QuotaInline, TenantLimitInline
-from quotas.admin.shared import TAKES_PART, ConfirmsLowering
+from quotas.admin.shared import SHARE_MODELS, ConfirmsLowering
 from quotas.allowed.usage import held_units
 from quotas.models import Claim, TenantLimit
 
@@ -26,7 +26,7 @@ from quotas.models import Claim, TenantLimit
 @admin.register(Tenant)
 class TenantPage(ConfirmsLowering[Tenant]):
     purpose = gettext_lazy(
-        "Teams and projects: their people, their share of every pool, and a namespace of their own per cluster."
+        "Teams and projects: their people, their quota in every pool, and their own namespace in each cluster."
     )
     list_display = ("name", "slug", "people", "gpus", "running", "waiting", "created_at")
     search_fields = ("name", "slug")
@@ -90,18 +90,18 @@ class TenantPage(ConfirmsLowering[Tenant]):
 
     def about(self, obj: Tenant) -> Q:
         """Include changes of the tenant's members and quotas in its history."""
-        within = Q(tenant=obj) & (Q(action__startswith="member.") | Q(target_kind__in=TAKES_PART))
+        within = Q(tenant=obj) & (Q(action__startswith="member.") | Q(target_kind__in=SHARE_MODELS))
         return super().about(obj) | within
 
     def why_kept(self, obj: Tenant) -> str:
         if obj.claims.exists() or obj.workspaces.exists():
             return _(
-                "Workspaces run here, or did: its namespaces and volumes are still in the clusters. Take its "
-                "people out and its quotas to 0 instead; then nothing new starts."
+                "It has or had workspaces: its namespaces and volumes are still in the clusters. Remove "
+                "its people and set its quotas to 0 instead; then nothing new starts."
             )
         if obj.bookings.exists():
             return _(
-                "It has booked GPUs, which stays on record. Take its people out and its quotas to 0 instead."
+                "It has booked GPUs, which stays on record. Remove its people and set its quotas to 0 instead."
             )
         return ""
 

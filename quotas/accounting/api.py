@@ -66,7 +66,7 @@ class Usage(OffersCSV):
     """GPU-hours of your tenants."""
 
     @extend_schema(
-        summary=gettext_noop("Who held how many GPU-hours"),
+        summary=gettext_noop("GPU-hours used"),
         parameters=ASKED,
         responses=answers(
             {(200, "application/json"): UsageShape, (200, "text/csv"): OpenApiTypes.STR},  # type: ignore[dict-item]

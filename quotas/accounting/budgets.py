@@ -29,7 +29,7 @@ from quotas.models import Budget, BudgetMonth
 from quotas.scheduling import Reason
 
 # Percentages of a budget at which people are notified, each once a month.
-TOLD_AT = (80, 95, 100)
+NOTIFY_AT = (80, 95, 100)
 MOST_HOURS = Decimal(10_000_000)  # that can be added in one month
 
 
@@ -55,7 +55,7 @@ class Standing:
     @property
     def reached(self) -> int:
         """Highest percentage of TOLD_AT that is reached; 0: none yet."""
-        return max((percent for percent in TOLD_AT if 100 * self.spent >= percent * self.limit), default=0)
+        return max((percent for percent in NOTIFY_AT if 100 * self.spent >= percent * self.limit), default=0)
 
     @property
     def ends_at(self) -> datetime | None:
@@ -121,7 +121,7 @@ def of_tenants(tenants: Iterable[UUID]) -> QuerySet[Budget]:
 # --- Effect on new runs
 
 
-def spent(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tuple[UUID, UUID], Reason]]:
+def blocked_by_budget(tenants: set[UUID]) -> tuple[dict[UUID, Reason], dict[tuple[UUID, UUID], Reason]]:
     """Return why tenants, and people in them, may start nothing with GPUs. Four queries; one without budgets."""
     whole: dict[UUID, Reason] = {}
     people: dict[tuple[UUID, UUID], Reason] = {}
@@ -160,7 +160,7 @@ def visible(actor: Actor) -> QuerySet[Budget]:
     return Budget.objects.filter(mine, tenant__in=visible_tenants(actor)).select_related("tenant", "user")
 
 
-def seen_by(actor: Actor, tenants: Iterable[Tenant]) -> dict[UUID, list[Standing]]:
+def own_standings(actor: Actor, tenants: Iterable[Tenant]) -> dict[UUID, list[Standing]]:
     """Return by tenant its own budget, then the actor's in it."""
     of_mine = Q(user__isnull=True) | Q(user=actor.user)
     rows = visible(actor).filter(of_mine, tenant__in=list(tenants)).order_by("tenant", "user_id")
@@ -174,7 +174,7 @@ def fullest_first(standing: Standing) -> tuple[bool, Fraction]:
     return not standing.is_spent, -standing.spent / (standing.limit or 1)
 
 
-def for_people(standing: Standing) -> dict[str, Any]:
+def meter_values(standing: Standing) -> dict[str, Any]:
     """Return the values for a budget's meter on a page."""
     return {
         "tenant": standing.budget.tenant,

@@ -18,7 +18,7 @@ from accounts.access import Actor, visible_tenants
 from accounts.models import Role, Tenant, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
-from accounts.notices.telling import tell
+from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 from quotas.accounting import budgets
 from quotas.accounting.budgets import Standing
@@ -33,7 +33,7 @@ def reached(standing: Standing, percent: int) -> None:
         memberships__tenant=budget.tenant_id, memberships__role=Role.OWNER, is_active=True
     )
     limit = budgets.rounded(standing.limit)
-    tell(
+    notify(
         Kind.BUDGET,
         [budget.user] if budget.user else list(owners),
         subject=SUBJECT,
@@ -75,10 +75,10 @@ def _words(data: dict[str, Any], tenant: Tenant) -> Words:
     }
     return Words(
         title=_title(data) % facts,
-        text=_("%(spent)s of %(limit)s GPU-hours of this month are spent.") % facts,
+        text=_("%(spent)s of %(limit)s GPU-hours of this month are used.") % facts,
         hint=_hint(data, facts),
         path=reverse("usage"),
-        action=_("Look at what was used"),
+        action=_("View usage"),
         is_past=month != budgets.month_of(timezone.now()),
     )
 

@@ -128,4 +128,4 @@ def query(asked: Asked) -> dict[str, str]:
 def standings(actor: Actor, now: datetime) -> list[dict[str, Any]]:
     """Return the visible budgets, the fullest first."""
     found = sorted(budgets.standings(budgets.visible(actor), now), key=budgets.fullest_first)
-    return [budgets.for_people(one) for one in found[:MOST_BUDGETS]]
+    return [budgets.meter_values(one) for one in found[:MOST_BUDGETS]]

@@ -33,7 +33,8 @@ class CancelBookings(Previewed[Booking]):
     def notes(self) -> list[str]:
         return [
             _(
-                "Their GPUs are not kept free any more. What runs on them goes on; the tenant's people are told."
+                "Their GPUs are no longer reserved. Running workspaces are not affected. The people of the "
+                "tenant are notified."
             )
         ]
 
@@ -41,7 +42,7 @@ class CancelBookings(Previewed[Booking]):
         return [
             Effect(str(row.pk), f"{row.title} · {row.tenant}", (_lost(row),))
             if row.state in (State.UPCOMING, State.RUNNING)
-            else Effect(str(row.pk), f"{row.title} · {row.tenant}", refused=_("It is over."))
+            else Effect(str(row.pk), f"{row.title} · {row.tenant}", refused=_("It has ended."))
             for row in rows
         ]
 
@@ -81,7 +82,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Booking)
 class BookingPage(ReadOnlyPage[Booking]):
-    purpose = gettext_lazy("GPUs that are kept free for a tenant from one time to another.")
+    purpose = gettext_lazy("GPUs reserved for a tenant for a fixed time.")
     list_display = ("title", "tenant", "pool", "size", "starts_at", "ends_at", "state_now", "created_by")
     list_filter = (StateFilter, "pool", "tenant")
     list_select_related = ("tenant", "pool", "created_by")

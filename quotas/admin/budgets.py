@@ -33,13 +33,15 @@ class BudgetForm(forms.ModelForm[Budget]):
         min_value=Decimal("0.01"),
         max_value=budgets.MOST_HOURS,
         decimal_places=2,
-        help_text=gettext_lazy("GPU-hours. What waits for them starts, and what was to stop goes on."),
+        help_text=gettext_lazy(
+            "GPU-hours. Workspaces that wait for them start, and those about to stop continue."
+        ),
     )
 
 
 class MonthsInline(ReadOnlyInline[BudgetMonth]):
     model = BudgetMonth
-    verbose_name_plural = gettext_lazy("what became of it, by month")
+    verbose_name_plural = gettext_lazy("usage by month")
     fields = ("month", "added_gpu_hours", "told_percent", "spent_at")
     show_change_link = False
 
@@ -47,12 +49,13 @@ class MonthsInline(ReadOnlyInline[BudgetMonth]):
 @admin.register(Budget)
 class BudgetPage(ConfirmsLowering[Budget]):
     purpose = gettext_lazy(
-        "GPU-hours of a calendar month (UTC) of a tenant, or of one person in it; an hour counts by its pool's weight. "
-        "At 80, 95 and 100 percent people are told; then nothing new starts, and what runs stops after the grace."
+        "GPU-hours per calendar month (UTC) of a tenant, or of one person in it; an hour counts by its "
+        "pool's weight. People are notified at 80, 95 and 100 percent. At 100 percent nothing new starts, "
+        "and running workspaces stop after the grace."
     )
     lowering_means = gettext_lazy(
-        "More than that is spent already: nothing new that uses GPUs starts until the next month, and what runs stops "
-        "after the grace. Files are kept."
+        "More than that is already used: nothing with GPUs starts until next month, and running workspaces "
+        "stop after the grace. Files are kept."
     )
     form = BudgetForm
     list_display = ("name", "spent", "gpu_hours", "grace_minutes")
@@ -96,7 +99,7 @@ class BudgetPage(ConfirmsLowering[Budget]):
     def name(self, budget: Budget) -> str:
         return str(budget)
 
-    @admin.display(description=gettext_lazy("spent this month"))
+    @admin.display(description=gettext_lazy("used this month"))
     def spent(self, budget: Any) -> SafeString:
         spent, limit = (budgets.rounded(hours) for hours in (budget.standing.spent, budget.standing.limit))
         words = {"spent": floatformat(spent, "-1"), "limit": floatformat(limit, "-2")}
@@ -106,7 +109,8 @@ class BudgetPage(ConfirmsLowering[Budget]):
 @admin.register(LedgerEntry)
 class LedgerPage(ReadOnlyPage[LedgerEntry]):
     purpose = gettext_lazy(
-        "How long each run held its GPUs, by day (UTC). Berth writes it; of what runs, some minutes are missing."
+        "How long each run held its GPUs, by day (UTC). Berth writes it; for running workspaces it is a "
+        "few minutes behind."
     )
     list_display = ("day", "tenant", "user", "pool", "units", "gpu_hours", "weight")
     list_filter = ("pool", "tenant")

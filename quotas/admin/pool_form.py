@@ -110,17 +110,17 @@ def lines(pool: Pool) -> list[NodeLine]:
         NodeLine(
             node.name,
             as_gpus(offered_units(node, pool), pool.units_per_gpu),
-            ailing(node, pool, bad.get((node.cluster_id, node.name), ())),
+            problems_of(node, pool, bad.get((node.cluster_id, node.name), ())),
         )
         for node in nodes
     ]
 
 
-def ailing(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> str:
-    return _(", ").join(filter(None, _ailments(node, pool, bad)))
+def problems_of(node: Node, pool: Pool, bad: Sequence[Bad] = ()) -> str:
+    return _(", ").join(filter(None, _problems(node, pool, bad)))
 
 
-def _ailments(node: Node, pool: Pool, bad: Sequence[Bad]) -> Iterable[str]:
+def _problems(node: Node, pool: Pool, bad: Sequence[Bad]) -> Iterable[str]:
     yield str(TROUBLES[trouble_of(node, pool, bad)])
     if not pool.has_gpus:
         return

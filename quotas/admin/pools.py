@@ -45,7 +45,7 @@ class ClosePools(Previewed[Pool]):
     def notes(self) -> list[str]:
         return [
             _(
-                "Nothing new starts there, and nobody can choose it for a launch. Nothing is stopped or deleted."
+                "Nothing new starts there, and it cannot be chosen for a launch. Nothing is stopped or deleted."
             )
         ]
 
@@ -104,17 +104,19 @@ def goes_on(people: list[str]) -> str:
     if not people:
         return _("Nothing runs there.")
     text = ngettext(
-        "%(count)d run goes on: of %(people)s.", "%(count)d runs go on: of %(people)s.", len(people)
+        "%(count)d running workspace is not affected (%(people)s).",
+        "%(count)d running workspaces are not affected (%(people)s).",
+        len(people),
     )
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
 
 
 def goes_on_waiting(people: list[str]) -> str:
     if not people:
-        return _("Nobody waits for it.")
+        return _("No requests wait for it.")
     text = ngettext(
-        "%(count)d request goes on waiting until the pool is in use again: of %(people)s.",
-        "%(count)d requests go on waiting until the pool is in use again: of %(people)s.",
+        "%(count)d request keeps waiting until the pool is in use again (%(people)s).",
+        "%(count)d requests keep waiting until the pool is in use again (%(people)s).",
         len(people),
     )
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
@@ -122,10 +124,10 @@ def goes_on_waiting(people: list[str]) -> str:
 
 def starts(people: list[str]) -> str:
     if not people:
-        return _("People can choose it again. Nobody waits for it.")
+        return _("People can choose it again. No requests wait for it.")
     text = ngettext(
-        "%(count)d request that waits may start: of %(people)s.",
-        "%(count)d requests that wait may start: of %(people)s.",
+        "%(count)d waiting request may start (%(people)s).",
+        "%(count)d waiting requests may start (%(people)s).",
         len(people),
     )
     return text % {"count": len(people), "people": _(", ").join(sorted(set(people)))}
@@ -191,9 +193,10 @@ class PoolPage(ConfirmsLowering[Pool]):
                     "tolerations",
                 ),
                 "description": gettext_lazy(
-                    "A node belongs to the pool when it has all of this; what is empty does not matter. "
-                    "ECC is read from the label berth.dev/gpu.ecc (true or false): GPU Feature Discovery does not "
-                    "tell it. Berth sets it on nodes whose agent tells; on others you do."
+                    "A node belongs to the pool when it matches all of this; empty fields are ignored. ECC "
+                    "is read from the label berth.dev/gpu.ecc (true or false), because GPU Feature "
+                    "Discovery does not report it. Berth sets it on nodes with an agent; on others you set "
+                    "it."
                 ),
             },
         ),
@@ -202,12 +205,13 @@ class PoolPage(ConfirmsLowering[Pool]):
             {
                 "fields": ("sharing", "resource_name", "units_per_gpu", "mig_profile", "one_unit_each"),
                 "description": gettext_lazy(
-                    "How the nodes cut a GPU already: Berth does not set them up. docs/pools.md tells what to fill in."
+                    "How the nodes already share a GPU: Berth does not configure them. docs/pools.md "
+                    "explains what to fill in."
                 ),
             },
         ),
         (
-            gettext_lazy("What people are told, and find it by"),
+            gettext_lazy("Description for people"),
             {
                 "fields": (
                     "gpu_product",
@@ -228,7 +232,7 @@ class PoolPage(ConfirmsLowering[Pool]):
             {
                 "fields": ("cpu_overcommit", "memory_overcommit"),
                 "description": gettext_lazy(
-                    "1: every workspace has what its size says. 2: half of it is sure."
+                    "1: every workspace is guaranteed its full size. 2: it is guaranteed half of it."
                 ),
             },
         ),
@@ -303,7 +307,9 @@ class PoolPage(ConfirmsLowering[Pool]):
         why = health.words(health.told(pool, pool.seen.out))
         if tainted := pool.seen.out.tainted:
             why.append(
-                ngettext("%(n)d node is kept for others.", "%(n)d nodes are kept for others.", tainted)
+                ngettext(
+                    "%(n)d node is reserved for others.", "%(n)d nodes are reserved for others.", tainted
+                )
                 % {"n": tainted}
             )
         return _("%(ready)s: %(why)s") % {"ready": said, "why": " ".join(why)} if why else said
@@ -326,9 +332,7 @@ class PoolPage(ConfirmsLowering[Pool]):
                 live,
             ) % {"count": live}
         if obj.bookings.exists():
-            return _("What was booked there is kept on record. Take the pool out of use instead.")
+            return _("Its bookings are kept on record. Take the pool out of use instead.")
         if obj.claims.exists():
-            return _(
-                "What ran there is kept on record. Take the pool out of use instead; nobody sees it then."
-            )
+            return _("Its history is kept on record. Take the pool out of use instead; nobody sees it then.")
         return ""

@@ -54,7 +54,8 @@ class TenantLimitInline(admin.StackedInline[TenantLimit, Any]):
 @admin.register(Quota)
 class QuotaPage(ConfirmsLowering[Quota]):
     purpose = gettext_lazy(
-        "How many GPUs of each pool a tenant may use at once. More lets those start who wait; less stops nothing."
+        "How many GPUs of each pool a tenant can use at once. Raising it lets waiting requests start; "
+        "lowering it stops nothing."
     )
     list_display = ("name", "in_use", "nominal_gpus", "borrowing_limit_gpus", "weight", "waits")
     list_editable = ("nominal_gpus", "borrowing_limit_gpus", "weight")
@@ -96,7 +97,7 @@ class QuotaPage(ConfirmsLowering[Quota]):
 @admin.register(TenantLimit)
 class TenantLimitPage(ConfirmsLowering[TenantLimit]):
     purpose = gettext_lazy(
-        "What a tenant may use over all pools together. Empty: no limit. Less than is in use stops nothing."
+        "What a tenant can use in all pools together. Empty: no limit. A limit below current use stops nothing."
     )
     list_display = (
         "tenant", "used_cpu", "cpu_millicores", "used_memory", "memory_mib", "used_storage", "storage_mib",

@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 
-TAKES_PART = ("quota", "tenantlimit")  # models that define a tenant's share
+SHARE_MODELS = ("quota", "tenantlimit")  # models that define a tenant's share
 SHARES = {
     "gpu_hours", "nominal_gpus", "borrowing_limit_gpus", "cpu_millicores", "memory_mib", "workspaces", "storage_mib",
     "longest_runtime_minutes", "person_gpus", "person_workspaces",
 }  # fmt: skip
-SEEN = "lowering_seen"
+CONFIRMED = "lowering_seen"
 
 
 class ConfirmsLowering(RecordedPage[M]):
     lowering_means: StrOrPromise = gettext_lazy(
-        "This stops nothing by itself: what runs goes on. Nothing new starts until enough has ended, and the page of "
-        "quotas shows who is over. Stop workspaces if you need the GPUs sooner."
+        "This stops nothing: running workspaces are not affected. Nothing new starts until enough of them "
+        "have ended. The quota page shows who is over the limit. Stop workspaces if you need the GPUs "
+        "sooner."
     )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +89,7 @@ class ConfirmsLowering(RecordedPage[M]):
             admission.lock(*Cluster.objects.values_list("pk", flat=True))
             response = save()
             lowered: list[Overuse] = getattr(request, "lowered", [])
-            asks = sorted(map(digest, lowered)) != sorted(request.POST.getlist(SEEN)) and bool(lowered)
+            asks = sorted(map(digest, lowered)) != sorted(request.POST.getlist(CONFIRMED)) and bool(lowered)
             if asks:
                 transaction.set_rollback(True)
         return self._ask(request, lowered) if asks else response
@@ -102,9 +103,9 @@ class ConfirmsLowering(RecordedPage[M]):
             "opts": self.opts,
             "means": self.lowering_means,
             "lowered": lowered,
-            "entered": [pair for pair in entered if pair[0] not in (SEEN, "csrfmiddlewaretoken")],
-            "seen": [(SEEN, digest(found)) for found in lowered],
-            "has_changed": SEEN in request.POST,
+            "entered": [pair for pair in entered if pair[0] not in (CONFIRMED, "csrfmiddlewaretoken")],
+            "seen": [(CONFIRMED, digest(found)) for found in lowered],
+            "has_changed": CONFIRMED in request.POST,
             "messages": (),
         }
         return TemplateResponse(request, "admin/lowering.html", context)
@@ -154,7 +155,7 @@ def beyond_the_pool(quota: Quota) -> str:
     size = sum(room.units for room in whole_nodes(quota.pool)) // quota.pool.units_per_gpu
     if not quota.pool.has_gpus or quota.nominal_gpus <= size:
         return ""
-    return _("%(tenant)s may use %(gpus)d GPUs of %(pool)s, which has %(size)d: no more than those ever start.") % {
+    return _("%(tenant)s can use %(gpus)d GPUs of %(pool)s, but the pool has only %(size)d.") % {
         "tenant": quota.tenant, "gpus": quota.nominal_gpus, "pool": quota.pool, "size": size,
     }  # fmt: skip
 

@@ -61,9 +61,9 @@ def _refusal(reason: Reason) -> Refusal:
 def _refuse_wrong_kind(claim: Claim) -> None:
     if claim.pool.has_gpus and not claim.units:
         message = _("Everything in this pool uses a GPU.")
-        hint = _("Ask for GPUs, or choose a pool without.")
+        hint = _("Request GPUs, or choose a pool without GPUs.")
         raise Invalid("gpus_required", message, hint, fields={"gpus": [message]})
     if claim.units and not claim.pool.has_gpus:
         message = _("This pool has no GPUs.")
-        hint = _("Ask for none, or choose a pool with GPUs.")
+        hint = _("Request no GPUs, or choose a pool with GPUs.")
         raise Invalid("no_gpus_in_pool", message, hint, fields={"gpus": [message]})

@@ -45,19 +45,17 @@ def of_quota(quota: Quota, *, is_gone: bool = False) -> Overuse | None:
     )
     facts = {"used": as_gpus(used, pool.units_per_gpu), "limit": gpus, "own": own}
     if used > gpus * pool.units_per_gpu:
-        told = [_("It holds %(used)s GPUs and may use %(limit)s then.") % facts]
+        told = [_("It uses %(used)s GPUs; its new limit is %(limit)s.") % facts]
     else:
-        borrows = _(
-            "It holds %(used)s GPUs, of which %(own)s are its own then: the others can be asked back."
-        )
+        borrows = _("It uses %(used)s GPUs, of which %(own)s will be its own: the others can be reclaimed.")
         told = [borrows % facts]
-    told.append(_("Who holds them: %(people)s.") % {"people": held})
+    told.append(_("Used by: %(people)s.") % {"people": held})
     starving = claims.filter(state=Claim.State.WAITING, units__gt=gpus * pool.units_per_gpu).select_related(
         "user"
     )
     if names := sorted({claim.user.username for claim in starving}):
         told.append(
-            _("Who waits for more than that, and can then not start: %(people)s.")
+            _("Waiting for more than that, and then unable to start: %(people)s.")
             % {"people": _(", ").join(names)}
         )
     return Overuse(str(quota), tuple(told))
@@ -69,22 +67,22 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
         sentence % {"used": used, "limit": most}
         for sentence, used, most in (
             (
-                _("It holds %(used)s CPU cores and may use %(limit)s then."),
+                _("It uses %(used)s CPU cores; its new limit is %(limit)s."),
                 cores(held.cpu_millicores),
                 cores(limit.cpu_millicores),
             ),
             (
-                _("It holds %(used)s GiB of memory and may use %(limit)s then."),
+                _("It uses %(used)s GiB of memory; its new limit is %(limit)s."),
                 gib(held.memory_mib),
                 gib(limit.memory_mib),
             ),
             (
-                _("It runs %(used)s workspaces and may run %(limit)s at once then."),
+                _("It runs %(used)s workspaces; its new limit is %(limit)s at once."),
                 held.workspaces,
                 limit.workspaces,
             ),
             (
-                _("It has %(used)s GiB of storage and may have %(limit)s then."),
+                _("It uses %(used)s GiB of storage; its new limit is %(limit)s."),
                 gib(storage_of({limit.tenant_id}).get(limit.tenant_id)),
                 gib(limit.storage_mib),
             ),
@@ -96,7 +94,8 @@ def of_limit(limit: TenantLimit) -> Overuse | None:
         return None
     people = {claim.user.username for claim in admitted(Claim.objects.filter(tenant=limit.tenant))}
     return Overuse(
-        str(limit), (*told, _("Who runs something: %(people)s.") % {"people": _(", ").join(sorted(people))})
+        str(limit),
+        (*told, _("Running workspaces of: %(people)s.") % {"people": _(", ").join(sorted(people))}),
     )
 
 
@@ -109,11 +108,12 @@ def of_budget(budget: Budget) -> Overuse | None:
     people = {claim.user.username for claim in running if budget.user_id in (None, claim.user_id)}
     limit = floatformat(budgets.rounded(standing.limit), "-2")
     told = [
-        _("It has %(limit)s GPU-hours this month then, and as many are spent already.") % {"limit": limit}
+        _("Its new limit is %(limit)s GPU-hours this month, and that many are already used.")
+        % {"limit": limit}
     ]
     if people:
         names = _(", ").join(sorted(people))
-        told.append(_("Who runs something that stops after the grace: %(people)s.") % {"people": names})
+        told.append(_("Workspaces that stop after the grace: of %(people)s.") % {"people": names})
     return Overuse(str(budget), tuple(told))
 
 
@@ -128,10 +128,10 @@ def _of_people(limit: TenantLimit) -> Iterable[str]:
             "count": workspaces,
         }
         if limit.person_gpus is not None and gpus > limit.person_gpus:
-            sentence = _("%(person)s holds %(gpus)s GPUs, and one person may use %(limit)s then.")
+            sentence = _("%(person)s uses %(gpus)s GPUs; the new limit per person is %(limit)s.")
             yield sentence % {**facts, "limit": limit.person_gpus}
         if limit.person_workspaces is not None and workspaces > limit.person_workspaces:
-            sentence = _("%(person)s runs %(count)s workspaces, and one person may run %(limit)s then.")
+            sentence = _("%(person)s runs %(count)s workspaces; the new limit per person is %(limit)s.")
             yield sentence % {**facts, "limit": limit.person_workspaces}
 
 
@@ -143,7 +143,7 @@ def _of_longest(limit: TenantLimit) -> Iterable[str]:
     asked_more = Q(max_runtime_minutes=None) | Q(max_runtime_minutes__gt=longest)
     running = admitted(Claim.objects.filter(asked_more, tenant=limit.tenant))
     if people := sorted({claim.user.username for claim in running}):
-        yield _("What runs for longer goes on by its own clock: %(people)s.") % {
+        yield _("Workspaces that already run longer keep their end time: %(people)s.") % {
             "people": _(", ").join(people)
         }
 

@@ -38,7 +38,7 @@ class MomentField(forms.DateTimeField):
 
 class ChangeForm(forms.Form):
     title = forms.CharField(
-        label=_("What for"),
+        label=_("Purpose"),
         max_length=LONGEST_TITLE,
         help_text=_("People of your tenant see it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),

@@ -16,7 +16,7 @@ from accounts.access import Actor, visible_tenants
 from accounts.models import Membership, Role, User
 from accounts.notices.kinds import Kind
 from accounts.notices.models import Notice
-from accounts.notices.telling import tell
+from accounts.notices.notifying import notify
 from accounts.notices.words import Words
 from quotas.models import Booking, Claim
 
@@ -58,7 +58,7 @@ def _tell(code: str, people: Iterable[User], booking: Booking, by: User) -> None
         "starts_at": booking.starts_at.isoformat(),
         "ends_at": booking.ends_at.isoformat(),
     }
-    tell(
+    notify(
         Kind.BOOKING,
         list(people),
         subject=SUBJECT,
@@ -92,13 +92,13 @@ def _words(notice: Notice, booking: Booking, user: User) -> Words:
         still_runs = Claim.objects.filter(user=user, pool=booking.pool, state=Claim.State.ADMITTED).exists()
         return Words(
             title=_("GPUs of %(pool)s are booked from %(starts_at)s") % data,
-            text=_("What you run there on borrowed GPUs may then have to give them back, until %(ends_at)s.")
+            text=_("Until %(ends_at)s, your workspaces there that use borrowed GPUs may have to return them.")
             % data,
             hint=_(
-                "You are warned again before, and files are kept. Finish by then, or move to another pool."
+                "You will get another warning first, and files are kept. Finish by then, or move to another pool."
             ),
             path=reverse("bookings"),
-            action=_("Look at the calendar"),
+            action=_("View the calendar"),
             is_past=is_past or not still_runs,
         )
     if notice.data["code"] in ("booked", "changed"):
@@ -108,17 +108,17 @@ def _words(notice: Notice, booking: Booking, user: User) -> Words:
         }
         title = titles[notice.data["code"]] % data
         text = _("“%(title)s”: from %(starts_at)s to %(ends_at)s.") % data
-        hint = _("What you launch there in that time starts on them, as long as a place is left.")
+        hint = _("Workspaces that you launch there in that time start on these GPUs, while places are left.")
     else:
         title = _("%(by)s cancelled a booking of GPUs of %(pool)s") % data
-        text = _("“%(title)s”, from %(starts_at)s to %(ends_at)s, is not kept free any more.") % data
-        hint = _("What runs goes on.")
+        text = _("“%(title)s”, from %(starts_at)s to %(ends_at)s, is no longer reserved.") % data
+        hint = _("Running workspaces are not affected.")
     return Words(
         title=title,
         text=text,
         hint=hint,
         path=reverse("bookings"),
-        action=_("Look at the calendar"),
+        action=_("View the calendar"),
         is_past=is_past and notice.data["code"] != "cancelled",
     )
 

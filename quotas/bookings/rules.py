@@ -83,7 +83,7 @@ class NotFree(Conflict):
 
     def __init__(self, wanted: Booked, next_free_at: datetime | None, places_free: int) -> None:
         self.next_free_at, self.places_free = next_free_at, places_free
-        message = _("From %(start)s to %(end)s not all of this is free.") % {
+        message = _("Not all of this is free from %(start)s to %(end)s.") % {
             "start": in_words(wanted.starts_at),
             "end": in_words(wanted.ends_at),
         }
@@ -94,11 +94,13 @@ class NotFree(Conflict):
 
     def _hint(self) -> str:
         if self.next_free_at is not None:
-            hint = _("As much is free for as long from %(start)s on.") % {
+            hint = _("The next free slot of that size and length starts at %(start)s.") % {
                 "start": in_words(self.next_free_at)
             }
         else:
-            hint = _("As much is not free for as long within the next %(days)d days.") % {"days": AHEAD.days}
+            hint = _("No slot of that size and length is free in the next %(days)d days.") % {
+                "days": AHEAD.days
+            }
         if not self.places_free:
             return hint
         fewer = ngettext(
@@ -126,8 +128,8 @@ def check(tenant: Tenant, pool: Pool, wish: Wish) -> str:
         return ""
     amounts = {"held": as_gpus(held, pool.units_per_gpu), "limit": as_gpus(limit, pool.units_per_gpu)}
     return _(
-        "Runs of %(tenant)s that may still go on then hold %(held)s of its %(limit)s GPUs here. Stop them before, "
-        "or give them an end: else not all places can be used."
+        "Workspaces of %(tenant)s that may still run then use %(held)s of its %(limit)s GPUs here. Stop "
+        "them before, or give them an end. Otherwise not all places can be used."
     ) % {"tenant": tenant.name, **amounts}
 
 
@@ -180,8 +182,8 @@ def _refuse_what_never_fits(pool: Pool, tenant: Tenant, state: PoolState, wanted
         raise _invalid(
             reason.code,
             "gpus_each",
-            _("No node of this pool can give more than %(largest_gpus)s GPUs to one run.") % reason.data,
-            _("Ask for less each, or choose another pool."),
+            _("No node of this pool has more than %(largest_gpus)s GPUs.") % reason.data,
+            _("Request fewer GPUs each, or choose another pool."),
         )
     own = state.tenants[tenant.pk].nominal_units or 0
     if units_of(wanted) > own:
@@ -189,7 +191,7 @@ def _refuse_what_never_fits(pool: Pool, tenant: Tenant, state: PoolState, wanted
         raise _invalid(
             "quota_exceeded",
             "places",
-            _("This is %(gpus)s GPUs together, and %(tenant)s has %(most)s of its own in this pool.")
+            _("This is %(gpus)s GPUs in total, but %(tenant)s has only %(most)s of its own in this pool.")
             % {"gpus": gpus, "tenant": tenant.name, "most": most},
             _("Book less, or ask your admin for more."),
         )
@@ -204,15 +206,15 @@ def _refuse_too_many(state: PoolState, wanted: Booked) -> None:
     if len(others) >= MOST_BOOKINGS:
         raise Conflict(
             "too_many_bookings",
-            _("Your tenant has %(count)d bookings of this pool that are not over.") % {"count": len(others)},
-            _("Book longer times, or more places at once; or cancel what nobody needs."),
+            _("Your team has %(count)d current or future bookings of this pool.") % {"count": len(others)},
+            _("Book longer times or more places at once, or cancel bookings that nobody needs."),
         )
 
 
 def _refuse_times(wish: Wish, begins_at: datetime | None) -> None:
     now, length = timezone.now(), wish.ends_at - wish.starts_at
     if wish.starts_at != begins_at and wish.starts_at < now - JUST_NOW:
-        raise _invalid("in_the_past", "from", _("This time is over."), _("Choose a later one."))
+        raise _invalid("in_the_past", "from", _("This time is in the past."), _("Choose a later one."))
     if wish.starts_at > now + AHEAD:
         text = _("Bookings begin at most %(days)d days from now.") % {"days": AHEAD.days}
         raise _invalid("too_far_ahead", "from", text, _("Choose an earlier time."))
@@ -229,16 +231,18 @@ def refuse_change(booking: Booking, wish: Wish) -> None:
     _refuse_form(wish)
     now = timezone.now()
     if booking.cancelled_at or booking.ends_at <= now:
-        raise Conflict("booking_over", _("This booking is over."), _("Book anew."))
+        raise Conflict("booking_over", _("This booking has ended."), _("Book again."))
     if wish.starts_at != booking.starts_at and booking.starts_at <= now:
         raise _invalid(
             "began_already",
             "from",
-            _("This booking has begun."),
-            _("Its end can be moved, not its beginning."),
+            _("This booking has already started."),
+            _("You can change its end, but not its start."),
         )
     if wish.ends_at <= now:
-        raise _invalid("in_the_past", "to", _("This time is over."), _("Cancel the booking to end it now."))
+        raise _invalid(
+            "in_the_past", "to", _("This time is in the past."), _("Cancel the booking to end it now.")
+        )
 
 
 def is_less(wish: Wish, was: Wish) -> bool:

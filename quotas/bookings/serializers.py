@@ -23,7 +23,7 @@ class Moment(serializers.DateTimeField):
 
     def enforce_timezone(self, value: datetime) -> datetime:
         if value.tzinfo is None:
-            raise serializers.ValidationError(_("Say the time zone, too: 2026-03-02T09:00:00Z."))
+            raise serializers.ValidationError(_("Include the time zone: 2026-03-02T09:00:00Z."))
         try:
             return value.astimezone(UTC)
         except OverflowError:

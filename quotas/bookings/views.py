@@ -143,7 +143,9 @@ def _calendar_page(
 
 def _require_an_owner(actor: Actor) -> None:
     if not owned_tenants(actor).exists():
-        raise NotAllowed("owners_only", _("Only owners of a tenant book GPUs."), _("Ask one of yours."))
+        raise NotAllowed(
+            "owners_only", _("Only owners of a tenant can book GPUs."), _("Ask an owner of your tenant.")
+        )
 
 
 def _told(form: BookingForm, refusal: Refusal) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                     "grace_minutes",
                     models.PositiveIntegerField(
                         default=60,
-                        help_text="How long what runs goes on once all is spent. Files stay.",
+                        help_text="How long workspaces keep running after the budget is used up. Files stay.",
                         verbose_name="grace (minutes)",
                     ),
                 ),
@@ -125,7 +125,9 @@ class Migration(migrations.Migration):
                 (
                     "told_percent",
                     models.PositiveSmallIntegerField(
-                        default=0, help_text="80, 95 or 100: told last.", verbose_name="percent told"
+                        default=0,
+                        help_text="80, 95 or 100: the latest notice sent.",
+                        verbose_name="percent told",
                     ),
                 ),
                 ("spent_at", models.DateTimeField(null=True, verbose_name="spent at")),
@@ -186,7 +188,7 @@ class Migration(migrations.Migration):
                     "attempt",
                     models.PositiveSmallIntegerField(
                         default=0,
-                        help_text="How often it was sent back to the queue.",
+                        help_text="Number of times it was sent back to the queue.",
                         verbose_name="attempt",
                     ),
                 ),
@@ -385,7 +387,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=list,
-                        help_text="Beside those of the cluster.",
+                        help_text="In addition to those of the cluster.",
                         verbose_name="image pull secrets",
                     ),
                 ),
@@ -414,7 +416,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=True,
                         default=True,
-                        help_text="Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting.",
+                        help_text="If out of use, nothing new starts here. Running workspaces are not affected; requests keep waiting.",
                         verbose_name="in use",
                     ),
                 ),
@@ -571,7 +573,7 @@ class Migration(migrations.Migration):
                     "borrowing_limit_gpus",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="GPUs beyond its own, while others leave them free. They are asked back, with a warning.",
+                        help_text="GPUs beyond its own, while others do not use them. They are reclaimed with a warning.",
                         verbose_name="may borrow",
                     ),
                 ),
@@ -580,7 +582,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=1,
                         default=1,
-                        help_text="Its part where several wait: 2 gets twice as much in the long run as 1.",
+                        help_text="Its weight when several tenants wait: 2 gets twice as much as 1 over time.",
                         verbose_name="weight",
                     ),
                 ),
@@ -655,7 +657,7 @@ class Migration(migrations.Migration):
                     "longest_runtime_minutes",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="No run goes on for longer without being extended. Empty: no limit.",
+                        help_text="Longest time of a run without an extension. Empty: no limit.",
                         null=True,
                         verbose_name="longest runtime (minutes)",
                     ),

@@ -55,7 +55,7 @@ class Claim(models.Model):
     priority = models.SmallIntegerField(_("priority"), default=0)
     place = models.BigIntegerField()
     attempt = models.PositiveSmallIntegerField(
-        _("attempt"), default=0, help_text=_("How often it was sent back to the queue.")
+        _("attempt"), default=0, help_text=_("Number of times it was sent back to the queue.")
     )
     # It was preempted on borrowed GPUs: goes before all others of its priority.
     returns_first = models.BooleanField(default=False, db_default=False)

@@ -81,7 +81,7 @@ class Pool(models.Model):
     cpu_overcommit = models.DecimalField(_("CPU overcommit"), max_digits=5, decimal_places=2, default=1)
     memory_overcommit = models.DecimalField(_("memory overcommit"), max_digits=5, decimal_places=2, default=1)
     image_pull_secrets = models.JSONField(
-        _("image pull secrets"), default=list, blank=True, help_text=_("Beside those of the cluster.")
+        _("image pull secrets"), default=list, blank=True, help_text=_("In addition to those of the cluster.")
     )
     driver_path = models.CharField(
         _("driver's path on the nodes"),
@@ -102,7 +102,7 @@ class Pool(models.Model):
         default=True,
         db_default=True,
         help_text=_(
-            "Out of use, nothing new starts here; what runs goes on, and what waits goes on waiting."
+            "If out of use, nothing new starts here. Running workspaces are not affected; requests keep waiting."
         ),
     )
     # Set when an admission pass is enqueued, cleared by the pass before it reads.

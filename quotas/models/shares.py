@@ -29,15 +29,13 @@ class Quota(models.Model):
     borrowing_limit_gpus = models.PositiveIntegerField(
         _("may borrow"),
         default=0,
-        help_text=_(
-            "GPUs beyond its own, while others leave them free. They are asked back, with a warning."
-        ),
+        help_text=_("GPUs beyond its own, while others do not use them. They are reclaimed with a warning."),
     )
     weight = models.PositiveIntegerField(
         _("weight"),
         default=1,
         db_default=1,
-        help_text=_("Its part where several wait: 2 gets twice as much in the long run as 1."),
+        help_text=_("Its weight when several tenants wait: 2 gets twice as much as 1 over time."),
     )
 
     class Meta:
@@ -59,7 +57,7 @@ class Quota(models.Model):
 
     def clean(self) -> None:
         if self.borrowing_limit_gpus and not self.nominal_gpus:
-            text = _("Who has no GPUs of their own borrows none. Give them at least 1, or let them borrow 0.")
+            text = _("A tenant without own GPUs cannot borrow. Give it at least 1, or set borrowing to 0.")
             raise ValidationError({"borrowing_limit_gpus": text})
 
 
@@ -85,7 +83,7 @@ class TenantLimit(models.Model):
         _("longest runtime (minutes)"),
         null=True,
         blank=True,
-        help_text=_("No run goes on for longer without being extended. Empty: no limit."),
+        help_text=_("Longest time of a run without an extension. Empty: no limit."),
     )
     person_gpus = models.PositiveIntegerField(
         _("GPUs of one person"), null=True, blank=True, help_text=_("Over all pools. Empty: no limit.")
@@ -122,7 +120,7 @@ class Budget(models.Model):
     grace_minutes = models.PositiveIntegerField(
         _("grace (minutes)"),
         default=60,
-        help_text=_("How long what runs goes on once all is spent. Files stay."),
+        help_text=_("How long workspaces keep running after the budget is used up. Files stay."),
     )
 
     class Meta:
@@ -149,7 +147,7 @@ class BudgetMonth(models.Model):
         _("added GPU-hours"), max_digits=10, decimal_places=2, default=Decimal(0)
     )
     told_percent = models.PositiveSmallIntegerField(
-        _("percent told"), default=0, help_text=_("80, 95 or 100: told last.")
+        _("percent told"), default=0, help_text=_("80, 95 or 100: the latest notice sent.")
     )
     spent_at = models.DateTimeField(_("spent at"), null=True)
 

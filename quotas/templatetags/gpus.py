@@ -9,7 +9,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from quotas.pools.gpu_map import NodeRow, Segment
-from quotas.pools.gpu_told import Told
+from quotas.pools.gpu_reports import GpuReport
 
 register = template.Library()
 WHOLE = 'width="100%" height="100%"'
@@ -33,7 +33,7 @@ def gpu_sample(kind: str, *, is_asked_back: bool = False) -> SafeString:
     )
 
 
-def _gpu(pieces: Iterable[Segment], told: Told | None, *, is_cut: bool) -> str:
+def _gpu(pieces: Iterable[Segment], told: GpuReport | None, *, is_cut: bool) -> str:
     words = escape(told.words) if told else ""
     is_broken = told is not None and told.is_broken
     classes = f"gpu-cell{' is-cut' if is_cut else ''}{' is-broken' if is_broken else ''}"
@@ -52,7 +52,7 @@ def _piece(piece: Segment, told: str) -> str:
     return drawn
 
 
-def _use(told: Told, words: str) -> str:
+def _use(told: GpuReport, words: str) -> str:
     bar = ""
     if told.is_broken:
         bar = f'<rect class="broken" {WHOLE}></rect>'

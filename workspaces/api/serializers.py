@@ -10,11 +10,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from accounts.errors import NotYet
 from accounts.rest.serializers import StrictSerializer
 from quotas.pools.needs import GpuAsked
 from quotas.scheduling.forecast import Confidence
-from workspaces.launch.launch import ENV_NAME, LaunchSpec
+from workspaces.launch.launch import ENV_NAME, LaunchSpec, refuse_not_built
 from workspaces.models import Desired, Event, Image, Phase, Step, Workspace
 from workspaces.runs.changes import Change, Lifetime
 from workspaces.runs.lifetime import LONGEST_MINUTES
@@ -109,16 +108,12 @@ class CloneBody(StrictSerializer):
     name = serializers.CharField(required=False, max_length=63, help_text="Left out: one that is free.")
 
 
-def refuse_later(body: Mapping[str, Any]) -> None:
-    for name in LATER:
-        if body.get(name):
-            text = _("“%(name)s” is not built yet.") % {"name": name}
-            raise NotYet("not_yet", text, _("Leave it out."), fields={name: [text]})
+def not_built(body: Mapping[str, Any]) -> list[str]:
+    return [name for name in LATER if body.get(name)]
 
 
 def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
-    """Convert a valid LaunchBody to a LaunchSpec. Raise NotYet for a field that is not built yet."""
-    refuse_later(body)
+    """Convert a valid LaunchBody to a LaunchSpec."""
     return LaunchSpec(
         tenant=body["tenant"],
         name=body["name"],
@@ -131,6 +126,7 @@ def spec_of(body: Mapping[str, Any]) -> LaunchSpec:
         priority=body["priority"],
         max_runtime_minutes=body.get("max_runtime_minutes"),
         notify=body.get("notify", True),
+        not_built=not_built(body),
     )
 
 
@@ -149,7 +145,7 @@ def size_asked(body: Mapping[str, Any]) -> SizeAsked:
 
 def change_of(body: Mapping[str, Any], workspace: Workspace) -> Change:
     """Convert a valid ChangeBody to a Change. Raise NotYet for a field that is not built yet."""
-    refuse_later(body)
+    refuse_not_built(not_built(body))
     return Change(
         name=body.get("name"),
         size=new_size_asked(size_asked(body), Size.of_next(workspace)),

@@ -115,5 +115,5 @@ async def _not_there(send: Any) -> None:
         (b"retry-after", b"3"),
         (b"refresh", b"3"),
     ]
-    body = _("JupyterLab does not answer at the moment. This page tries again by itself.")
+    body = _("JupyterLab does not answer at the moment. This page retries automatically.")
     await answer(send, 502, headers, body.encode())

@@ -67,10 +67,12 @@ async def _request(
     elif scope["path"] == ENTER:
         await _enter(scope, send, workspace_id, headers)
     elif not hosts.is_own_page(scope["method"], headers):
-        await refuse(send, 403, _("Another page asked for this, which only the workspace's own pages may."))
+        await refuse(
+            send, 403, _("This request came from another page. Only the workspace's own pages may send it.")
+        )
     elif "service-worker" in headers and scope["raw_path"].count(b"/") == 1:
         # Such a worker would see every address on this host, tickets too, and stay installed.
-        await refuse(send, 403, _("A service worker cannot stand before the whole of a workspace's host."))
+        await refuse(send, 403, _("A service worker cannot cover a whole workspace host."))
     else:
         await _let_in(scope, receive, send, workspace_id, headers)
 
@@ -79,7 +81,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
     try:
         secret, guest = await _guest(headers, workspace_id)
     except (OperationalError, InterfaceError):
-        await refuse(send, 503, _("Berth cannot look up who you are at the moment. Try again soon."))
+        await refuse(send, 503, _("Berth cannot check who you are at the moment. Try again soon."))
         return
     if guest is not None and guest.upstream:
         try:
@@ -87,7 +89,7 @@ async def _let_in(scope: Scope, receive: Any, send: Any, workspace_id: UUID, hea
                 changed = guests.until_changed(secret, workspace_id, guest)
                 await carry.forward(scope, receive, send, guest, changed)
         except guests.Crowded:
-            await refuse(send, 503, _("Too much is under way in this workspace. Close some of its pages."))
+            await refuse(send, 503, _("Too many connections to this workspace. Close some of its pages."))
     elif headers.get("sec-fetch-mode") == "navigate" or "text/html" in headers.get("accept", ""):
         # The portal decides: it signs the person in, says why nothing runs, or issues a new ticket.
         where = f"workspaces/{workspace_id}/" + (
@@ -122,7 +124,7 @@ def _is_here(scope: Scope) -> bool:
 
 async def _enter(scope: Scope, send: Any, workspace_id: UUID, headers: dict[str, str]) -> None:
     if scope["method"] != "GET":  # a HEAD request must not use up the ticket
-        await refuse(send, 405, _("Only a browser that opens the link may do this."))
+        await refuse(send, 405, _("Only a browser that follows the link can do this."))
         return
     asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
     secret = await database_sync_to_async(passes.enter)(asked.get("ticket", ""), workspace_id)

@@ -33,8 +33,8 @@ from workspaces.api.representation import Json, with_related, workspaces_json
 from workspaces.cluster import logs
 from workspaces.models import Workspace
 
-from . import reading_together
-from .reading_together import EVENTS_AT_ONCE
+from . import batched_reads
+from .batched_reads import EVENTS_AT_ONCE
 
 logger = logging.getLogger(__name__)
 
@@ -225,7 +225,7 @@ class WorkspaceList(Live):
         if changed is None:
             await self.send_json(await database_sync_to_async(self.snapshot)())
         elif changed:
-            for frame in await reading_together.changed((self.actor, changed)):
+            for frame in await batched_reads.changed((self.actor, changed)):
                 await self.send(frame)
 
     def snapshot(self) -> Json:
@@ -275,7 +275,7 @@ class OneWorkspace(OfWorkspace):
 
     async def tell(self) -> None:
         while True:
-            found = await reading_together.story((self.actor, self.workspace_id, self.after))
+            found = await batched_reads.story((self.actor, self.workspace_id, self.after))
             if isinstance(found, NotThere):
                 raise found
             workspace, events = found

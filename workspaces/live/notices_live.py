@@ -9,7 +9,7 @@ from __future__ import annotations
 from channels.db import database_sync_to_async
 
 from accounts.notices import inbox, words
-from accounts.notices.telling import group_of
+from accounts.notices.notifying import group_of
 from workspaces.api.representation import Json
 
 from .consumers import Live

@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=True,
                         default=True,
-                        help_text="Its person is told when it is ready, fails, stops.",
+                        help_text="Notify its owner when it is ready, fails or stops.",
                     ),
                 ),
                 ("next_size", models.JSONField(null=True)),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                             ("restart", "restart"),
                             ("interrupted", "interrupted"),
                             ("requeue", "sent back to the queue"),
-                            ("reclaim", "asked to give its GPUs back"),
+                            ("reclaim", "asked to return its GPUs"),
                             ("failed", "failed"),
                             ("delete", "delete"),
                         ],
@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
                 ("step_since", models.DateTimeField(verbose_name="step since")),
                 ("failure", models.JSONField(null=True)),
                 ("troubles", models.JSONField(default=dict)),
-                ("ailments", models.JSONField(db_default=[], default=list)),
+                ("conditions", models.JSONField(db_default=[], default=list)),
                 ("node", models.CharField(blank=True, max_length=253, verbose_name="node")),
                 ("host", models.CharField(blank=True, max_length=253)),
                 ("jupyter_port", models.PositiveIntegerField(null=True)),
@@ -177,9 +177,7 @@ class Migration(migrations.Migration):
                 ("ready_at", models.DateTimeField(null=True, verbose_name="ready at")),
                 (
                     "stops_at",
-                    models.DateTimeField(
-                        help_text="When the lifetime of the current run is over.", null=True
-                    ),
+                    models.DateTimeField(help_text="When the lifetime of the current run ends.", null=True),
                 ),
                 ("lifetime_due_at", models.DateTimeField(db_index=True, null=True)),
                 ("deleted_at", models.DateTimeField(null=True, verbose_name="deleted at")),

@@ -86,7 +86,7 @@ def plain_text(**attributes: str) -> forms.TextInput:
 
 class LaunchForm(forms.Form):
     once = forms.UUIDField(required=False, widget=forms.HiddenInput)
-    tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("Whose share of the GPUs it uses."))
+    tenant = forms.ChoiceField(label=_("Tenant"), help_text=_("The tenant whose quota it uses."))
     image = forms.ChoiceField(label=_("Image"), widget=forms.RadioSelect)
     flavor = forms.ChoiceField(
         label=_("Size"),
@@ -99,7 +99,7 @@ class LaunchForm(forms.Form):
         max_value=MOST_GPUS,
         decimal_places=4,
         help_text=_(
-            "A part of one, as 0.25, where GPUs are shared. Empty: the smallest part that is enough."
+            "A fraction such as 0.25 where GPUs are shared. Empty: the smallest fraction that is enough."
         ),
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
@@ -126,17 +126,18 @@ class LaunchForm(forms.Form):
         min_value=0,
         max_value=LARGEST_DISK_MIB // MIB_PER_GIB,
         help_text=_(
-            "Fast, at /disk, kept when you stop. 0 for none, at most 16384. Your home comes in any case."
+            "Fast, at /disk, kept when you stop. 0 for none, at most 16384. Your home directory is "
+            "always included."
         ),
     )
     max_runtime_minutes = forms.TypedChoiceField(
-        label=_("Stops by itself after"),
+        label=_("Auto-stop after"),
         required=False,
         coerce=int,
         empty_value=None,
-        help_text=_("You are told before, and can extend it. Files are kept."),
+        help_text=_("You are notified before and can extend it. Files are kept."),
     )
-    notify = forms.BooleanField(label=_("Tell me when it is ready, fails or stops"), required=False)
+    notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
     repository = forms.CharField(
         label=_("Git repository"),
         required=False,
@@ -146,7 +147,7 @@ class LaunchForm(forms.Form):
     )
     env = EnvironmentField(
         label=_("Environment"),
-        help_text=_("NAME=value, one a line; 64 KiB at most. Others in your tenant do not see it."),
+        help_text=_("One NAME=value per line, 64 KiB at most. Others in your tenant cannot see it."),
     )
     secret_env = EnvironmentField(
         label=_("Secret environment"),
@@ -175,8 +176,8 @@ class LaunchForm(forms.Form):
         flavors += [(value, part.name) for value, part in self.parts.items()]
         self._choose("tenant", [(tenant.slug, tenant.name) for tenant in tenants])
         self._choose("image", [(image.slug, image.name) for image in images])
-        self._choose("flavor", [*flavors, (FIND, gettext("Find me a GPU"))])
-        self._choose("in_pool", [("", gettext("the cheapest that is enough")), *_pools_with_gpus()])
+        self._choose("flavor", [*flavors, (FIND, gettext("Find a GPU"))])
+        self._choose("in_pool", [("", gettext("cheapest match")), *_pools_with_gpus()])
         self._choose("compute_capability", [("", gettext("any")), *_capabilities(pools)])
         self._offer_lifetime(self.initial["max_runtime_minutes"])
         if data and (asked := _minutes(data.get("max_runtime_minutes", ""))):
@@ -196,7 +197,7 @@ class LaunchForm(forms.Form):
         """Return the minutes given in a link, and offer them as a choice. Raise ValidationError if they are invalid."""
         minutes = _minutes(text)
         if minutes is None:
-            raise forms.ValidationError(gettext("Give minutes, from 1 to 525600."))
+            raise forms.ValidationError(gettext("Enter minutes, from 1 to 525600."))
         self._offer_lifetime(minutes)
         return minutes
 
@@ -298,8 +299,8 @@ class LaunchForm(forms.Form):
 
 # Plainer than Django's messages.
 LIMITS = {
-    "min_value": _("Give at least %(limit_value)s."),
-    "max_value": _("Give at most %(limit_value)s."),
+    "min_value": _("Enter at least %(limit_value)s."),
+    "max_value": _("Enter at most %(limit_value)s."),
     "required": _("Fill this in."),
 }
 DEFAULTS: dict[str, Any] = {
@@ -326,7 +327,7 @@ def _capabilities(pools: Sequence[PoolChoice]) -> list[tuple[str, str]]:
 def lifetimes(minutes: int | None) -> list[tuple[Any, str]]:
     """Choices of a lifetime: the usual ones, and the present or requested one."""
     offered = sorted(set(LIFETIMES_MINUTES) | ({minutes} if minutes else set()))
-    return [("", gettext("never: until I stop it")), *((n, lifetime(n)) for n in offered)]
+    return [("", gettext("Never")), *((n, lifetime(n)) for n in offered)]
 
 
 def _minutes(text: str) -> int | None:

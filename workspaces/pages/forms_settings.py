@@ -34,16 +34,16 @@ OTHER_NAMES = {
 class SettingsForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=63, widget=plain_text())
     flavor = forms.ChoiceField(
-        label=_("Size"), required=False, help_text=_("While it runs, another size waits for the next start.")
+        label=_("Size"), required=False, help_text=_("While it runs, a new size applies at the next start.")
     )
     max_runtime_minutes = forms.TypedChoiceField(
-        label=_("Stops by itself after"),
+        label=_("Auto-stop after"),
         required=False,
         coerce=int,
         empty_value=None,
-        help_text=_("While it runs, another time counts from now. Files are kept."),
+        help_text=_("While it runs, a new time counts from now. Files are kept."),
     )
-    notify = forms.BooleanField(label=_("Tell me when it is ready, fails or stops"), required=False)
+    notify = forms.BooleanField(label=_("Notify me when it is ready, fails or stops"), required=False)
 
     def __init__(self, data: QueryDict | None, workspace: Workspace) -> None:
         size = Size.of_next(workspace)
@@ -104,5 +104,5 @@ def sizes(size: Size, pools: Mapping[Pool, Sequence[Flavor]], parts: Iterable[Pa
     by_pool = [(pool.name, offered) for pool, offered in choices.items()]
     if size.asked().flavor is not None:
         return by_pool
-    own = gettext("As it is: %(size)s") % {"size": size.describe()}
+    own = gettext("Current size: %(size)s") % {"size": size.describe()}
     return [(AS_IT_IS, own), *by_pool]

@@ -31,7 +31,9 @@ def live_answer(actor: Actor, tenant: Tenant, form: LaunchForm, root: str) -> di
     context: dict[str, Any] = {
         "asking": tenant,
         "left": what_is_left(actor, tenant.slug),
-        "budgets": [budgets.for_people(one) for one in budgets.seen_by(actor, [tenant]).get(tenant.pk, [])],
+        "budgets": [
+            budgets.meter_values(one) for one in budgets.own_standings(actor, [tenant]).get(tenant.pk, [])
+        ],
         "link": link(form, root),
         "curl": curl(root + reverse("api-v1:workspaces"), body_of_form(form)),
         "leaves_credentials_out": holds_credentials(str(form["repository"].value() or "")),

@@ -52,7 +52,7 @@ def beginning(actor: Actor, link: Mapping[str, str]) -> tuple[Workspace | None, 
     try:
         row = access.get(actor, UUID(link["again"]))
     except (NotThere, ValueError):
-        return None, {}, [_("The workspace that this link would launch again is not there.")]
+        return None, {}, [_("The workspace that this link copies does not exist.")]
     return row, settings_of(actor, row), []
 
 

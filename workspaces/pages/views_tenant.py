@@ -68,7 +68,7 @@ def add_member(request: HttpRequest, slug: str) -> HttpResponse:
         show_refusal(form, refusal)
         return tenant_page(request, actor, of, form=form, status=refusal.status)
     told = {"name": added.user.username, "tenant": of.name, "role": added.get_role_display()}
-    messages.success(request, _("%(name)s is in %(tenant)s now, as %(role)s.") % told)
+    messages.success(request, _("%(name)s was added to %(tenant)s as %(role)s.") % told)
     return redirect("tenant", slug)
 
 
@@ -105,7 +105,7 @@ def remove_member(request: HttpRequest, slug: str, username: str) -> HttpRespons
     refused = None
     if request.method == "POST":
         try:
-            people.take_out(actor, of, username, stop="stop" in request.POST)
+            people.remove_person(actor, of, username, stop="stop" in request.POST)
         except Conflict as refusal:
             audit.record_refusal(request, actor, refusal)
             refused = refusal
@@ -145,7 +145,7 @@ def tenant_page(
         "may_change": may_change,
         "page": page,
         "seats": people.seats(of, list(page.object_list)),
-        "left_behind": people.left_behind(of) if may_change else [],
+        "left_behind": people.inaccessible_workspaces(of) if may_change else [],
         "shares": shares(actor, [of]),
         "roles": Role.choices,
         "form": form or MemberForm(),

@@ -73,7 +73,7 @@ def instead(request: HttpRequest, id: UUID) -> HttpResponse:
             change(actor, workspace, form.change())
         else:
             access.require_own(actor, workspace)
-            messages.error(request, _("It was not changed. Load the page anew and try again."))
+            messages.error(request, _("Changes were not saved. Reload the page and try again."))
     except SHOWN_IN_PLACE as refusal:
         messages.error(request, f"{refusal.message} {refusal.hint}")
     return redirect("workspace", id=id)

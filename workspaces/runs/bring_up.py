@@ -13,13 +13,13 @@ from clusters.api import Api
 from clusters.causes.cause import Diagnosis
 from clusters.errors import ClusterRefused
 from clusters.labels import RUN
-from clusters.unknown import count, digest_of
+from clusters.unknown_causes import count, digest_of
 from quotas import admission
 from quotas.models import Claim
 from workspaces import enqueue
 from workspaces.cluster import drivers, manifests
 from workspaces.cluster.digest import HASH
-from workspaces.cluster.look import look_at_storage, look_closely, what_ails
+from workspaces.cluster.look import look_at_storage, look_closely, read_trouble_details
 from workspaces.cluster.namespaces import NamespaceTrouble, ensure_tenant
 from workspaces.cluster.observe import (
     DELETED,
@@ -39,17 +39,17 @@ from workspaces.cluster.observe import (
     terminal,
     trouble_told,
 )
-from workspaces.cluster.proof import let_go, note_pods
-from workspaces.cluster.put_back import labels_back, pod_back
+from workspaces.cluster.proof import note_pods, remove_finalizer
+from workspaces.cluster.repair import restore_labels, restore_pod
 from workspaces.cluster.volumes import VolumeGone, alert_deleted, free_for, keep_data, make_claim
 from workspaces.cluster.wanted import Wanted, wanted_of
 from workspaces.models import NO_DEADLINE, STEPS, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
-from . import ailments, lifetime
+from . import conditions, lifetime
 
 # A run that is interrupted again and again is not restarted for ever.
 MOST_INTERRUPTIONS = 3
@@ -61,7 +61,7 @@ MOST_UNEXPLAINED = 10
 def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
     """Run one pass: apply what is missing or differs, then record what is seen."""
     wanted = wanted_of(workspace, claim)
-    seen = pod_back(look_closely(workspace, api), wanted, api)
+    seen = restore_pod(look_closely(workspace, api), wanted, api)
     seen, in_the_way = make(wanted, seen, api)
     seen = set_aside_earlier(seen, workspace, api)
     keep_data(workspace, seen.volume_claims, api)
@@ -71,7 +71,7 @@ def bring_up(workspace: Workspace, claim: Claim, api: Api) -> None:
         return
     release_rejected(seen, api)
     observation = observe(
-        what_ails(workspace, seen, api),
+        read_trouble_details(workspace, seen, api),
         run=str(claim.pk),
         claims_wanted=len(manifests.volume_claims(wanted)),
         node_address=wanted.cluster.node_address,
@@ -147,7 +147,7 @@ def make_volume_claims(wanted: Wanted, seen: Seen, api: Api) -> Seen:
     for body in manifests.volume_claims(wanted):
         name = body["metadata"]["name"]
         if name in claims:
-            claims[name] = labels_back(claims[name], body["metadata"]["labels"], api)
+            claims[name] = restore_labels(claims[name], body["metadata"]["labels"], api)
         else:
             claims[name] = make_claim(wanted.workspace, body, api)
     return replace(seen, volume_claims=list(claims.values()))
@@ -166,7 +166,7 @@ def make_container(wanted: Wanted, seen: Seen, api: Api) -> Seen:
             "StatefulSet", wanted.namespace, wanted.name, uid=metadata["uid"], propagation="Foreground"
         )
         return seen
-    there = labels_back(there, {**wanted.labels, RUN: str(wanted.run)}, api)
+    there = restore_labels(there, {**wanted.labels, RUN: str(wanted.run)}, api)
     service = apply_if_differs(manifests.service(wanted, there), seen.service, api)
     secret = api.get("Secret", wanted.namespace, wanted.name) if seen.stateful_set else None
     apply_if_differs(manifests.secret(wanted, there), secret, api)
@@ -208,7 +208,7 @@ def apply_if_differs(body: dict[str, Any], there: Object | None, api: Api) -> Ob
     digest = wanted["metadata"]["annotations"][HASH]
     if there is None or there["metadata"].get("annotations", {}).get(HASH) != digest:
         return api.apply(wanted)
-    return labels_back(there, wanted["metadata"]["labels"], api)
+    return restore_labels(there, wanted["metadata"]["labels"], api)
 
 
 def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
@@ -217,7 +217,7 @@ def set_aside_earlier(seen: Seen, workspace: Workspace, api: Api) -> Seen:
     for pod in seen.pods:
         metadata = pod["metadata"]
         if pod not in mine and end_proven(pod):
-            let_go(pod, api)
+            remove_finalizer(pod, api)
         elif pod not in mine and not metadata.get("deletionTimestamp"):
             api.delete("Pod", metadata["namespace"], metadata["name"], uid=metadata["uid"])
     return replace(seen, pods=mine)
@@ -229,7 +229,7 @@ def release_rejected(seen: Seen, api: Api) -> None:
         if end_proven(pod) and (
             rejected(pod) or (pod["metadata"].get("deletionTimestamp") and not terminal(pod))
         ):
-            let_go(pod, api)
+            remove_finalizer(pod, api)
 
 
 # --- write how far it got
@@ -268,7 +268,9 @@ def tell_steps(row: Workspace, observation: Observation) -> None:
     if row.ready_at is not None:
         return
     for index in range(first, min(observation.done, len(STEPS) - 1)):
-        tell(row, f"{STEPS[index]}_done", step=STEPS[index], node=observation.node, host=observation.host)
+        add_event(
+            row, f"{STEPS[index]}_done", step=STEPS[index], node=observation.node, host=observation.host
+        )
         runs.advance(row)
 
 
@@ -279,22 +281,24 @@ def tell_restart(row: Workspace, observation: Observation) -> None:
     row.container_restarts = observation.restarts
     if observation.last_end is not None:
         why = observation.last_end
-        tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
-    tell(row, "container_restarted", step=row.step, level=Event.Level.WARNING, times=observation.restarts)
+        add_event(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
+    add_event(
+        row, "container_restarted", step=row.step, level=Event.Level.WARNING, times=observation.restarts
+    )
 
 
 def become_ready(row: Workspace, observation: Observation) -> None:
     row.host = observation.host
     row.jupyter_port, row.ssh_port = observation.jupyter_port, observation.ssh_port
     if {"node_lost", "node_unwell"} & set(row.troubles):
-        tell(row, "node_back", node=row.node)
+        add_event(row, "node_back", node=row.node)
     row.troubles = {}
-    row.message_code, row.message_data = ailments.message(row)
+    row.message_code, row.message_data = conditions.message(row)
     if row.phase != Phase.READY:
         move(row, Move.BECOME_READY)
         if row.ready_at is None:
             row.ready_at = timezone.now()
-            tell(row, "ready", step=Step.READY)
+            add_event(row, "ready", step=Step.READY)
             lifetime.begin(row)
 
 
@@ -307,7 +311,7 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         level = (
             Event.Level.ERROR if trouble.outcome == Outcome.FAIL and not trouble.after_seconds else "warning"
         )
-        tell(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
+        add_event(row, diagnosis.code, step=row.step, level=Event.Level(level), **diagnosis.data)
         if not diagnosis.known:
             count("start", diagnosis.data["raw"], row.pool.cluster_id)
     if not row.troubles.get(name):
@@ -324,7 +328,7 @@ def in_trouble(row: Workspace, trouble: Trouble, now: datetime) -> None:
         fail(row, diagnosis, now)
     else:
         row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
-        tell(row, "sent_back", step=row.step, level=Event.Level.WARNING)
+        add_event(row, "sent_back", step=row.step, level=Event.Level.WARNING)
         runs.end(row, Ending.REQUEUE)
 
 
@@ -341,7 +345,7 @@ def fail(row: Workspace, diagnosis: Diagnosis, now: datetime) -> None:
     """Give up the start: keep the reason and end the run. Its units come back when the end is proven."""
     row.failure = {"code": diagnosis.code, "data": diagnosis.data, "at": now.isoformat()}
     move(row, Move.WANT_STOPPED)
-    tell(row, "given_up", step=row.step, level=Event.Level.ERROR)
+    add_event(row, "given_up", step=row.step, level=Event.Level.ERROR)
     row.message_code, row.message_data = diagnosis.code, diagnosis.data
     runs.end(row, Ending.FAILED)
 
@@ -355,7 +359,7 @@ def pod_vanished(workspace: Workspace) -> None:
     """End the run: its pod was removed by force and may still run, and a second pod beside it would share its disk."""
     with changing(workspace.pk) as row:
         if row.run == workspace.run and not row.ending:
-            tell(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
+            add_event(row, "interrupted", level=Event.Level.WARNING, reason="Vanished")
             runs.end(row, Ending.INTERRUPTED)
 
 
@@ -363,13 +367,13 @@ def ended_by_itself(row: Workspace, observation: Observation) -> None:
     """Handle a pod that ended unasked: begin a new run if it had been ready or was deleted, else fail the start."""
     data: dict[str, Any] = {"reason": observation.ended}
     if (why := observation.end_told) is not None:
-        tell(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
+        add_event(row, why.code, step=row.step, level=Event.Level.WARNING, **why.data)
     if row.ready_at is not None or observation.ended == DELETED:
-        tell(row, "interrupted", level=Event.Level.WARNING, **data)
+        add_event(row, "interrupted", level=Event.Level.WARNING, **data)
         if interruptions(row) > MOST_INTERRUPTIONS:
             fail(row, Diagnosis(code="interrupted_often", data=data, known=True), timezone.now())
         else:
             runs.end(row, Ending.INTERRUPTED)
     else:
-        tell(row, "ended_before_ready", step=row.step, level=Event.Level.ERROR, **data)
+        add_event(row, "ended_before_ready", step=row.step, level=Event.Level.ERROR, **data)
         fail(row, Diagnosis(code="ended_before_ready", data=data, known=True), timezone.now())

@@ -25,7 +25,7 @@ from workspaces.launch.launch import check_disk, check_name, name_taken, needs
 from workspaces.models import Desired, Phase, Workspace
 from workspaces.sizes.sizing import Size, SizeAsked, resolve
 from workspaces.state import runs
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 from . import lifecycle, lifetime
 
@@ -107,7 +107,7 @@ def _rename(row: Workspace, name: str) -> bool:
     """Change the name that people see. Objects in the cluster are named by id and stay."""
     if row.name == name:
         return False
-    tell(row, "renamed", old=row.name, new=name)
+    add_event(row, "renamed", old=row.name, new=name)
     row.name = name
     return True
 
@@ -121,9 +121,9 @@ def _resize(row: Workspace, size: Size) -> bool:
     row.next_size = pending
     if row.desired == Desired.STOPPED and not row.ending:
         runs.take_up_size(row)
-        tell(row, "resized", size=size.describe())
+        add_event(row, "resized", size=size.describe())
     else:
-        tell(row, "resized_later" if pending else "size_stays", size=size.describe())
+        add_event(row, "resized_later" if pending else "size_stays", size=size.describe())
     return True
 
 
@@ -166,7 +166,7 @@ def _add_disk(row: Workspace, disk_mib: int) -> bool:
         raise Conflict("stop_first", text, _("Stop it, add the disk, start it."), fields={"disk_mib": [text]})
     storage.refuse_beyond(row.tenant, row.pool.cluster, disk_mib, has_home=True)
     row.disk_mib = disk_mib
-    tell(row, "disk_added", mib=disk_mib)
+    add_event(row, "disk_added", mib=disk_mib)
     return True
 
 
@@ -182,9 +182,9 @@ def _give_lifetime(row: Workspace, wanted: Lifetime) -> bool:
         stops_at = None if minutes is None else timezone.now() + timedelta(minutes=minutes)
         lifetime.end_at(row, lifetime.allowed(row, stops_at))
     if minutes is None:
-        tell(row, "lifetime_removed")
+        add_event(row, "lifetime_removed")
     else:
-        tell(row, "lifetime_changed", minutes=minutes)
+        add_event(row, "lifetime_changed", minutes=minutes)
     return True
 
 

@@ -18,7 +18,7 @@ from workspaces.launch import storage
 from workspaces.models import Desired, Ending, Event, Phase, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import announce, changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
 from . import lifetime
@@ -42,7 +42,7 @@ class Workspaces:
                 return
             move(workspace, Move.ADMIT)
             workspace.started_at = claim.admitted_at
-            tell(workspace, "admitted", step=Step.ADMISSION, pool=claim.pool.name, node=claim.node)
+            add_event(workspace, "admitted", step=Step.ADMISSION, pool=claim.pool.name, node=claim.node)
             runs.advance(workspace)
             if claim.must_end_at is not None and workspace.stops_at is None:
                 lifetime.keep_to(workspace, claim.must_end_at)
@@ -63,10 +63,10 @@ class Workspaces:
             if workspace.run != claim.pk or workspace.ending:
                 return
             if code == ASKED_BACK:
-                tell(workspace, "given_back", level=Event.Level.WARNING)
+                add_event(workspace, "given_back", level=Event.Level.WARNING)
                 runs.end(workspace, Ending.RECLAIM)
             else:
-                tell(workspace, f"stopped_by_{code}", level=Event.Level.WARNING)
+                add_event(workspace, f"stopped_by_{code}", level=Event.Level.WARNING)
                 runs.stop(workspace)
         enqueue.reconcile([claim.holder_id])
 
@@ -98,7 +98,7 @@ class Workspaces:
             with changing(claim.holder_id) as row:
                 if row.run != claim.pk or row.ending or row.desired != Desired.RUNNING:
                     return False
-                tell(row, "stopped_by_drain", level=Event.Level.WARNING)
+                add_event(row, "stopped_by_drain", level=Event.Level.WARNING)
                 runs.stop(row)
         enqueue.reconcile([claim.holder_id])
         return True
@@ -108,7 +108,7 @@ def _tell_of_run(claim: Claim, code: str, level: Event.Level, **data: Any) -> No
     """Add an event to the claim's run, or to the next run if that takes over the units."""
     with changing(claim.holder_id) as workspace:
         if workspace.run == claim.pk and (not workspace.ending or runs.keeps_units(workspace)):
-            tell(workspace, code, level=level, **data)
+            add_event(workspace, code, level=level, **data)
 
 
 def _minutes_until(at: datetime) -> int:

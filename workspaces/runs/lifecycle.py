@@ -22,7 +22,7 @@ from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Phase, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
 
@@ -50,7 +50,7 @@ def stop(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired == Desired.STOPPED:
             return False
-        tell(row, "stop_requested", by=actor.user.get_username())
+        add_event(row, "stop_requested", by=actor.user.get_username())
         has_run = runs.stop(row)
     if has_run:
         enqueue.reconcile([workspace.pk])
@@ -67,7 +67,7 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
-        tell(row, "restarting")
+        add_event(row, "restarting")
         runs.end(row, Ending.RESTART)
     enqueue.reconcile([workspace.pk])
     return True
@@ -82,7 +82,7 @@ def delete(actor: Actor, workspace: Workspace, *, delete_disk: bool = False) -> 
             return False
         move(row, Move.WANT_DELETED)
         row.delete_disk = delete_disk
-        tell(row, "delete_requested", by=actor.user.get_username())
+        add_event(row, "delete_requested", by=actor.user.get_username())
         runs.end(row, Ending.DELETE)
     enqueue.reconcile([workspace.pk])
     return True

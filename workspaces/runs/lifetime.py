@@ -30,7 +30,7 @@ from workspaces.launch import longest
 from workspaces.models import Desired, Event, Step, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 from . import lifecycle
 
@@ -118,10 +118,10 @@ def act(workspace_id: UUID, cluster_id: UUID) -> None:
                 return  # somebody extended it meanwhile
             elif now < row.stops_at:
                 minutes = ceil((row.stops_at - now) / MINUTE)
-                tell(row, "stops_soon", level=Event.Level.WARNING, minutes=minutes)
+                add_event(row, "stops_soon", level=Event.Level.WARNING, minutes=minutes)
                 row.lifetime_due_at = due_after_warning(now, row.stops_at)
                 return
-            tell(row, "stopped_by_lifetime", level=Event.Level.WARNING)
+            add_event(row, "stopped_by_lifetime", level=Event.Level.WARNING)
             has_run = runs.stop(row)
     if has_run:
         enqueue.reconcile([workspace_id])
@@ -139,30 +139,30 @@ def extend(actor: Actor, workspace: Workspace, minutes: int | None = None) -> bo
         if row.desired != Desired.RUNNING:
             raise Conflict(
                 "not_running",
-                _("It does not run, so there is no end to move."),
-                _("Start it: its lifetime then begins anew."),
+                _("It is not running, so its end cannot be changed."),
+                _("Start it: its lifetime then starts again."),
             )
         if row.stops_at is None and row.max_runtime_minutes is None:
             return False
         if row.stops_at is None:
             raise Conflict(
                 "clock_not_running",
-                _("Its lifetime begins when it is ready."),
+                _("Its lifetime starts when it is ready."),
                 _("Extend it then, or change its lifetime in its settings."),
             )
         more = minutes or row.max_runtime_minutes
         if more is None:
             raise Invalid(
                 "minutes_required",
-                _("It has no lifetime of its own that could be given once more."),
-                _("Say how many minutes."),
-                fields={"minutes": [_("Give a number of minutes.")]},
+                _("It has no lifetime that could be extended."),
+                _("Enter the number of minutes."),
+                fields={"minutes": [_("Enter a number of minutes.")]},
             )
         now = timezone.now()
         stops_at = max(row.stops_at, now) + timedelta(minutes=more)
         refuse_too_long(ceil((stops_at - now) / MINUTE), "minutes")
         end_at(row, allowed(row, stops_at))
-        tell(row, "extended", by=actor.user.get_username(), minutes=more)
+        add_event(row, "extended", by=actor.user.get_username(), minutes=more)
     return True
 
 
@@ -198,7 +198,7 @@ def refuse_after(bound: Bound) -> NoReturn:
         bound.code,
         _("It may run until %(time)s at most. %(why)s")
         % {"time": at, "why": reasons.sentence(bound.code, {})},
-        _("Give it less time, or save what you need: files are kept, and it can start again later."),
+        _("Choose less time, or save what you need: files are kept, and you can start it again later."),
         fields={"minutes": [_("Until %(time)s at most.") % {"time": at}]},
     )
 

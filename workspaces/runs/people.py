@@ -37,7 +37,7 @@ def seats(tenant: Tenant, memberships: Sequence[Membership]) -> list[Seat]:
     return [_seat(membership.user, found[membership.user_id], membership) for membership in memberships]
 
 
-def left_behind(tenant: Tenant) -> list[Seat]:
+def inaccessible_workspaces(tenant: Tenant) -> list[Seat]:
     """People with workspaces that they can no longer reach: they were removed from the tenant, or deactivated."""
     inside = Membership.objects.filter(tenant=tenant, user__is_active=True)
     rows = (
@@ -67,7 +67,7 @@ def tenants_with_figures(actor: Actor) -> QuerySet[Tenant]:
     )
 
 
-def take_out(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
+def remove_person(actor: Actor, tenant: Tenant, username: str, *, stop: bool) -> None:
     """Remove a person from the tenant; with `stop`, also stop what they run there. Both or neither."""
     with transaction.atomic():
         if stop:

@@ -22,7 +22,7 @@ from workspaces.cluster.observe import trouble_told
 from workspaces.models import NO_DEADLINE, Event, Phase, Workspace
 from workspaces.state.live import RELATED, changing
 from workspaces.state.runs import claim_of
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 from .bring_up import bring_up
 from .take_down import keep_at_rest, take_down
@@ -98,7 +98,7 @@ def note_refused(workspace_id: UUID, refusal: ClusterRefused) -> None:
         workspace.message_code, workspace.message_data = diagnosis.code, diagnosis.data
         if diagnosis.code not in workspace.troubles:
             workspace.troubles = {**workspace.troubles, diagnosis.code: NO_DEADLINE}
-            tell(workspace, diagnosis.code, level=Event.Level.WARNING, **diagnosis.data)
+            add_event(workspace, diagnosis.code, level=Event.Level.WARNING, **diagnosis.data)
 
 
 @contextmanager

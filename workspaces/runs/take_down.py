@@ -11,14 +11,14 @@ from quotas import admission
 from quotas.models import Claim
 from workspaces.cluster.look import labels_of, look_at
 from workspaces.cluster.observe import Seen, end_proven
-from workspaces.cluster.proof import let_go, note_pods
+from workspaces.cluster.proof import note_pods, remove_finalizer
 from workspaces.cluster.volumes import alert_deleted, delete_volumes
 from workspaces.launch import longest
 from workspaces.launch.launch import claim_for
 from workspaces.models import Desired, Ending, Event, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
 MADE_BY_A_RUN = ("Service", "Secret", "ConfigMap")
@@ -51,7 +51,7 @@ def clear_away(workspace: Workspace, seen: Seen, api: Api) -> bool:
     delete_controller(workspace, seen, api)
     for pod in seen.pods:
         if end_proven(pod):
-            let_go(pod, api)
+            remove_finalizer(pod, api)
     return bool(seen.pods or seen.stateful_set or leftovers(workspace, api))
 
 
@@ -90,11 +90,11 @@ def report_unproven(workspace: Workspace) -> None:
     """Report once that the end is unproven. The process may still run, so the units stay reserved."""
     with transaction.atomic():
         admission.lock(workspace.pool.cluster_id)
-        new = workspace.run is not None and admission.doubt_end(workspace.run)
+        new = workspace.run is not None and admission.flag_unproven_end(workspace.run)
         with changing(workspace.pk) as row:
             row.message_code, row.message_data = "end_unproven", {}
             if new:
-                tell(row, "end_unproven", level=Event.Level.ERROR)
+                add_event(row, "end_unproven", level=Event.Level.ERROR)
 
 
 def finish(workspace: Workspace) -> None:
@@ -103,7 +103,7 @@ def finish(workspace: Workspace) -> None:
         admission.lock(workspace.pool.cluster_id)
         claim = runs.claim_of(workspace, Claim.State.WAITING, Claim.State.ADMITTED)
         with changing(workspace.pk) as row:
-            if why(row) != why(workspace):
+            if ending_key(row) != ending_key(workspace):
                 return  # something else is wanted since this look began: look again
             wanted, keeps_units = row.desired, runs.keeps_units(row)
             ending = Ending(row.ending)
@@ -131,7 +131,7 @@ def is_due(claim: Claim) -> bool:
     return claim.reclaim_at is not None and claim.reclaim_at <= timezone.now()
 
 
-def why(workspace: Workspace) -> tuple[object, ...]:
+def ending_key(workspace: Workspace) -> tuple[object, ...]:
     """Run, and reason to take it down. If they changed during a look, another look is needed."""
     return workspace.run, workspace.ending, workspace.delete_disk
 
@@ -147,7 +147,7 @@ def _become_deleted(workspace: Workspace) -> None:
         row.deleted_at = timezone.now()
         row.next_size = None
         row.message_code, row.message_data = code, {}
-        tell(row, code)
+        add_event(row, code)
 
 
 def _become_stopped(workspace: Workspace, ending: Ending) -> None:
@@ -160,7 +160,7 @@ def _become_stopped(workspace: Workspace, ending: Ending) -> None:
         move(row, Move.REST)
         row.step_since = timezone.now()
         row.message_code, row.message_data = "stopped", {}
-        tell(row, "stopped")
+        add_event(row, "stopped")
 
 
 def _ask_again(workspace: Workspace) -> None:
@@ -174,7 +174,7 @@ def _ask_again(workspace: Workspace) -> None:
             move(row, Move.REFUSE)
             row.message_code, row.message_data = "refused_again", {}
             row.failure = {"code": "refused_again", "data": {}, "at": timezone.now().isoformat()}
-            tell(row, "refused_again", level=Event.Level.ERROR)
+            add_event(row, "refused_again", level=Event.Level.ERROR)
 
 
 def _send_back(workspace: Workspace, claim: Claim) -> None:

@@ -34,14 +34,14 @@ def shares(actor: Actor, tenants: Sequence[Tenant]) -> list[dict[str, Any]]:
         limit["tenant"]: limit
         for limit in limits_for(actor, [tenant for tenant in tenants if tenant.pk in limited])
     }
-    standings = budgets.seen_by(actor, tenants)
+    standings = budgets.own_standings(actor, tenants)
     found = [
         {
             "tenant": tenant,
             "pools": pools.get(tenant.slug, []),
             "limits": _set(limits.get(tenant.slug, {})),
             "longest_runtime_minutes": longest.get(tenant.slug),
-            "budgets": [budgets.for_people(one) for one in standings.get(tenant.pk, [])],
+            "budgets": [budgets.meter_values(one) for one in standings.get(tenant.pk, [])],
         }
         for tenant in tenants
     ]

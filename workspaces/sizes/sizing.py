@@ -248,7 +248,7 @@ def _find(tenant: Tenant, asked: SizeAsked) -> Size:
     """Return the cheapest size that is good enough and that the tenant may use. Raise Invalid if there is none."""
     if first := next(iter(found(tenant, asked)), None):
         return first.size
-    text = _("No pool that your tenant may use has such a GPU. Ask for less, or see the pools.")
+    text = _("No pool that your team can use has such a GPU. Request less, or see the pools.")
     raise _invalid("gpu", text)
 
 

@@ -37,11 +37,11 @@ _target_named: Callable[..., Any] = database_sync_to_async(rights.target_named)
 _still: Callable[..., Any] = database_sync_to_async(rights.still)
 _note_opening: Callable[..., Any] = database_sync_to_async(rights.note_opening)
 
-TRY_AGAIN = _("Berth cannot look that up at the moment. Try again soon.")
-NO_SUCH = _("No workspace of yours by this name is ready. Look at its page in Berth.")
+TRY_AGAIN = _("Berth cannot check this at the moment. Try again soon.")
+NO_SUCH = _("No workspace of yours by this name is ready. Check its page in Berth.")
 NO_ANSWER = _("The workspace does not answer at the moment. Try again soon.")
 TOO_MANY = _("You have too much open already. Close some of it first.")
-NO_MORE = _("You may not be here any more.")
+NO_MORE = _("You no longer have access.")
 MISSED = asyncssh.OPEN_CONNECT_FAILED, NO_SUCH
 
 

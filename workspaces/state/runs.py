@@ -15,7 +15,7 @@ from workspaces.models import Ending, Phase, Step, Workspace
 from workspaces.sizes.sizing import Size
 
 from .live import changing
-from .story import tell
+from .story import add_event
 from .transitions import Move, advance_step, end_by, move
 
 
@@ -25,7 +25,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     move(workspace, Move.QUEUE)
     workspace.failure = None
     workspace.troubles = {}
-    workspace.ailments = []
+    workspace.conditions = []
     workspace.warned = False
     workspace.node = workspace.host = workspace.pod_uid = ""
     workspace.jupyter_port = workspace.ssh_port = None
@@ -34,7 +34,7 @@ def begin(workspace: Workspace, claim: Claim, code: str) -> None:
     workspace.started_at = workspace.ready_at = None
     if code != "restart_requested":  # time in the queue does not count
         stop_clock(workspace)
-    tell(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
+    add_event(workspace, code, step=Step.REQUEST, name=workspace.name, size=Size.of(workspace).describe())
     advance(workspace)
 
 
@@ -88,7 +88,7 @@ def withdraw(workspace: Workspace) -> bool:
     workspace.step_since = timezone.now()
     workspace.message_code, workspace.message_data = "stopped", {}
     take_up_size(workspace)
-    tell(workspace, "stopped")
+    add_event(workspace, "stopped")
     return True
 
 
@@ -124,7 +124,7 @@ def end(workspace: Workspace, ending: Ending) -> None:
     workspace.host = ""
     workspace.jupyter_port = workspace.ssh_port = None
     workspace.troubles = {}
-    workspace.ailments = []
+    workspace.conditions = []
     _describe(workspace, ending)
 
 

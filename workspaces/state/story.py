@@ -26,11 +26,11 @@ class Line(NamedTuple):
 
 LINES: dict[str, Line] = {
     # The ten steps, reported when each is done.
-    "requested": Line(_("You asked for “%(name)s”: %(size)s.")),
-    "restart_requested": Line(_("“%(name)s” starts anew, on what it already holds.")),
-    "waits_again": Line(_("“%(name)s” waits in front of the queue, to go on: %(size)s.")),
+    "requested": Line(_("You requested “%(name)s”: %(size)s.")),
+    "restart_requested": Line(_("“%(name)s” restarts with the resources it already has.")),
+    "waits_again": Line(_("“%(name)s” waits at the front of the queue to continue: %(size)s.")),
     "admitted": Line(_("%(pool)s has room: node %(node)s was chosen.")),
-    "disk_done": Line(_("Storage is there.")),
+    "disk_done": Line(_("Storage is ready.")),
     "container_done": Line(_("The cluster accepted the container.")),
     "scheduled_done": Line(_("The cluster placed it on node %(node)s.")),
     "image_done": Line(_("The image is on the node.")),
@@ -40,8 +40,8 @@ LINES: dict[str, Line] = {
     "ready": Line(_("Ready to use.")),
     # The current step.
     "doing_admission": Line(_("Waiting in the queue.")),
-    "doing_disk": Line(_("Waiting for storage to be made.")),
-    "doing_container": Line(_("Handing the container to the cluster.")),
+    "doing_disk": Line(_("Waiting for storage.")),
+    "doing_container": Line(_("Creating the container in the cluster.")),
     "doing_scheduled": Line(_("Waiting for the cluster to place it on a node.")),
     "doing_image": Line(_("Pulling the image to the node. A large one can take minutes the first time.")),
     "doing_mounts": Line(_("Mounting home and disks.")),
@@ -69,43 +69,43 @@ LINES: dict[str, Line] = {
     ),
     # Lifetime.
     "stops_soon": Line(
-        _("Its lifetime is over in %(minutes)s min: it stops then. Files are kept."),
+        _("Its lifetime ends in %(minutes)s min: it stops then. Files are kept."),
         _("Extend it if you still need it; save what is only in memory."),
     ),
     "stopped_by_lifetime": Line(
-        _("Its lifetime is over, so it stops. Files are kept."),
-        _("Start it again when you need it: its lifetime then begins anew."),
+        _("Its lifetime has ended, so it stops. Files are kept."),
+        _("Start it again when you need it: its lifetime then starts again."),
     ),
-    "extended": Line(_("%(by)s gave it %(span)s more.")),
-    "resized": Line(_("Its size is %(size)s from now on.")),
+    "extended": Line(_("%(by)s extended it by %(span)s.")),
+    "resized": Line(_("Its new size is %(size)s.")),
     "resized_later": Line(
-        _("Its size is %(size)s from its next start on."), _("Restart it to have that size now.")
+        _("Its size is %(size)s from its next start."), _("Restart it to use that size now.")
     ),
     "size_stays": Line(_("It keeps its size: %(size)s.")),
     "disk_added": Line(_("A local disk of %(mib)s MiB comes with its next start.")),
     "lifetime_changed": Line(_("Its lifetime is %(span)s from now on.")),
     "lifetime_capped": Line(
         _("It runs for %(span)s at most from now on: an admin set that for its tenant."),
-        _("It begins anew with each start."),
+        _("It starts again with each start."),
     ),
-    "lifetime_removed": Line(_("It has no lifetime any more: it runs until somebody stops it.")),
+    "lifetime_removed": Line(_("It no longer has a lifetime: it runs until somebody stops it.")),
     # Troubles with texts of our own.
     "interrupted": Line(
-        _("The container was ended from outside (%(reason)s)."),
-        _("It starts again by itself; files are kept."),
+        _("The container was stopped from outside (%(reason)s)."),
+        _("It restarts automatically; files are kept."),
     ),
     "interrupted_often": Line(
-        _("The container was ended from outside again and again (%(reason)s)."),
-        _("Look at what it uses, such as temporary disk space, then start it again."),
+        _("The container was stopped from outside repeatedly (%(reason)s)."),
+        _("Check what it uses, such as temporary disk space, then start it again."),
     ),
     "container_restarted": Line(
-        _("The container was started again in place. Files are kept; what ran in it is gone.")
+        _("The container restarted on the same node. Files are kept; running programs are lost.")
     ),
-    "node_back": Line(_("Node %(node)s answers again, and what ran there goes on.")),
-    "ailment_over": Line(_("This is over: %(was)s")),
+    "node_back": Line(_("Node %(node)s answers again. Running workspaces there continue.")),
+    "ailment_over": Line(_("Resolved: %(was)s")),
     "node_drains": Line(
         _("Its node is taken out of use for maintenance at %(time)s: it stops then. Files are kept."),
-        _("Save what is only in memory. Stop it and start it again to go on elsewhere at once."),
+        _("Save what is only in memory. Stop it and start it again to continue on another node now."),
     ),
     "stopped_by_drain": Line(
         _("Its node is taken out of use for maintenance, so it stops. Files are kept."),
@@ -113,28 +113,26 @@ LINES: dict[str, Line] = {
     ),
     "ended_before_ready": Line(
         _("The container ended before it was ready (%(reason)s)."),
-        _("Look at its logs, then start it again."),
+        _("Check its logs, then start it again."),
     ),
     "given_up": Line(
-        _("This start was given up. What it held goes back to the pool, files are kept."),
-        _("Start it again when the cause is mended."),
+        _("This start was cancelled. Its GPUs go back to the pool, files are kept."),
+        _("Start it again when the problem is fixed."),
     ),
     "sent_back": Line(
         _("It could not be placed, and went back to the front of the queue."),
-        _("It is tried again by itself."),
+        _("Berth retries automatically."),
     ),
     "cluster_unavailable": Line(
         _("The cluster does not answer at the moment."),
-        _("Nothing is lost: it goes on when the cluster is back."),
+        _("Nothing is lost: it continues when the cluster is back."),
     ),
     "end_unproven": Line(
-        _("Its container vanished without having been seen to end, so its GPUs stay reserved."),
+        _("Its container disappeared and its end is not confirmed, so its GPUs stay reserved."),
         _("An admin has to confirm that the container, or its node, is really off."),
     ),
     "refused_again": Line(
-        _(
-            "It cannot start again: it needs more than your tenant may have, or than any node of its pool has."
-        ),
+        _("It cannot start again: it needs more than your team's limit, or than any node of its pool has."),
         _("Its files are kept. Ask your admin for more quota, or launch a smaller workspace."),
     ),
     "volume_deleted": Line(
@@ -142,54 +140,52 @@ LINES: dict[str, Line] = {
         _("Stop and start the workspace: the next start mounts that volume again."),
     ),
     "volume_gone": Line(
-        _("Its storage %(claim)s was deleted, and volume %(volume)s is not there for it any more."),
-        _("Ask your admin for that volume. No empty one is used in its place."),
+        _("Its storage %(claim)s was deleted, and volume %(volume)s is no longer available."),
+        _("Ask your admin for that volume. Berth does not use an empty volume instead."),
     ),
     "namespace_foreign": Line(
         _("The namespace %(namespace)s exists and does not belong to this installation of Berth."),
-        _("Ask an admin to remove or rename it; Berth never takes over what is not its own."),
+        _("Ask an admin to remove or rename it. Berth never takes over a namespace of others."),
     ),
     "namespace_terminating": Line(
-        _("The namespace %(namespace)s is being deleted."), _("It is made anew as soon as it is gone.")
+        _("The namespace %(namespace)s is being deleted."), _("It is created again as soon as it is gone.")
     ),
     # Actions of an admin on objects in the cluster that were not as they should be.
     "restart_by_admin": Line(
-        _("%(by)s restarts it: somebody had changed its container in the cluster."), _("Files are kept.")
+        _("%(by)s restarted it: somebody had changed its container in the cluster."), _("Files are kept.")
     ),
-    "drift_recreated": Line(_("%(by)s had %(object)s made again as it should be.")),
-    "drift_accepted": Line(_("%(by)s let stay what somebody changed in the cluster of %(object)s.")),
+    "drift_recreated": Line(_("%(by)s recreated %(object)s.")),
+    "drift_accepted": Line(_("%(by)s accepted a change to %(object)s in the cluster.")),
     "drift_deleted": Line(_("%(by)s deleted %(object)s in the cluster, which was not needed.")),
     "kept_claim_deleted": Line(
         _("%(by)s deleted its storage %(object)s. The data is kept on volume %(volume)s."),
         _("Ask an admin for that volume if you need it."),
     ),
     "kept_data_deleted": Line(_("%(by)s deleted its storage %(object)s with the data on it.")),
-    "handed_back": Line(
-        _("%(by)s handed it back, with the storage that was kept."), _("Start it when you need it.")
-    ),
+    "handed_back": Line(_("%(by)s restored it, with its kept storage."), _("Start it when you need it.")),
     # Preempted borrowed GPUs, and a budget that is spent.
     "asked_back_owner_waits": Line(
-        _("It runs on borrowed GPUs, and a tenant that owns them needs them: it stops in %(minutes)s min."),
-        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+        _("It uses borrowed GPUs, and the tenant that owns them needs them: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
     "asked_back_booking_begins": Line(
-        _("It runs on borrowed GPUs, which somebody has booked: it stops in %(minutes)s min."),
-        _("Save what is only in memory. Files are kept, and it waits in front of the queue to go on."),
+        _("It uses borrowed GPUs that are booked by someone else: it stops in %(minutes)s min."),
+        _("Save what is only in memory. Files are kept, and it returns to the front of the queue."),
     ),
-    "spared": Line(_("Its GPUs are not needed elsewhere after all: it goes on.")),
+    "spared": Line(_("Its GPUs are no longer needed elsewhere: it continues.")),
     "given_back": Line(
-        _("It gives its borrowed GPUs back. Files are kept."),
-        _("It waits in front of the queue, and goes on by itself as soon as GPUs are free."),
+        _("It returns its borrowed GPUs. Files are kept."),
+        _("It waits at the front of the queue and continues automatically when GPUs are free."),
     ),
-    "giving_back": Line(_("Giving its GPUs back. Files are kept.")),
+    "giving_back": Line(_("Returning its GPUs. Files are kept.")),
     "ends_by_budget": Line(
-        _("The GPU-hours of this month are spent: it stops in %(minutes)s min. Files are kept."),
-        _("Save what is only in memory. An admin can add hours: it goes on then."),
+        _("The GPU-hours of this month are used up: it stops in %(minutes)s min. Files are kept."),
+        _("Save what is only in memory. If an admin adds hours, it keeps running."),
     ),
-    "goes_on_by_budget": Line(_("There are GPU-hours again: it goes on.")),
+    "goes_on_by_budget": Line(_("GPU-hours are available again: it continues.")),
     "stopped_by_budget_spent": Line(
-        _("The GPU-hours of this month are spent, so it stops. Files are kept."),
-        _("Start it again once an admin has added hours, or in the next month."),
+        _("The GPU-hours of this month are used up, so it stops. Files are kept."),
+        _("Start it again when an admin has added hours, or next month."),
     ),
 }
 
@@ -235,7 +231,7 @@ def _for_people(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**data, "span": lifetime(data["minutes"])} if "minutes" in data else data
 
 
-def tell(
+def add_event(
     workspace: Workspace,
     code: str,
     *,

@@ -23,7 +23,7 @@ from workspaces.models import Desired, Ending, Event, Phase, Workspace
 from workspaces.state import runs
 from workspaces.state.live import changing
 from workspaces.state.runs import claim_of
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 from workspaces.state.transitions import Move, move
 
 from .lifecycle import audited_change, refuse_deleted
@@ -36,8 +36,8 @@ def wanted_object(workspace: Workspace, kind: str, api: Api) -> dict[str, Any]:
     if claim is None or owner is None or run_of(owner) != str(claim.pk):
         raise Conflict(
             "not_running",
-            _("It is not running now, so nothing is made for it."),
-            _("Its next start makes all of it anew."),
+            _("It is not running now, so nothing was created for it."),
+            _("Its next start creates everything again."),
         )
     wanted = wanted_of(workspace, claim)
     if kind == "StatefulSet":
@@ -55,19 +55,19 @@ def restart(actor: Actor, workspace: Workspace) -> bool:
         refuse_deleted(row)
         if row.desired != Desired.RUNNING or row.ending or row.phase == Phase.WAITING:
             return False
-        tell(row, "restart_by_admin", level=Event.Level.WARNING, by=actor.user.get_username())
+        add_event(row, "restart_by_admin", level=Event.Level.WARNING, by=actor.user.get_username())
         runs.end(row, Ending.RESTART)
     enqueue.reconcile([workspace.pk])
     return True
 
 
-def tell_of(workspace: Workspace, code: str, **data: Any) -> None:
+def add_admin_event(workspace: Workspace, code: str, **data: Any) -> None:
     """Add an event: who did what to the workspace's objects."""
     with changing(workspace.pk) as row:
-        tell(row, code, **data)
+        add_event(row, code, **data)
 
 
-def hand_back(actor: Actor, workspace: Workspace) -> bool:
+def restore_deleted(actor: Actor, workspace: Workspace) -> bool:
     """Restore a deleted workspace whose volumes were kept, stopped and as it was. Return False if it is not deleted."""
     actor.require(Scope.ADMIN)
     with audited_change(actor, workspace, "hand_back") as row:
@@ -75,13 +75,13 @@ def hand_back(actor: Actor, workspace: Workspace) -> bool:
             return False
         if not row.volumes or row.delete_disk:
             raise Conflict(
-                "nothing_kept", _("Nothing of it was kept."), _("Its owner can launch a new workspace.")
+                "nothing_kept", _("Nothing of it is left."), _("Its owner can launch a new workspace.")
             )
         row.name = free_name(row)
         row.deleted_at = None
         move(row, Move.RESTORE)
         row.message_code, row.message_data = "handed_back", {"by": actor.user.get_username()}
-        tell(row, "handed_back", by=actor.user.get_username())
+        add_event(row, "handed_back", by=actor.user.get_username())
     return True
 
 

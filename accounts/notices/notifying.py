@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 GATHERED = timedelta(minutes=2)
 
 
-def tell(
+def notify(
     kind: Kind,
     people: Collection[User],
     *,

@@ -16,13 +16,13 @@ CLAIM = "PersistentVolumeClaim"
 
 def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
     if finding.what not in (What.UNWANTED, What.KEPT):
-        return _("A row of Berth wants it.")
+        return _("Berth needs it.")
     if finding.kind in ("Namespace", *FENCES):
         return _(
             "Berth has no right to delete what belongs to a whole tenant. If you are sure: %(command)s"
         ) % {"command": by_hand(finding)}
     if with_data and (finding.kind != CLAIM or finding.name.startswith(PREFIX)):
-        return _("It holds no data: delete it without.")
+        return _("It has no data: use “Delete, keep data”.")
     return ""
 
 
@@ -41,15 +41,15 @@ def why_not_hand_back(finding: Finding) -> str:
     if finding.what == What.KEPT and finding.workspace_id:
         return ""
     if finding.what == What.UNWANTED and finding.kind == CLAIM:
-        return _("No row of Berth tells what it was part of, so it cannot be given back as a workspace.")
+        return _("Berth has no record of its workspace, so it cannot be restored as one.")
     return _("It is no kept volume of a deleted workspace.")
 
 
 def why_not_recreate(finding: Finding) -> str:
     if finding.what not in (What.MISSING, What.CHANGED):
-        return _("No row of Berth wants it.")
+        return _("Berth does not need it.")
     if finding.kind != CLAIM:
         return ""
     if finding.what == What.CHANGED:
-        return _("It holds data and cannot be made smaller. Accept it as it is.")
-    return _("The next start of the workspace binds the kept volume again, by itself.")
+        return _("It contains data and cannot be made smaller. Accept it as it is.")
+    return _("The next start of the workspace binds the kept volume again automatically.")

@@ -23,8 +23,8 @@ from monitoring.health.xids import meaning_of
 from monitoring.models import Trouble
 from workspaces.models import Event, Phase, Workspace
 from workspaces.receivers import OBJECT_NAME
-from workspaces.runs import ailments
-from workspaces.runs.ailments import Ailment
+from workspaces.runs import conditions
+from workspaces.runs.conditions import Condition
 
 # Data of a trouble that is of use to people.
 FOR_PEOPLE = ("xid", "percent", "until")
@@ -47,7 +47,7 @@ class OnNode:
     holders: Mapping[str, set[Pod]]
 
 
-def tell_people(cluster_id: UUID) -> None:
+def notify_people(cluster_id: UUID) -> None:
     with one_after_another(f"monitoring.telling {cluster_id}"):
         known = Trouble.objects.filter(cluster=cluster_id, ended_at=None)
         # A failed start notifies its own person; a condition of the node concerns all who are on it.
@@ -57,14 +57,14 @@ def tell_people(cluster_id: UUID) -> None:
         troubles = list(known.exclude(of_starts).exclude(for_admins))
         runs = started(cluster_id)
         there = on_nodes(cluster_id, troubles, runs)
-        wanted = suffering(troubles, there, runs)
-        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(ailments=[])
+        wanted = problems_by_run(troubles, there, runs)
+        ill = Workspace.objects.filter(pool__cluster=cluster_id).exclude(conditions=[])
         rows = Workspace.objects.filter(Q(run__in=wanted) | Q(pk__in=ill.values("pk")), run__isnull=False)
-        for row in rows.only("pk", "run", "ailments"):
+        for row in rows.only("pk", "run", "conditions"):
             suffers_from = wanted.get(row.run, ()) if row.run else ()
-            has = {one["code"]: one["data"] for one in row.ailments}
+            has = {one["code"]: one["data"] for one in row.conditions}
             if has != {one.code: one.data for one in suffers_from}:
-                ailments.bring(row.pk, row.run, suffers_from)
+                conditions.set_conditions(row.pk, row.run, suffers_from)
 
 
 def on_nodes(cluster_id: UUID, troubles: Iterable[Trouble], on: Started) -> OnNode:
@@ -114,20 +114,20 @@ def started(cluster_id: UUID) -> Started:
     }
 
 
-def suffering(troubles: Iterable[Trouble], there: OnNode, runs: Started) -> dict[UUID, list[Ailment]]:
+def problems_by_run(troubles: Iterable[Trouble], there: OnNode, runs: Started) -> dict[UUID, list[Condition]]:
     """Return the problems by run. Pure."""
-    found: defaultdict[UUID, list[Ailment]] = defaultdict(list)
+    found: defaultdict[UUID, list[Condition]] = defaultdict(list)
     for trouble in sorted(troubles, key=lambda trouble: trouble.since):
-        for run in hit(trouble, there):
+        for run in affected_runs(trouble, there):
             at, has_gpus = runs.get(run, (None, False))
             if at is None or (trouble.code.startswith("gpu_") and not has_gpus):
                 continue
             if not (began := happened(trouble)) or at < began:
-                found[run].append(ailment(trouble))
+                found[run].append(condition(trouble))
     return found
 
 
-def hit(trouble: Trouble, there: OnNode) -> Iterator[UUID]:
+def affected_runs(trouble: Trouble, there: OnNode) -> Iterator[UUID]:
     """Yield the runs that the trouble affects."""
     if trouble.about == Trouble.About.NODE:
         yield from there.runs.get(trouble.node, ())
@@ -151,7 +151,7 @@ def happened(trouble: Trouble) -> datetime | None:
     return trouble.since if trouble.code == ENDS_WITH_RESTART else None
 
 
-def ailment(trouble: Trouble) -> Ailment:
+def condition(trouble: Trouble) -> Condition:
     is_grave = trouble.takes_out and trouble.code.startswith("gpu_")
     data: dict[str, Any] = {name: trouble.data[name] for name in FOR_PEOPLE if name in trouble.data}
-    return Ailment(trouble.code, data, Event.Level.ERROR if is_grave else Event.Level.WARNING)
+    return Condition(trouble.code, data, Event.Level.ERROR if is_grave else Event.Level.WARNING)

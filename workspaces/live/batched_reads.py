@@ -27,7 +27,7 @@ Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 
-class Together(Generic[Asked, Answer]):
+class BatchedRead(Generic[Asked, Answer]):
     """Batched read: each caller waits for its own answer, and one read answers many callers."""
 
     def __init__(self, read: Callable[[Sequence[Asked]], Sequence[Answer]]) -> None:
@@ -116,6 +116,6 @@ def _events(workspace_id: UUID, after: int) -> list[tuple[int, str]]:
 
 
 # Changed workspaces that the actor may see.
-changed = Together(read_changed)
+changed = BatchedRead(read_changed)
 # One workspace and its events after a number; NotThere is an answer too.
-story = Together(read_story)
+story = BatchedRead(read_story)

@@ -25,24 +25,24 @@ from monitoring.models import Finding, What
 from quotas.allowed.ceilings import ceilings
 from workspaces import enqueue
 from workspaces.cluster import tenancy
-from workspaces.cluster.put_back import finalizer_back
+from workspaces.cluster.repair import restore_finalizer
 from workspaces.cluster.volumes import set_reclaim
 from workspaces.models import Workspace
-from workspaces.runs import mending
+from workspaces.runs import admin_repair
 from workspaces.state.live import RELATED
 
 from . import looks
-from .compare import FENCES, Found, Key, judge
+from .compare import FENCES, Discrepancy, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
-from .possible import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
-from .survey import beside_all_rows, driver_claims, namespaces, rows_of, thing_at
+from .refusals import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
+from .survey import check_against_other_rows, driver_claims, namespaces, rows_of, thing_at
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
     """Delete an object that no row wants. The data of a PVC stays on its volume unless `with_data`."""
     verb = "delete_data" if with_data else "delete"
-    with deed(actor, finding, verb, why_not_delete(finding, with_data=with_data)) as api:
+    with admin_action(actor, finding, verb, why_not_delete(finding, with_data=with_data)) as api:
         if finding.kind == "PersistentVolumeClaim":
             _delete_claim(actor, finding, api, with_data=with_data)
             return True
@@ -72,13 +72,13 @@ def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) 
 def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
     """Remove the volume from its row before it is deleted, so that it cannot be handed back. Undo on ClusterError."""
     workspace = finding.workspace if finding.what == What.KEPT else None
-    if workspace is not None and not mending.forget_volume(workspace, finding.name, volume):
+    if workspace is not None and not admin_repair.forget_volume(workspace, finding.name, volume):
         raise no_longer()
     try:
         yield
     except ClusterError:
         if workspace is not None:
-            mending.remember_volume(workspace, finding.name, volume)
+            admin_repair.remember_volume(workspace, finding.name, volume)
         raise
 
 
@@ -93,7 +93,7 @@ def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
 
 def accept(actor: Actor, finding: Finding) -> bool:
     """Accept a change that somebody made. Another change to the object makes it a finding again."""
-    with deed(actor, finding, "accept", why_not_accept(finding), is_over=False):
+    with admin_action(actor, finding, "accept", why_not_accept(finding), is_over=False):
         rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
         if not rows.update(accepted_at=timezone.now(), accepted_by=actor.user):
             raise no_longer()  # a look has found another change meanwhile
@@ -103,32 +103,32 @@ def accept(actor: Actor, finding: Finding) -> bool:
 
 def hand_back(actor: Actor, finding: Finding) -> bool:
     """Restore the workspace of a kept volume to its owner, stopped."""
-    with deed(actor, finding, "hand_back", why_not_hand_back(finding)):
+    with admin_action(actor, finding, "hand_back", why_not_hand_back(finding)):
         try:
-            return mending.hand_back(actor, _workspace(finding))
+            return admin_repair.restore_deleted(actor, _workspace(finding))
         except IntegrityError:  # the owner has just taken that name
             raise no_longer() from None
 
 
 def recreate(actor: Actor, finding: Finding) -> bool:
     """Recreate the object that a row wants."""
-    with deed(actor, finding, "recreate", why_not_recreate(finding)) as api:
+    with admin_action(actor, finding, "recreate", why_not_recreate(finding)) as api:
         if finding.kind in ("Namespace", *FENCES):
             for body in _of_tenant(finding):
-                put_right(body, api)
+                restore_object(body, api)
             return True
         workspace = _workspace(finding)
         if finding.kind == "Pod" and finding.what == What.CHANGED:
-            return _mend_pod(actor, finding, workspace, api)
+            return _repair_pod(actor, finding, workspace, api)
         if finding.kind in ("Service", "Secret", "ConfigMap") or finding.what == What.CHANGED:
-            put_right(mending.wanted_object(workspace, finding.kind, api), api)
+            restore_object(admin_repair.wanted_object(workspace, finding.kind, api), api)
         else:  # its reconcile creates what is missing
             enqueue.reconcile([workspace.pk])
         _tell(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
 
-def put_right(body: dict[str, Any], api: Api) -> None:
+def restore_object(body: dict[str, Any], api: Api) -> None:
     """Set Berth's fields again, then remove others' fields where Berth wants none."""
     there = api.apply(body)
     metadata = there["metadata"]
@@ -137,11 +137,11 @@ def put_right(body: dict[str, Any], api: Api) -> None:
         api.json_patch(there["kind"], metadata.get("namespace"), metadata["name"], [same, *operations])
 
 
-def _mend_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) -> bool:
+def _repair_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) -> bool:
     """Put our finalizer back. Any other change needs a new pod, so restart the workspace."""
     if any(field["by"] for field in finding.data["fields"]):
-        return mending.restart(actor, workspace)
-    finalizer_back(_there(finding, api), api)
+        return admin_repair.restart(actor, workspace)
+    restore_finalizer(_there(finding, api), api)
     _tell(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
@@ -171,14 +171,16 @@ def _workspace(finding: Finding) -> Workspace:
 def _tell(finding: Finding, code: str, **data: Any) -> None:
     """Add an event to the story of the workspace, if a row knows it."""
     if finding.workspace is not None:
-        mending.tell_of(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
+        admin_repair.add_admin_event(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
 
 
 # --- Common to all actions
 
 
 @contextmanager
-def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bool = True) -> Iterator[Api]:
+def admin_action(
+    actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bool = True
+) -> Iterator[Api]:
     """Check that the action is allowed and still applies, record it, and resolve the finding after it."""
     actor.require(Scope.ADMIN)
     if why_not:
@@ -192,8 +194,8 @@ def deed(actor: Actor, finding: Finding, verb: str, why_not: str, *, is_over: bo
         audit.record(actor, f"drift.{verb}", target=finding, tenant=tenant, data=data)
         yield api
     except ClusterError as error:
-        text = _("The cluster did not do it: %(why)s") % {"why": error.message}
-        raise Conflict("cluster_refused", text, _("Look at the cluster, then try again.")) from None
+        text = _("The cluster rejected it: %(why)s") % {"why": error.message}
+        raise Conflict("cluster_refused", text, _("Check the cluster, then try again.")) from None
     if is_over:
         now = timezone.now()
         Finding.objects.filter(pk=finding.pk, resolved_at__isnull=True).update(
@@ -214,7 +216,7 @@ def is_still_so(finding: Finding, api: Api) -> bool:
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
     found = judge(thing, rows, namespaces(), driver_claims(finding.cluster))
-    told: list[Found] = beside_all_rows(finding.cluster, [found] if found else [])
+    told: list[Discrepancy] = check_against_other_rows(finding.cluster, [found] if found else [])
     return [(one.what, digest_in(one)) for one in told] == [(finding.what, finding.digest)]
 
 
@@ -227,6 +229,6 @@ def is_ours(namespace: str, api: Api) -> bool:
 def no_longer() -> Conflict:
     return Conflict(
         "drift_no_longer",
-        _("It is not as it was seen any more, so nothing was done."),
-        _("“Look now” shows how it is."),
+        _("It has changed since it was checked, so nothing was done."),
+        _("“Check now” shows its current state."),
     )

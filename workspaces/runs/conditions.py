@@ -14,11 +14,11 @@ from uuid import UUID
 from workspaces import notices
 from workspaces.models import Event, Phase, Workspace
 from workspaces.state.live import changing
-from workspaces.state.story import tell
+from workspaces.state.story import add_event
 
 
 @dataclass(frozen=True)
-class Ailment:
+class Condition:
     """A problem. The text of `code` is in clusters.explain; `data` must help the owner and name no other person."""
 
     code: str
@@ -26,24 +26,24 @@ class Ailment:
     level: Event.Level
 
 
-def bring(workspace_id: UUID, run: UUID | None, wanted: Sequence[Ailment]) -> None:
+def set_conditions(workspace_id: UUID, run: UUID | None, wanted: Sequence[Condition]) -> None:
     """Set the current problems of the workspace, if this run is still on."""
     with changing(workspace_id) as row:
         if row.run != run or row.ending:
             return
-        had, has = {one["code"] for one in row.ailments}, {one.code: one for one in wanted}
-        over = [one for one in row.ailments if one["code"] not in has]
-        row.ailments = [asdict(one) for one in has.values()]
+        had, has = {one["code"] for one in row.conditions}, {one.code: one for one in wanted}
+        over = [one for one in row.conditions if one["code"] not in has]
+        row.conditions = [asdict(one) for one in has.values()]
         for one in over:
-            tell(row, "ailment_over", what=one["code"], about=one["data"])
-        for code, ailment in has.items():
+            add_event(row, "ailment_over", what=one["code"], about=one["data"])
+        for code, condition in has.items():
             if code not in had:
-                notices.tell_of_ailment(tell(row, code, level=ailment.level, **ailment.data))
+                notices.notify_condition(add_event(row, code, level=condition.level, **condition.data))
         if row.phase == Phase.READY and row.message_code in {"ready", *has, *had}:
             row.message_code, row.message_data = message(row)
 
 
 def message(row: Workspace) -> tuple[str, dict[str, Any]]:
     """Return code and data of a ready workspace's message: its most serious problem, else `ready`."""
-    gravest_first = sorted(row.ailments, key=lambda one: one["level"] != Event.Level.ERROR)
+    gravest_first = sorted(row.conditions, key=lambda one: one["level"] != Event.Level.ERROR)
     return (gravest_first[0]["code"], gravest_first[0]["data"]) if gravest_first else ("ready", {})
