@@ -52,8 +52,9 @@ $(RUNTIME): | check-machine
 	@umask 022; test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(call install,$(BIN)/python,requirements/runtime.txt)
-	@# The trial cluster, in place: uv builds it by itself, without a download
-	@umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable packages/devcluster
+	@# The trial cluster, in place: uv builds it by itself, without a download; pip fetches what builds it
+	@umask 022; $(BIN)/uv pip install --quiet --offline --no-deps --python $(BIN)/python --editable packages/devcluster || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable packages/devcluster
 	@rm -f .venv/.runtime-* && touch $@
 
 $(TESTING): $(RUNTIME)
