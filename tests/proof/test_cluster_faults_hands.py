@@ -170,7 +170,7 @@ def test_a_pod_forced_away_without_its_finalizer_keeps_its_gpus_until_an_admin_s
         mine.patch("Pod", {"metadata": {"finalizers": None}})
         mine.delete("Pod", gracePeriodSeconds=0)
     said = mine.hears("end_unproven")
-    mine.says("vanished")
+    mine.says("disappeared")
     confirm(mine)
     mine.is_back(2)
     found("finalizer removed and pod forced away", said)
