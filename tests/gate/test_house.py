@@ -40,7 +40,7 @@ def imports_of_tests() -> Iterator[tuple[Path, str]]:
 
 
 def test_a_rooms_tests_import_helpers_of_their_own_room_or_of_all_rooms() -> None:
-    """What several rooms need is in tests/shared or in tests itself."""
+    """Helpers for several rooms are in tests/shared or in tests itself."""
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
     foreign = [
         f"{file}: {name}"
@@ -51,7 +51,7 @@ def test_a_rooms_tests_import_helpers_of_their_own_room_or_of_all_rooms() -> Non
 
 
 def test_nothing_imports_a_file_of_tests() -> None:
-    """What two of them need is a helper, in a module of its own."""
+    """Helpers for two test files have a module of their own."""
     assert [f"{file}: {name}" for file, name in imports_of_tests() if ".test_" in name] == []
 
 

@@ -1,4 +1,4 @@
-"""All addresses of the URL map."""
+"""Addresses of the URL map."""
 
 from __future__ import annotations
 

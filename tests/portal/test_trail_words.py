@@ -1,4 +1,4 @@
-"""Every action that any room records has a sentence in the audit trail, and every sentence has an action."""
+"""Tests that each action of the audit trail has a sentence, and each sentence an action."""
 
 from __future__ import annotations
 

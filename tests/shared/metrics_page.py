@@ -1,4 +1,4 @@
-"""What `/metrics` says."""
+"""Answer of `/metrics`, parsed."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def state_of(workspace: Workspace) -> tuple[str, str, str]:
 
 
 def reachable() -> set[tuple[str, str, str]]:
-    """All states that follow from a launch by any moves."""
+    """Return the states that follow from a launch by any moves."""
     found, new = set[tuple[str, str, str]](), {(str(Desired.RUNNING), str(Phase.WAITING), "")}
     while new:
         found |= new
