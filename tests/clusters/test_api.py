@@ -9,7 +9,7 @@ import pytest
 from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.kinds import KINDS, KUEUE
-from tests.waiting import until
+from devcluster.testing.waiting import until
 
 
 def config_map(namespace: str, name: str = "app", **data: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from django.db.models import Sum
 
 from accounts.errors import Conflict
 from clusters.models import Cluster, Node
+from devcluster.testing.waiting import until
 from quotas import admission
 from quotas.models import Claim, TenantLimit
 from quotas.pools import opening
@@ -20,7 +21,6 @@ from quotas.scheduling import decide
 from quotas.signals import claim_admitted, claim_released
 from tests.shared.concurrency import THREADS, at_once
 from tests.shared.stage import Stage, admitted_units, states
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.testing.waiting import until
 from portal.up import leftovers
-from tests.waiting import until
 
 Sleeper = Callable[..., subprocess.Popen[bytes]]
 

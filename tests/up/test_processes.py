@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.testing.waiting import until
 from portal.up import leftovers
 from portal.up.plan import Program
 from portal.up.processes import Supervisor, configuration, end_leftovers
 from portal.up.refusal import Refusal
 from portal.up.state import State
 from tests.small_disk import filled, small_disk
-from tests.waiting import until
 
 # Records that it stops, and has a child that a SIGKILL of it would leave behind. Stop it only once the child exists.
 PART = """

@@ -19,10 +19,10 @@ from clusters.models import Cluster
 from clusters.nodes import pod_metrics
 from clusters.nodes.pod_metrics import EVERY_SECONDS, SELDOM_SECONDS, Measured, PodMetrics, measured, read
 from devcluster.testing.cluster import DevCluster, pod, running
+from devcluster.testing.waiting import until
 from tests.clusters import stub
 from tests.clusters.stub import Stub
 from tests.own_rights import OwnRights
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 1, 5, 10, 0, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from clusters.watch.leadership import LOCK, Leadership
-from tests.waiting import until
+from devcluster.testing.waiting import until
 
 pytestmark = pytest.mark.django_db
 

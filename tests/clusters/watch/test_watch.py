@@ -25,7 +25,7 @@ from clusters.watch.announcements import Announcements
 from clusters.watch.fleet import Fleet
 from clusters.watch.watcher import is_relevant_event
 from devcluster.testing.kube import Kube
-from tests.waiting import until
+from devcluster.testing.waiting import until
 
 RUN_ID = "5f6a1f3e-0000-4000-8000-000000000002"
 KINDS = {"Node", "Pod", "Event", "StatefulSet", "Service"}

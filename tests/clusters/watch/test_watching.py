@@ -15,8 +15,8 @@ from clusters.api import Api
 from clusters.errors import ClusterUnavailable
 from clusters.transport import Json
 from clusters.watch.watching import Alive, Backoff, Changed, Expired, Follower, Listed, Lost, Step, event_of
+from devcluster.testing.waiting import until
 from tests.clusters.stub import EXPIRED, Request, Stub, events, garbage, listed, pod, reset, serving, status
-from tests.waiting import until
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pynvml
 import pytest
 
+from devcluster.testing.waiting import until
 from monitoring.agent import look
 from monitoring.agent.look import Looker
 from tests.monitoring.agent.codes import codes
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.stand_in import Gpu, Instance, Running, StandIn
-from tests.waiting import until
 
 FIRST, SECOND = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 POD = "0f3dbd21-3a4c-4f7e-9d7d-3d7f7d6a1b2c"

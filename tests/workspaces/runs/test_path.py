@@ -16,6 +16,7 @@ from django.utils import timezone
 from accounts.credentials import ssh_keys
 from clusters.api import Api
 from clusters.models import Cluster, Installation
+from devcluster.testing.waiting import until
 from quotas import admission
 from quotas.models import Claim
 from tests.cast import Cast
@@ -26,7 +27,6 @@ from tests.shared.driving import (
     launched,
     told,
 )
-from tests.waiting import until
 from workspaces import enqueue
 from workspaces.cluster.manifests import FINALIZER
 from workspaces.cluster.wanted import wanted_of
