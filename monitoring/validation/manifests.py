@@ -33,17 +33,13 @@ def portion_of(pool: Pool) -> Portion:
     return strategy.of_units(pool, next(iter(strategy.parts(pool)), 1))
 
 
-def resources_of(pool: Pool) -> dict[str, str]:
-    return dict(sharing.pod(pool, portion_of(pool)).resources)
+def parts_of(pool: Pool) -> sharing.PodParts:
+    return sharing.pod(pool, portion_of(pool))
 
 
 def asked(pool: Pool) -> Claim:
     """Return an unsaved claim with what the test takes."""
     return Claim(pool=pool, cpu_millicores=CPU_MILLICORES, memory_mib=MEMORY_MIB, **asdict(portion_of(pool)))
-
-
-def labels_of(validation: Validation, instance: UUID) -> dict[str, str]:
-    return {**common(instance), labels.VALIDATION: str(validation.pk)}
 
 
 def common(instance: UUID) -> dict[str, str]:
@@ -76,8 +72,8 @@ def place(instance: UUID) -> list[dict[str, Any]]:
 
 
 def job(validation: Validation, pool: Pool, instance: UUID) -> dict[str, Any]:
-    own = labels_of(validation, instance)
-    parts = sharing.pod(pool, portion_of(pool))
+    own = common(instance) | {labels.VALIDATION: str(validation.pk)}
+    parts = parts_of(pool)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -95,7 +91,7 @@ def job(validation: Validation, pool: Pool, instance: UUID) -> dict[str, Any]:
 
 
 def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
-    parts = sharing.pod(pool, portion_of(pool))
+    parts = parts_of(pool)
     on_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [validation.node]}]}
     body: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -126,7 +122,11 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
                 "env": [{"name": name, "value": value} for name, value in parts.environment.items()],
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                 "resources": {
-                    "requests": {**room(MEMORY_MIB), **parts.resources},
+                    "requests": {
+                        "cpu": format_cpu(CPU_MILLICORES),
+                        "memory": format_mib(MEMORY_MIB),
+                        **parts.resources,
+                    },
                     "limits": {"memory": format_mib(MEMORY_LIMIT_MIB), **parts.resources},
                 },
             }
@@ -139,7 +139,3 @@ def pod_spec(validation: Validation, pool: Pool) -> dict[str, Any]:
     if secrets := list(dict.fromkeys([*pool.cluster.image_pull_secrets, *pool.image_pull_secrets])):
         body["imagePullSecrets"] = [{"name": name} for name in secrets]
     return body
-
-
-def room(memory_mib: int) -> dict[str, str]:
-    return {"cpu": format_cpu(CPU_MILLICORES), "memory": format_mib(memory_mib)}

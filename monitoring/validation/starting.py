@@ -118,7 +118,7 @@ def start(actor: Actor | None, plan: Plan) -> Validation:
             )
             data = {"name": cluster.name, "node": row.node, "pool": plan.pool.name}
             audit.record(actor, "cluster.validate", target=cluster, data=data)
-            enqueue_look(row)
+            enqueue_look(row.pk)
     except IntegrityError as error:
         if "one_validation_at_a_time" not in str(error):
             raise
@@ -126,10 +126,10 @@ def start(actor: Actor | None, plan: Plan) -> Validation:
     return row
 
 
-def enqueue_look(row: Validation) -> None:
-    """Ask a worker to look at the test, after the caller's transaction."""
-    Validation.objects.filter(pk=row.pk).update(queued_at=timezone.now())
-    transaction.on_commit(lambda: enqueue.validate(row.pk))
+@transaction.atomic
+def enqueue_look(validation_id: UUID) -> None:
+    Validation.objects.filter(pk=validation_id).update(queued_at=timezone.now())
+    enqueue.validate(validation_id)
 
 
 def overrule(actor: Actor, row: Validation) -> bool:

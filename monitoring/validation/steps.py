@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ from clusters.errors import ClusterError, ClusterRefused
 from clusters.explain import diagnose
 from clusters.models import Installation
 from clusters.watch.watching import Changed
-from monitoring import enqueue, measures
+from monitoring import measures
 from monitoring.health.judging import judge
 from monitoring.models import Validation
 from quotas.pools.nodes import free_on_each
@@ -33,7 +33,7 @@ from workspaces.runs.reconcile import alone
 from . import manifests, reading
 from .manifests import CONTAINER
 from .reading import Outcome, Verdict
-from .starting import Chances, why_not
+from .starting import Chances, enqueue_look, why_not
 
 log = logging.getLogger(__name__)
 
@@ -46,27 +46,16 @@ LOG_LINES = 1000
 def on_tick(**_: object) -> None:
     on_its_way = is_near_now("queued_at", timezone.now(), LOST_AFTER)
     for pk in Validation.objects.filter(~on_its_way, ended_at=None).values_list("pk", flat=True):
-        _enqueue(pk)
+        enqueue_look(pk)
 
 
 def on_objects_changed(*, changes: list[Changed], **_: object) -> None:
     """Look at once when a pod of a test has changed."""
-    ids = {(step.body["metadata"].get("labels") or {}).get(labels.VALIDATION) for step in changes}
-    for pk in {found for text in ids if text and (found := _uuid(text))}:
-        if Validation.objects.filter(pk=pk, ended_at=None).exists():
-            _enqueue(pk)
-
-
-def _uuid(text: str) -> UUID | None:
-    with suppress(ValueError):
-        return UUID(text)
-    return None
-
-
-def _enqueue(pk: UUID) -> None:
-    with transaction.atomic():
-        Validation.objects.filter(pk=pk).update(queued_at=timezone.now())
-        enqueue.validate(pk)
+    labelled = {(step.body["metadata"].get("labels") or {}).get(labels.VALIDATION) for step in changes}
+    if labelled != {None}:
+        for pk in Validation.objects.filter(ended_at=None).values_list("pk", flat=True):
+            if str(pk) in labelled:
+                enqueue_look(pk)
 
 
 def look(validation_id: UUID) -> None:
@@ -107,9 +96,9 @@ def _look(row: Validation, api: Api) -> None:
     if pod is None or run is None:
         wait(row, job, pod, api)
         return
-    text = log_of(pod, api)
-    times = {"started_at": run.started_at, "ended_at": run.ended_at or timezone.now()}
-    end(row, reading.verdict(run, text, row.image), text, **times)
+    lines = api.logs(own_namespace(), pod["metadata"]["name"], container=CONTAINER, tail_lines=LOG_LINES)
+    text = reading.tail(lines)
+    end(row, reading.verdict(run, text, row.image), text, run)
     remove(row, api)
 
 
@@ -123,9 +112,9 @@ def make(row: Validation, api: Api) -> None:
         end(row, Verdict(Outcome.NOT_RUN, refused.code, refused.data))
         return
     instance = Installation.current_id()
-    there = api.get("Namespace", None, manifests.namespace(instance))
+    there = api.get("Namespace", None, own_namespace())
     if there is not None and (there["metadata"].get("labels") or {}).get(labels.INSTANCE) != str(instance):
-        end(row, Verdict(Outcome.NOT_RUN, "namespace_foreign", {"namespace": manifests.namespace(instance)}))
+        end(row, Verdict(Outcome.NOT_RUN, "namespace_foreign", {"namespace": own_namespace()}))
         return
     for body in manifests.place(instance):
         api.apply(body)
@@ -147,18 +136,12 @@ def pod_of(row: Validation, api: Api) -> dict[str, Any] | None:
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default=None)
 
 
-def log_of(pod: dict[str, Any], api: Api) -> str:
-    return reading.tail(
-        api.logs(own_namespace(), pod["metadata"]["name"], container=CONTAINER, tail_lines=LOG_LINES)
-    )
-
-
 def wait(row: Validation, job: dict[str, Any], pod: dict[str, Any] | None, api: Api) -> None:
     """Write down what delays the test. End the test if its time is over."""
     if pod is None and has_ended(job):
         end(row, Verdict(Outcome.NOT_RUN, "validation_job_gone"))
         return
-    found = reading.in_the_way(pod, events_of(pod, api), node_of(row, api))
+    found = reading.in_the_way(pod, events_of(pod, api), api.get("Node", None, row.node))
     if timezone.now() - row.asked_at > DEADLINE or has_ended(job) or reading.has_failed(pod):
         before = Verdict(Outcome.NOT_RUN, row.code, row.data)
         end(row, reading.without_end(found, before, has_begun=reading.has_begun(pod)))
@@ -178,17 +161,7 @@ def events_of(pod: dict[str, Any] | None, api: Api) -> list[dict[str, Any]]:
     return api.list("Event", namespace=own_namespace(), fields={"involvedObject.uid": pod["metadata"]["uid"]})
 
 
-def node_of(row: Validation, api: Api) -> dict[str, Any] | None:
-    return api.get("Node", None, row.node)
-
-
-def end(
-    row: Validation,
-    verdict: Verdict,
-    text: str = "",
-    started_at: datetime | None = None,
-    ended_at: datetime | None = None,
-) -> None:
+def end(row: Validation, verdict: Verdict, text: str = "", run: reading.Run | None = None) -> None:
     """End the test. From here on the result counts: a node whose test failed gets no new runs on its GPUs."""
     with transaction.atomic():
         is_mine = Validation.objects.filter(pk=row.pk, ended_at=None).update(
@@ -196,8 +169,8 @@ def end(
             code=verdict.code,
             data=verdict.data,
             log=text,
-            started_at=started_at,
-            ended_at=ended_at or timezone.now(),
+            started_at=run.started_at if run else None,
+            ended_at=(run.ended_at if run else None) or timezone.now(),
         )
         if is_mine:
             judge(row.cluster_id, row.node)

@@ -13,7 +13,7 @@ from clusters.causes.cause import Diagnosis, in_words
 from monitoring.models import Validation
 from quotas.models import Pool
 
-from .manifests import DEADLINE_SECONDS, resources_of
+from .manifests import DEADLINE_SECONDS, parts_of
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -89,11 +89,9 @@ def what_it_is() -> str:
 
 def taken(pool: Pool) -> str:
     """Return a sentence with the resources of a test in this pool."""
-    asked = ", ".join(f"{name}: {amount}" for name, amount in resources_of(pool).items())
-    return _("It asks for %(resources)s, as a run of the pool %(pool)s does.") % {
-        "resources": asked,
-        "pool": pool,
-    }
+    resources = ", ".join(f"{name}: {amount}" for name, amount in parts_of(pool).resources.items())
+    facts = {"resources": resources, "pool": pool}
+    return _("It asks for %(resources)s, as a run of the pool %(pool)s does.") % facts
 
 
 def refusal(why: Diagnosis) -> Conflict:
