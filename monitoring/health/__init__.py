@@ -2,6 +2,6 @@
 
 reports of agents, changes of nodes, events of the cluster, the tick
   └─▶ judging.py    reads rows, decides by rules.py (pure), writes troubles and what is out of use
-        └─▶ telling.py    updates each workspace's story and message with the problems of its node and GPUs
+        └─▶ notifying.py    updates each workspace's story and message with the problems of its node and GPUs
 drain.py, trusting.py    actions of an admin on a node, and on a GPU
 """

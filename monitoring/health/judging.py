@@ -7,7 +7,7 @@ made in a transaction of that node alone. So a report and a change of the node c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -25,6 +25,7 @@ from monitoring.health.rules import (
     Observed,
     Out,
     Verdict,
+    boot_of,
     errors,
     is_slowed,
     verdicts,
@@ -56,14 +57,14 @@ def judge(cluster_id: UUID, node_name: str, *, tells: bool = True) -> None:
     found = verdicts(seen)
     is_changed = write(cluster_id, node_name, seen.standing, found, now)
     if take_out(seen, found):
-        transaction.on_commit(partial(_tell_of_capacity, cluster_id), robust=True)
+        transaction.on_commit(partial(_send_capacity_changed, cluster_id), robust=True)
     if is_changed:
         publish(POOLS, {"type": "pools.changed"})
     if tells and (is_changed or seen.standing):  # the holders may have changed
         enqueue.tell_of_health(cluster_id)
 
 
-def _tell_of_capacity(cluster_id: UUID) -> None:
+def _send_capacity_changed(cluster_id: UUID) -> None:
     for cluster in Cluster.objects.filter(pk=cluster_id):
         signals.capacity_changed.send_robust(sender=Cluster, cluster=cluster)
 
@@ -72,9 +73,10 @@ def observe(cluster_id: UUID, node_name: str, now: datetime) -> Observed:
     of_node = {"cluster": cluster_id, "node": node_name}
     troubles = Trouble.objects.filter(**of_node, about__in=OF_A_NODE)
     node = Node.objects.filter(cluster=cluster_id, name=node_name).first()
-    boot = str(node.system.get("bootID", "")) if node else ""
     # A trouble that ended while its node ran on counts again if nothing settled it: the node was away and is the same.
-    ended = troubles.filter(ended_at__gt=now - LOOKS_BACK, data__has_key="xid").exclude(data__boot=boot)
+    ended = troubles.filter(ended_at__gt=now - LOOKS_BACK, data__has_key="xid").exclude(
+        data__boot=boot_of(node)
+    )
     xids = XidEvent.objects.filter(**of_node, at__gt=now - LOOKS_BACK)
     ends = ended.order_by().values("subject", "code").annotate(at=Max("ended_at"))
     return Observed(
@@ -108,7 +110,7 @@ def write(
     cluster_id: UUID, node_name: str, standing: Iterable[Trouble], found: Iterable[Verdict], now: datetime
 ) -> bool:
     """Open new troubles, end resolved ones, update the rest. Return True if one was opened or ended."""
-    wanted: Mapping[tuple[str, str, str], Verdict] = {verdict.key: verdict for verdict in found}
+    wanted = {verdict.key: verdict for verdict in found}
     known = {(trouble.about, trouble.subject, trouble.code): trouble for trouble in standing}
     there = {key: trouble for key, trouble in known.items() if goes_on(trouble, wanted.get(key))}
     over = [trouble.pk for key, trouble in known.items() if key not in there]
@@ -139,9 +141,8 @@ def goes_on(trouble: Trouble, verdict: Verdict | None) -> bool:
     return verdict is not None and ("xid" not in trouble.data or "xid" in verdict.data)
 
 
-def take_out(seen: Observed, found: Iterable[Verdict]) -> bool:
+def take_out(seen: Observed, found: Sequence[Verdict]) -> bool:
     """Set what the queue must not use. Return True if it changed."""
-    found = list(found)
     changed = 0
     if seen.node is not None:
         codes = {

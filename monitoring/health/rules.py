@@ -90,7 +90,12 @@ class Observed:
 
     @property
     def boot(self) -> str:
-        return str(self.node.system.get("bootID", "")) if self.node else ""
+        return boot_of(self.node)
+
+
+def boot_of(node: Node | None) -> str:
+    """Return the ID of the node's present boot; "" if unknown."""
+    return str(node.system.get("bootID", "")) if node else ""
 
 
 def verdicts(seen: Observed) -> list[Verdict]:

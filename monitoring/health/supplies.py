@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.locks import locked
 from clusters.address_pools import AddressPool, pools
 from clusters.connections import api_for
 from clusters.errors import ClusterError
@@ -21,6 +20,7 @@ from clusters.models import Cluster
 from clusters.watch.ticks import is_due
 from monitoring import enqueue
 from monitoring.dcgm.prometheus import NoAnswer, Prometheus, Series
+from monitoring.health import judging
 from monitoring.health.rules import About, Verdict
 from monitoring.models import Trouble
 
@@ -44,9 +44,9 @@ def look(cluster_id: UUID) -> None:
         return
     try:
         if cluster.exposure == Cluster.Exposure.LOAD_BALANCER:
-            write(cluster, About.ADDRESSES, list(of_pools(pools(api_for(cluster)))))
+            write(cluster, About.ADDRESSES, of_pools(pools(api_for(cluster))))
         if cluster.prometheus_url:
-            write(cluster, About.VOLUME, list(of_volumes(*asked(cluster))))
+            write(cluster, About.VOLUME, of_volumes(*asked(cluster)))
     except (ClusterError, NoAnswer):
         return
 
@@ -92,29 +92,10 @@ def claim_of(series: Series) -> str:
     return f"{namespace}/{labels.get('persistentvolumeclaim', '')}"
 
 
-def write(cluster: Cluster, about: About, found: list[Verdict]) -> None:
+def write(cluster: Cluster, about: About, found: Iterable[Verdict]) -> None:
     """Write troubles of this kind without a node: problems of mounting volumes belong to their nodes."""
-    wanted = {(verdict.subject, verdict.code): verdict for verdict in found}
     with transaction.atomic():
-        rows = locked(Trouble.objects.filter(cluster=cluster, about=about, node="", ended_at=None))
-        there = {(row.subject, row.code): row for row in rows}
-        over = [row.pk for key, row in there.items() if key not in wanted]
-        Trouble.objects.filter(pk__in=over).update(ended_at=timezone.now())
-        for key, verdict in wanted.items():
-            if key in there:
-                Trouble.objects.filter(pk=there[key].pk).update(data=dict(verdict.data))
-        new = [
-            Trouble(
-                cluster=cluster,
-                about=about,
-                subject=subject,
-                code=code,
-                data=dict(verdict.data),
-                since=timezone.now(),
-            )
-            for (subject, code), verdict in wanted.items()
-            if (subject, code) not in there
-        ]
-        Trouble.objects.bulk_create(new, ignore_conflicts=True)
-        if over or new:
+        judging.lock(cluster.pk, "")
+        standing = Trouble.objects.filter(cluster=cluster, about=about, node="", ended_at=None)
+        if judging.write(cluster.pk, "", standing, found, timezone.now()):
             enqueue.tell_of_health(cluster.pk)

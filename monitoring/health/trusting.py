@@ -19,7 +19,7 @@ from accounts.models import Scope
 from accounts.trail import audit
 from clusters.models import Gpu, Node
 from monitoring.health import judging
-from monitoring.health.rules import errors
+from monitoring.health.rules import boot_of, errors
 from monitoring.models import Trouble
 
 
@@ -67,5 +67,4 @@ def _keep(gpu: Gpu) -> None:
 
 
 def _boot(gpu: Gpu) -> str:
-    node = Node.objects.filter(cluster=gpu.cluster_id, name=gpu.node).first()
-    return str(node.system.get("bootID", "")) if node else ""
+    return boot_of(Node.objects.filter(cluster=gpu.cluster_id, name=gpu.node).first())
