@@ -2,8 +2,7 @@
 
 from .drift import Finding, FindingQuerySet, Look, What
 from .figures import BusyDay, Figure, Track
-from .gpus import AgentState, AgentToken, Trouble, XidEvent
-from .starts import FailedStart
+from .gpus import AgentState, AgentToken, FailedStart, Trouble, XidEvent
 from .validation import Validation
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Reports of node agents: their tokens, their state, and the driver's errors.
+"""Reports about nodes: agents and their tokens, the driver's errors, failed starts, and the resulting troubles.
 
 The GPUs themselves are `clusters.models.Gpu`: the queue and the map, in lower rooms, read them too.
 """
@@ -131,3 +131,29 @@ class Trouble(models.Model):
 
     def __str__(self) -> str:
         return self.code
+
+
+class FailedStart(models.Model):
+    """Pod that its node recently failed to start, from the cluster's events. Deleted after an hour."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    node = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=253)
+    pod = models.CharField(max_length=253)
+    code = models.CharField(max_length=64)
+    text = models.TextField(blank=True)
+    # Problem of its storage, not of the node.
+    is_volume = models.BooleanField(default=False)
+    count = models.PositiveIntegerField(default=1)
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["node", "namespace", "pod"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["cluster", "node", "namespace", "pod", "code"], name="one_row_per_failed_start"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod}"
