@@ -27,7 +27,7 @@ from accounts.trail import audit
 from clusters.models import Cluster
 from monitoring.admin.filters import OpenFirst
 from monitoring.drift import actions as drift_actions
-from monitoring.drift import looks, refusals, words
+from monitoring.drift import looks, words
 from monitoring.models import Finding, Look
 from monitoring.models.drift import FINDING_IS_OPEN
 
@@ -77,7 +77,7 @@ ACTIONS = (
         gettext_lazy("Adopt: restore to its owner …"),
         gettext_lazy("Restore deleted workspaces"),
         gettext_lazy("Restore"),
-        why_not=refusals.why_not_hand_back,
+        why_not=words.why_not_hand_back,
         what=words.handed_back,
         do=drift_actions.hand_back,
     ),
@@ -86,7 +86,7 @@ ACTIONS = (
         gettext_lazy("Adopt: accept as it is …"),
         gettext_lazy("Accept what was changed"),
         gettext_lazy("Accept it as it is"),
-        why_not=refusals.why_not_accept,
+        why_not=words.why_not_accept,
         what=words.accepted,
         do=drift_actions.accept,
     ),
@@ -95,7 +95,7 @@ ACTIONS = (
         gettext_lazy("Recreate as it should be …"),
         gettext_lazy("Recreate missing objects"),
         gettext_lazy("Recreate"),
-        why_not=refusals.why_not_recreate,
+        why_not=words.why_not_recreate,
         what=words.recreated,
         do=drift_actions.recreate,
     ),
@@ -104,7 +104,7 @@ ACTIONS = (
         gettext_lazy("Delete, keep data …"),
         gettext_lazy("Delete from the cluster"),
         gettext_lazy("Delete, keep data"),
-        why_not=refusals.why_not_delete,
+        why_not=words.why_not_delete,
         what=partial(words.deleted, with_data=False),
         do=drift_actions.delete,
         is_grave=True,
@@ -114,7 +114,7 @@ ACTIONS = (
         gettext_lazy("Delete with the data …"),
         gettext_lazy("Delete from the cluster, with the data"),
         gettext_lazy("Delete with the data"),
-        why_not=partial(refusals.why_not_delete, with_data=True),
+        why_not=partial(words.why_not_delete, with_data=True),
         what=partial(words.deleted, with_data=True),
         do=partial(drift_actions.delete, with_data=True),
         is_grave=True,

@@ -32,11 +32,11 @@ from workspaces.runs import admin_repair
 from workspaces.state.live import RELATED
 
 from . import looks
-from .compare import FENCES, Discrepancy, Key, judge
+from .compare import FENCES, Key, judge
 from .findings import digest_in
 from .ownership import differences, removals
-from .refusals import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
 from .survey import check_against_other_rows, driver_claims, namespaces, rows_of, thing_at
+from .words import why_not_accept, why_not_delete, why_not_hand_back, why_not_recreate
 
 
 def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
@@ -47,7 +47,7 @@ def delete(actor: Actor, finding: Finding, *, with_data: bool = False) -> bool:
             _delete_claim(actor, finding, api, with_data=with_data)
             return True
         api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
-        _tell(finding, "drift_deleted", by=actor.user.get_username())
+        _add_event(finding, "drift_deleted", by=actor.user.get_username())
     return True
 
 
@@ -59,13 +59,17 @@ def _delete_claim(actor: Actor, finding: Finding, api: Api, *, with_data: bool) 
     if volume and with_data:
         with _forgotten(finding, volume):
             set_reclaim(volume, "Delete", api)
-            _delete_or_retain(finding, volume, api)
+            try:
+                api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
+            except ClusterRefused:
+                set_reclaim(volume, "Retain", api)  # its data survives a later deletion of the PVC
+                raise
     else:
         if volume:
             set_reclaim(volume, "Retain", api)
         api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
     code = "kept_data_deleted" if with_data else "kept_claim_deleted" if volume else "drift_deleted"
-    _tell(finding, code, by=actor.user.get_username(), volume=volume)
+    _add_event(finding, code, by=actor.user.get_username(), volume=volume)
 
 
 @contextmanager
@@ -82,22 +86,13 @@ def _forgotten(finding: Finding, volume: str) -> Iterator[None]:
         raise
 
 
-def _delete_or_retain(finding: Finding, volume: str, api: Api) -> None:
-    """Delete the PVC. If the cluster refuses, set the volume to Retain, so that its data survives the PVC."""
-    try:
-        api.delete(finding.kind, finding.namespace, finding.name, uid=finding.uid)
-    except ClusterRefused:
-        set_reclaim(volume, "Retain", api)
-        raise
-
-
 def accept(actor: Actor, finding: Finding) -> bool:
     """Accept a change that somebody made. Another change to the object makes it a finding again."""
     with admin_action(actor, finding, "accept", why_not_accept(finding), is_over=False):
         rows = Finding.objects.filter(pk=finding.pk, digest=finding.digest, resolved_at__isnull=True)
         if not rows.update(accepted_at=timezone.now(), accepted_by=actor.user):
             raise no_longer()  # a look has found another change meanwhile
-        _tell(finding, "drift_accepted", by=actor.user.get_username())
+        _add_event(finding, "drift_accepted", by=actor.user.get_username())
     return True
 
 
@@ -124,7 +119,7 @@ def recreate(actor: Actor, finding: Finding) -> bool:
             restore_object(admin_repair.wanted_object(workspace, finding.kind, api), api)
         else:  # its reconcile creates what is missing
             enqueue.reconcile([workspace.pk])
-        _tell(finding, "drift_recreated", by=actor.user.get_username())
+        _add_event(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
 
@@ -142,7 +137,7 @@ def _repair_pod(actor: Actor, finding: Finding, workspace: Workspace, api: Api) 
     if any(field["by"] for field in finding.data["fields"]):
         return admin_repair.restart(actor, workspace)
     restore_finalizer(_there(finding, api), api)
-    _tell(finding, "drift_recreated", by=actor.user.get_username())
+    _add_event(finding, "drift_recreated", by=actor.user.get_username())
     return True
 
 
@@ -168,7 +163,7 @@ def _workspace(finding: Finding) -> Workspace:
     return Workspace.objects.select_related(*RELATED).get(pk=finding.workspace.pk)
 
 
-def _tell(finding: Finding, code: str, **data: Any) -> None:
+def _add_event(finding: Finding, code: str, **data: Any) -> None:
     """Add an event to the story of the workspace, if a row knows it."""
     if finding.workspace is not None:
         admin_repair.add_admin_event(finding.workspace, code, object=f"{finding.kind} {finding.name}", **data)
@@ -216,8 +211,8 @@ def is_still_so(finding: Finding, api: Api) -> bool:
     if thing is None or thing.goes or thing.uid != finding.uid:
         return False
     found = judge(thing, rows, namespaces(), driver_claims(finding.cluster))
-    told: list[Discrepancy] = check_against_other_rows(finding.cluster, [found] if found else [])
-    return [(one.what, digest_in(one)) for one in told] == [(finding.what, finding.digest)]
+    checked = check_against_other_rows(finding.cluster, [found] if found else [])
+    return [(one.what, digest_in(one)) for one in checked] == [(finding.what, finding.digest)]
 
 
 def is_ours(namespace: str, api: Api) -> bool:

@@ -7,7 +7,7 @@ An object in transition is no finding, as its reconcile is at work; neither is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -63,11 +63,9 @@ class Row:
 
     def may_have(self, key: Key) -> bool:
         """Return True if the row wants the object. An unbound PVC holds no data, but is wanted too."""
-        homes = {f"{self.name}-home", f"{self.name}-disk"}
-        is_claim = (
-            key.kind == "PersistentVolumeClaim" and key.name in homes and key.namespace == self.namespace
-        )
-        return is_claim or key in set(self.wanted())
+        names = (f"{self.name}-home", f"{self.name}-disk")
+        claims = [Key("PersistentVolumeClaim", self.namespace, name) for name in names]
+        return key in claims or key in self.wanted()
 
 
 class Key(NamedTuple):
@@ -96,7 +94,7 @@ class Discrepancy:
     uid: str = ""  # of the existing object
     workspace: UUID | None = None
     tenant: str = ""  # slug
-    differences: tuple[Difference, ...] = field(default=())
+    differences: tuple[Difference, ...] = ()
 
 
 def thing_of(body: Object) -> Thing:

@@ -93,7 +93,7 @@ def differences(body: Object) -> list[Difference]:
     kind, entries = str(body["kind"]), body["metadata"].get("managedFields") or []
     if not entries:
         return []
-    found = [*_set_by_others(kind, body, entries)]
+    found = list(_set_by_others(kind, body, entries))
     if kind == "Pod":
         return found + _without_finalizer(body)
     everybodys = [entry.get("fieldsV1") or {} for entry in entries]

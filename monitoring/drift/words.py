@@ -1,6 +1,8 @@
-"""Texts about a finding: what it is, what differs, and what each action would do. Made when they are read."""
+"""Texts about a finding: what it is, what differs, what each action would do or why it is refused."""
 
 from __future__ import annotations
+
+import shlex
 
 from django.utils.dateparse import parse_datetime
 from django.utils.formats import date_format
@@ -8,10 +10,11 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from monitoring.models import Finding, What
+from workspaces.cluster.drivers import PREFIX
 
 from .compare import FENCES
-from .refusals import CLAIM, by_hand
 
+CLAIM = "PersistentVolumeClaim"
 MOST_IN_SHORT = 6
 
 
@@ -43,11 +46,8 @@ def in_short(finding: Finding) -> str:
 
 def last(path: str) -> str:
     """Return the last part of a path; labels have dots of their own."""
-    return (
-        path.removeprefix("metadata.labels.")
-        if path.startswith("metadata.labels.")
-        else path.rpartition(".")[2]
-    )
+    label = path.removeprefix("metadata.labels.")
+    return label if label != path else path.rpartition(".")[2]
 
 
 def _field(path: str, by: str, at: str, value: str | None) -> str:
@@ -126,3 +126,47 @@ def advice(finding: Finding) -> str:
     if finding.what == What.UNWANTED and finding.kind in ("Namespace", *FENCES):
         return by_hand(finding)
     return ""
+
+
+# --- Refusals: why an action makes no sense for a finding; "" if it does
+
+
+def why_not_delete(finding: Finding, *, with_data: bool = False) -> str:
+    if finding.what not in (What.UNWANTED, What.KEPT):
+        return _("Berth needs it.")
+    if finding.kind in ("Namespace", *FENCES):
+        return _(
+            "Berth has no right to delete what belongs to a whole tenant. If you are sure: %(command)s"
+        ) % {"command": by_hand(finding)}
+    if with_data and (finding.kind != CLAIM or finding.name.startswith(PREFIX)):
+        return _("It has no data: use “Delete, keep data”.")
+    return ""
+
+
+def by_hand(finding: Finding) -> str:
+    within = ["--namespace", finding.namespace] if finding.namespace else []
+    return shlex.join(["kubectl", "delete", finding.kind.lower(), finding.name, *within])
+
+
+def why_not_accept(finding: Finding) -> str:
+    if finding.what != What.CHANGED:
+        return _("Only what somebody changed can be accepted as it is.")
+    return _("It is accepted already.") if finding.accepted_at else ""
+
+
+def why_not_hand_back(finding: Finding) -> str:
+    if finding.what == What.KEPT and finding.workspace_id:
+        return ""
+    if finding.what == What.UNWANTED and finding.kind == CLAIM:
+        return _("Berth has no record of its workspace, so it cannot be restored as one.")
+    return _("It is no kept volume of a deleted workspace.")
+
+
+def why_not_recreate(finding: Finding) -> str:
+    if finding.what not in (What.MISSING, What.CHANGED):
+        return _("Berth does not need it.")
+    if finding.kind != CLAIM:
+        return ""
+    if finding.what == What.CHANGED:
+        return _("It contains data and cannot be made smaller. Accept it as it is.")
+    return _("The next start of the workspace binds the kept volume again automatically.")
