@@ -11,15 +11,10 @@ from django.utils import timezone
 from clusters.models import Cluster, Node
 from monitoring import doctor
 from monitoring.models import AgentState, Validation
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.monitoring.health.ward import hears_for_long
 
 DRIVER = "nvidia.com/cuda.driver-version.full"
-
-
-@pytest.fixture
-def house(db: None) -> Cast:
-    return make_cast()
 
 
 def agent(cluster: Cluster, node: str, **values: Any) -> None:
@@ -36,20 +31,20 @@ def said(cluster: Cluster) -> list[tuple[str, str]]:
     return [(finding.level.value, finding.message) for finding in doctor.findings_about(cluster)]
 
 
-def test_nodes_with_gpus_that_nobody_watches_are_named(house: Cast) -> None:
-    agent(house.cluster, "gpu-1")
+def test_nodes_with_gpus_that_nobody_watches_are_named(cast: Cast) -> None:
+    agent(cast.cluster, "gpu-1")
     text = "Nothing monitors the GPUs of gpu-2: no agent has reported them."
-    assert said(house.cluster) == [("warn", text)]
-    house.cluster.prometheus_url = "http://127.0.0.1:1"
-    no_agent, no_answer = said(house.cluster)
+    assert said(cast.cluster) == [("warn", text)]
+    cast.cluster.prometheus_url = "http://127.0.0.1:1"
+    no_agent, no_answer = said(cast.cluster)
     assert no_agent == ("ok", "No agent runs on gpu-2; figures come from Prometheus.")
     assert no_answer == ("fail", "Prometheus cannot be asked: Connection refused.")
 
 
-def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(house: Cast) -> None:
-    agent(house.cluster, "gpu-1")
-    agent(house.cluster, "gpu-2", is_simulated=True)
-    assert said(house.cluster) == [
+def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(cast: Cast) -> None:
+    agent(cast.cluster, "gpu-1")
+    agent(cast.cluster, "gpu-2", is_simulated=True)
+    assert said(cast.cluster) == [
         ("ok", "Every node with GPUs has an agent that reports them."),
         ("ok", "The agents of gpu-2 are simulated: there are no GPUs."),
     ]
@@ -64,23 +59,23 @@ def test_agents_everywhere_are_well_and_simulated_ones_are_called_so(house: Cast
     ],
     ids=["silent", "another driver", "another clock"],
 )
-def test_what_is_wrong_with_one_is_told(house: Cast, values: dict[str, Any], text: str) -> None:
+def test_what_is_wrong_with_one_is_told(cast: Cast, values: dict[str, Any], text: str) -> None:
     hears_for_long()
-    Node.objects.create(cluster=house.cluster, name="gpu-0", allocatable={"nvidia.com/gpu": 1})
-    agent(house.cluster, "gpu-0")
-    agent(house.cluster, "gpu-1")
-    agent(house.cluster, "gpu-2", **values)
-    assert [message for level, message in said(house.cluster) if level == "warn" and message.startswith(text)]
+    Node.objects.create(cluster=cast.cluster, name="gpu-0", allocatable={"nvidia.com/gpu": 1})
+    agent(cast.cluster, "gpu-0")
+    agent(cast.cluster, "gpu-1")
+    agent(cast.cluster, "gpu-2", **values)
+    assert [message for level, message in said(cast.cluster) if level == "warn" and message.startswith(text)]
 
 
-def test_labels_that_are_older_than_the_driver_and_failed_tests_are_told(house: Cast) -> None:
+def test_labels_that_are_older_than_the_driver_and_failed_tests_are_told(cast: Cast) -> None:
     Node.objects.filter(name="gpu-1").update(labels={DRIVER: "535"})
-    agent(house.cluster, "gpu-1")
-    agent(house.cluster, "gpu-2")
+    agent(cast.cluster, "gpu-1")
+    agent(cast.cluster, "gpu-2")
     Validation.objects.create(
-        cluster=house.cluster, node="gpu-2", outcome="failed", ended_at=timezone.now(), image="i"
+        cluster=cast.cluster, node="gpu-2", outcome="failed", ended_at=timezone.now(), image="i"
     )
-    warnings = [message for level, message in said(house.cluster) if level == "warn"]
+    warnings = [message for level, message in said(cast.cluster) if level == "warn"]
     assert warnings == [
         "The labels of gpu-1 name another driver version than the one in use.",
         "The last test of the GPUs of gpu-2 failed: nothing new gets them.",

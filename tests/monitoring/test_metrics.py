@@ -7,8 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from monitoring import sparks
@@ -16,17 +14,13 @@ from monitoring.figures.series import Series
 from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.models import AgentState
 from monitoring.panels import Row, row_of, said
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
+from tests.monitoring.counted import queries
 from tests.shared.clients import browser, script
 from tests.shared.workspace_rows import make_workspace
 from workspaces.models import Phase, Workspace
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
 
 
 def measured(workspace: Workspace, *uses: float) -> None:
@@ -138,12 +132,8 @@ def test_as_many_queries_draw_one_sparkline_and_many(cast: Cast) -> None:
         measured(workspace, 40, 80)
         ids.append(str(workspace.pk))
 
-    def queries(wanted: list[str]) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            assert len(sparks.of(cast.bob, wanted)) == len(wanted)
-        return len(captured)
-
-    assert queries(ids) == queries(ids[:1])
+    assert len(sparks.of(cast.bob, ids)) == len(ids)
+    assert queries(lambda: sparks.of(cast.bob, ids)) == queries(lambda: sparks.of(cast.bob, ids[:1]))
 
 
 def test_a_line_is_told_by_its_latest_mean_and_highest_whatever_is_left_open() -> None:

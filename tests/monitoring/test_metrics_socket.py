@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from django.db import connection, connections
-from django.test.utils import CaptureQueriesContext
+from django.db import connections
 from django.utils import translation
 
 from accounts.models import Membership
@@ -17,7 +16,8 @@ from accounts.signals import send_access_changed
 from monitoring.figures.series import of_workspace
 from monitoring.figures.store import Sample, TrackIdentity, put
 from monitoring.following import Asked, Told, figures_json, read_figures
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
+from tests.monitoring.counted import queries
 from tests.monitoring.measured import measure
 from tests.shared.sockets import in_thread, socket
 from tests.shared.workspace_rows import make_workspace
@@ -25,11 +25,6 @@ from workspaces.models import Workspace
 from workspaces.state.live import changing
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
 
 
 @pytest.fixture(autouse=True)
@@ -97,11 +92,6 @@ async def test_who_loses_access_is_put_out(cast: Cast) -> None:
 def test_as_many_queries_answer_one_and_a_hundred_who_look_at_it(cast: Cast) -> None:
     workspace = measured(cast)
 
-    def queries(asked: list[Asked]) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            found = read_figures(asked)
-        assert all(isinstance(one, Told) for one in found)
-        return len(captured)
-
     asked = [Asked(actor, workspace.pk, "1h", None, "en") for actor in (cast.bob, cast.victor)]
-    assert queries(asked * 50) == queries(asked)
+    assert all(isinstance(one, Told) for one in read_figures(asked))
+    assert queries(lambda: read_figures(asked * 50)) == queries(lambda: read_figures(asked))

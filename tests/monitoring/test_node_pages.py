@@ -5,25 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Node, PodUsage
 from monitoring.admin.draining import NODE_ACTIONS, NodeAction
 from monitoring.models import AgentState
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
+from tests.monitoring.counted import queries
 from tests.shared.clients import browser
 from tests.shared.furnished_nodes import furnish
 
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/clusters/node/"
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
 
 
 def page_of(cast: Cast, path: str = LIST) -> str:
@@ -93,31 +87,20 @@ def test_pods_that_ask_for_gpus_are_on_a_node_of_which_nobody_tells(cast: Cast) 
 
 
 def test_as_many_queries_tell_of_one_node_and_of_many(cast: Cast) -> None:
-    def asked() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            page_of(cast)
-        return len(queries)
-
     furnish(cast)
-    few = asked()
+    few = queries(lambda: page_of(cast))
     furnish(cast, "gpu-2")
-    assert asked() == few
+    assert queries(lambda: page_of(cast)) == few
 
 
-@pytest.mark.parametrize("deed", NODE_ACTIONS, ids=lambda deed: deed.name)
-def test_as_many_queries_say_what_is_done_to_one_node_and_to_many(cast: Cast, deed: NodeAction) -> None:
-    def asked() -> int:
-        nodes = list(Node.objects.select_related("cluster").filter(name__in=furnished))
-        with CaptureQueriesContext(connection) as queries:
-            assert len(deed.effects(cast.admin, nodes)) == len(furnished)
-        return len(queries)
-
-    furnished = ["gpu-1"]
+@pytest.mark.parametrize("action", NODE_ACTIONS, ids=lambda action: action.name)
+def test_a_preview_takes_as_many_queries_for_one_node_as_for_many(cast: Cast, action: NodeAction) -> None:
     furnish(cast, "gpu-1")
     furnish(cast, "gpu-2")
-    few = asked()
-    furnished.append("gpu-2")
-    assert asked() == few
+    nodes = list(Node.objects.select_related("cluster"))
+    assert len(action.effects(cast.admin, nodes)) == 2
+    few = queries(lambda: action.effects(cast.admin, nodes[:1]))
+    assert queries(lambda: action.effects(cast.admin, nodes)) == few
 
 
 def test_nodes_over_rest_tell_their_health_and_their_gpus(cast: Cast) -> None:

@@ -1,5 +1,5 @@
-"""Stage of the launch path's tests: the cast, and a cluster with simulated pods."""
+"""The cast on a cluster with simulated pods, and an admin's API of it."""
 
-from tests.shared.cast_fixtures import api, cast, house, own_rights, played_cluster
+from tests.shared.cast_fixtures import api, house
 
-__all__ = ["api", "cast", "house", "own_rights", "played_cluster"]
+__all__ = ["api", "house"]

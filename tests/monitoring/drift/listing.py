@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
-from clusters.api import Api
 from monitoring.drift.survey import survey
 from monitoring.models import What
 from tests.cast import Cast
@@ -27,6 +26,6 @@ class Listing:
         yield from (body for body in self.bodies if body["kind"] == kind)
 
 
-def looked(stage: Cast, *bodies: dict[str, Any], **options: Any) -> list[tuple[What, str]]:
-    api = Listing(*bodies, **options)
-    return [(one.what, one.key.kind) for one in survey(stage.cluster, cast(Api, api)).found]
+def looked(cast: Cast, *bodies: dict[str, Any], **options: Any) -> list[tuple[What, str]]:
+    api: Any = Listing(*bodies, **options)
+    return [(one.what, one.key.kind) for one in survey(cast.cluster, api).found]

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from monitoring.models import Finding, Look
 from tests.admin_forms import confirm, preview, text_of
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.monitoring.drift.findings import PAGE, finding
 from tests.shared.clients import browser
 from tests.shared.metrics_page import samples
@@ -20,11 +20,6 @@ from workspaces.models import Workspace
 pytestmark = pytest.mark.django_db
 
 FIELD = {"path": "spec.replicas", "by": "kubectl-scale", "at": "2026-01-01T00:00:00Z", "value": "3"}
-
-
-@pytest.fixture
-def cast() -> Cast:
-    return make_cast()
 
 
 @pytest.fixture

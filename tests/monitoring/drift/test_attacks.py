@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
 from django.utils import timezone
 
 from accounts.errors import Conflict
-from clusters.api import Api
 from clusters.errors import ClusterRefused
 from clusters.models import Cluster
 from monitoring.drift import actions, looks
@@ -22,7 +21,7 @@ from monitoring.drift.ownership import differences, removals
 from monitoring.drift.survey import survey
 from monitoring.models import Finding, Look, What
 from tests.admin_forms import confirm, preview
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 from tests.monitoring.drift.findings import PAGE, finding
 from tests.monitoring.drift.listing import Listing, looked
 from tests.monitoring.drift.managed import SET, entry, of
@@ -35,13 +34,8 @@ from workspaces.runs import admin_repair
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def stage() -> Cast:
-    return make_cast()
-
-
-def kept(stage: Cast) -> Workspace:
-    row = make_workspace(stage, stage.bob, Phase.DELETING, desired=Desired.DELETED, deleted_at=timezone.now())
+def kept(cast: Cast) -> Workspace:
+    row = make_workspace(cast, cast.bob, Phase.DELETING, desired=Desired.DELETED, deleted_at=timezone.now())
     Workspace.objects.filter(pk=row.pk).update(volumes={f"ws-{row.pk}-home": "pv-1"})
     return Workspace.objects.get(pk=row.pk)
 
@@ -71,17 +65,17 @@ def test_a_label_makes_no_tenants_namespace_and_no_fence_one_of_nobody(label: st
     assert "berth.dev/workspace" in one.differences[0].path
 
 
-def test_a_claim_of_a_kept_volumes_name_in_another_namespace_is_no_kept_volume(stage: Cast) -> None:
-    row = kept(stage)
-    assert looked(stage, claim(row)) == [(What.KEPT, "PersistentVolumeClaim")]
-    assert looked(stage, claim(row, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
+def test_a_claim_of_a_kept_volumes_name_in_another_namespace_is_no_kept_volume(cast: Cast) -> None:
+    row = kept(cast)
+    assert looked(cast, claim(row)) == [(What.KEPT, "PersistentVolumeClaim")]
+    assert looked(cast, claim(row, "berth-second")) == [(What.UNWANTED, "PersistentVolumeClaim")]
 
 
-def test_a_cluster_under_two_names_shows_nobodys_workspace_as_unwanted(stage: Cast) -> None:
-    row = make_workspace(stage, stage.bob)
+def test_a_cluster_under_two_names_shows_nobodys_workspace_as_unwanted(cast: Cast) -> None:
+    row = make_workspace(cast, cast.bob)
     again = Cluster.objects.create(slug="again", name="Again", connection=Cluster.Connection.KUBECONFIG)
-    there = [*of_a_run(row.pk), claim(row), body("Secret", "copy", str(row.pk))]
-    found = survey(again, cast(Api, Listing(*there))).found
+    api: Any = Listing(*of_a_run(row.pk), claim(row), body("Secret", "copy", str(row.pk)))
+    found = survey(again, api).found
     assert [(one.what, one.key.name) for one in found] == [(What.UNWANTED, "copy")]
 
 
@@ -116,10 +110,10 @@ class Holding:
         return True
 
 
-def kept_finding(stage: Cast, row: Workspace) -> Finding:
+def kept_finding(cast: Cast, row: Workspace) -> Finding:
     at = claim(row)["metadata"]
     return finding(
-        stage,
+        cast,
         "kept",
         "PersistentVolumeClaim",
         name=at["name"],
@@ -130,72 +124,72 @@ def kept_finding(stage: Cast, row: Workspace) -> Finding:
 
 
 def test_data_is_not_deleted_of_what_another_admin_hands_back_meanwhile(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = kept(stage)
-    api = Holding(claim(row), meanwhile=lambda: admin_repair.restore_deleted(stage.admin, row))
+    row = kept(cast)
+    api = Holding(claim(row), meanwhile=lambda: admin_repair.restore_deleted(cast.admin, row))
     monkeypatch.setattr(actions, "api_for", lambda cluster: api)
     with pytest.raises(Conflict):
-        actions.delete(stage.admin, kept_finding(stage, row), with_data=True)
+        actions.delete(cast.admin, kept_finding(cast, row), with_data=True)
     row.refresh_from_db()
     assert (api.deleted, api.policies, row.deleted_at, len(row.volumes)) == ([], [], None, 1)
 
 
 def test_what_is_being_deleted_with_its_data_is_handed_back_to_nobody_and_kept_where_it_was_refused(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = kept(stage)
+    row = kept(cast)
     api = Holding(claim(row))
     monkeypatch.setattr(actions, "api_for", lambda cluster: api)
-    seen = kept_finding(stage, row)
+    seen = kept_finding(cast, row)
     api.refuses = True
     with pytest.raises(Conflict):
-        actions.delete(stage.admin, seen, with_data=True)
+        actions.delete(cast.admin, seen, with_data=True)
     row.refresh_from_db()
     assert (api.policies, len(row.volumes)) == (["Delete", "Retain"], 1)
     api.refuses = False
-    assert actions.delete(stage.admin, seen, with_data=True)
+    assert actions.delete(cast.admin, seen, with_data=True)
     with pytest.raises(Conflict):
-        admin_repair.restore_deleted(stage.admin, row)
+        admin_repair.restore_deleted(cast.admin, row)
 
 
 def test_a_claim_that_a_hand_made_anew_takes_no_kept_volume_along(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = kept(stage)
+    row = kept(cast)
     monkeypatch.setattr(actions, "api_for", lambda cluster: Holding(claim(row, volume="pv-other")))
     with pytest.raises(Conflict):
-        actions.delete(stage.admin, kept_finding(stage, row), with_data=True)
+        actions.delete(cast.admin, kept_finding(cast, row), with_data=True)
     row.refresh_from_db()
     assert row.volumes == {f"ws-{row.pk}-home": "pv-1"}
 
 
-def test_what_is_handed_back_finds_a_name_however_many_are_taken(stage: Cast) -> None:
-    row = kept(stage)
+def test_what_is_handed_back_finds_a_name_however_many_are_taken(cast: Cast) -> None:
+    row = kept(cast)
     Workspace.objects.filter(pk=row.pk).update(name="n" * 63)
     taken = ["n" * 63, *(f"{'n' * 58}-{number}" for number in range(2, 120))]
-    one = make_workspace(stage, stage.bob, Phase.STOPPED, name="other")
+    one = make_workspace(cast, cast.bob, Phase.STOPPED, name="other")
     values = {
         f.attname: getattr(one, f.attname)
         for f in Workspace._meta.concrete_fields
         if f.attname not in ("id", "name")
     }
     Workspace.objects.bulk_create([Workspace(name=name, **values) for name in taken])
-    assert admin_repair.restore_deleted(stage.admin, row)
+    assert admin_repair.restore_deleted(cast.admin, row)
     row.refresh_from_db()
     assert row.name == f"{'n' * 58}-120"
 
 
 def test_a_fence_is_made_in_no_namespace_of_another_installation_and_of_no_tenant(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actions, "api_for", lambda cluster: Holding())  # a cluster without objects of ours
     for slug in ("demo", "gone"):
         lost = finding(
-            stage, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
+            cast, "missing", "LimitRange", namespace=f"berth-{slug}", name="berth", uid="", tenant_slug=slug
         )
         with pytest.raises(Conflict):
-            actions.recreate(stage.admin, lost)
+            actions.recreate(cast.admin, lost)
 
 
 # --- Content of objects
@@ -234,8 +228,8 @@ def test_only_what_was_seen_is_taken_away_though_a_list_was_put_into_another_ord
     ]
 
 
-def changed_set(stage: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Workspace, list[dict[str, Any]]]:
-    row = make_workspace(stage, stage.bob)
+def changed_set(cast: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Workspace, list[dict[str, Any]]]:
+    row = make_workspace(cast, cast.bob)
     bodies = of_a_run(row.pk)
     bodies[0]["metadata"]["managedFields"] = [entry("berth", SET), *entries]
     bodies[0]["spec"] = spec
@@ -243,55 +237,55 @@ def changed_set(stage: Cast, *entries: dict[str, Any], **spec: Any) -> tuple[Wor
 
 
 def test_a_look_writes_down_what_no_database_keeps_and_no_page_could_show(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields: dict[str, Any] = {f"f:{number}": {} for number in range(400)}
     owned: Any = {"f:spec": {"f:template": {"f:image": {}, **fields}}}
     _row, bodies = changed_set(
-        stage, entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}, template={"image": "a\0"}
+        cast, entry("forger", owned) | {"time": "0000-01-01T00:00:00Z"}, template={"image": "a\0"}
     )
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*bodies, *fences()))
-    looks.look(stage.cluster.pk)
+    looks.look(cast.cluster.pk)
     row = Finding.objects.get(what="changed")
     assert len(row.data["fields"]) == 51
     Finding.objects.update(confirmed_at=timezone.now())
-    client = browser(stage.admin)
+    client = browser(cast.admin)
     assert len(client.get(PAGE).content) < 40_000
     for action in ("accept", "recreate"):
         assert "0000-01-01" in preview(client, PAGE, action, row).content.decode()
 
 
-def test_a_look_that_fails_says_so_and_resolves_nothing(stage: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = finding(stage, "unwanted")
+def test_a_look_that_fails_says_so_and_resolves_nothing(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = finding(cast, "unwanted")
     queued = timezone.now() - timedelta(minutes=1)
-    Look.objects.create(cluster=stage.cluster, queued_at=queued)
+    Look.objects.create(cluster=cast.cluster, queued_at=queued)
     odd = body("Secret", "odd", str(UUID(int=1)))
     del odd["metadata"]["uid"]
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(odd))
-    looks.look(stage.cluster.pk)
-    last = Look.objects.get(cluster=stage.cluster)
+    looks.look(cast.cluster.pk)
+    last = Look.objects.get(cluster=cast.cluster)
     assert (last.error, last.queued_at) == ("KeyError; the worker's log tells more.", None)
     assert Finding.objects.open().get() == left
 
 
 def test_a_cluster_that_is_read_for_ever_is_told_before_the_task_is_ended(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = finding(stage, "unwanted")
+    left = finding(cast, "unwanted")
     monkeypatch.setattr("monitoring.drift.survey.MOST_SECONDS", -1.0)
     monkeypatch.setattr(looks, "api_for", lambda cluster: Listing(*fences()))
-    looks.enqueue_look(stage.cluster.pk)
-    looks.look(stage.cluster.pk)
-    assert "were not read within" in Look.objects.get(cluster=stage.cluster).error
+    looks.enqueue_look(cast.cluster.pk)
+    looks.look(cast.cluster.pk)
+    assert "were not read within" in Look.objects.get(cluster=cast.cluster).error
     assert Finding.objects.open().get() == left
 
 
 def test_what_changed_between_looking_and_confirming_is_asked_again_though_its_words_are_the_same(
-    stage: Cast, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field = {"path": "data.start.sh", "by": "kubectl", "at": "2026-01-01T00:00:10Z", "value": None}
-    row = finding(stage, "changed", "ConfigMap", data={"fields": [field]}, digest="before")
-    client = browser(stage.admin)
+    row = finding(cast, "changed", "ConfigMap", data={"fields": [field]}, digest="before")
+    client = browser(cast.admin)
     page = preview(client, PAGE, "accept", row)
     Finding.objects.update(digest="after", data={"fields": [field | {"at": "2026-01-01T00:00:50Z"}]})
     monkeypatch.setattr(actions, "api_for", lambda cluster: pytest.fail("done at once"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,18 +19,14 @@ from monitoring.drift.findings import write
 from monitoring.drift.ownership import Difference
 from monitoring.drift.survey import SurveyResult
 from monitoring.models import Finding, Look, What
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
+from tests.monitoring.counted import queries
 from tests.shared.workspace_rows import make_workspace
 
 pytestmark = pytest.mark.django_db
 
 NOW = datetime.fromisoformat("2026-01-01T12:00:00Z")
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def cast() -> Iterator[Cast]:
-    yield make_cast()
 
 
 def secret(name: str = "left", **more: Any) -> Discrepancy:
@@ -84,9 +79,9 @@ def test_what_the_next_look_does_not_see_is_over_by_itself_and_may_come_again(ca
 def test_a_look_that_sees_the_same_writes_nothing(cast: Cast) -> None:
     seen(cast, secret(), changed("3"))
     seen(cast, secret(), changed("3"), minute=1)
-    with CaptureQueriesContext(connection) as queries:
+    with CaptureQueriesContext(connection) as captured:
         seen(cast, secret(), changed("3"), minute=6)
-    assert not [one["sql"] for one in queries if one["sql"].startswith(("INSERT", "UPDATE"))]
+    assert not [one["sql"] for one in captured if one["sql"].startswith(("INSERT", "UPDATE"))]
 
 
 def test_what_moves_is_neither_over_nor_new(cast: Cast) -> None:
@@ -110,14 +105,11 @@ def test_what_was_accepted_is_a_finding_again_once_it_changes(cast: Cast) -> Non
 
 
 def test_a_thousand_findings_cost_as_many_queries_as_ten(cast: Cast) -> None:
-    def queries(count: int, minute: int) -> int:
-        found = [secret(f"left-{minute}-{number}", workspace=uuid4()) for number in range(count)]
-        with CaptureQueriesContext(connection) as captured:
-            seen(cast, *found, minute=minute)
-        return len(captured)
+    def left(count: int) -> list[Discrepancy]:
+        return [secret(f"left-{count}-{number}", workspace=uuid4()) for number in range(count)]
 
-    few = queries(10, 0)
-    assert queries(400, 1) <= few + 1  # the ten earlier ones are deleted
+    few = queries(lambda: seen(cast, *left(10)))
+    assert queries(lambda: seen(cast, *left(400), minute=1)) <= few + 1  # the ten earlier ones are deleted
 
 
 # --- Times

@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.shared.cast_fixtures import cast, own_rights, played_cluster
-
 if TYPE_CHECKING:
     from tests.cast import Cast
     from tests.monitoring.health.ward import Ward
-
-__all__ = ["cast", "own_rights", "played_cluster", "ward"]
 
 
 @pytest.fixture

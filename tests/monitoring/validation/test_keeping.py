@@ -10,72 +10,65 @@ import pytest
 from monitoring.figures import thinning
 from monitoring.models import Validation
 from monitoring.validation import keeping, queries
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
 
 pytestmark = pytest.mark.django_db
 NOW = datetime.now(UTC)
 OLD = keeping.KEPT + timedelta(days=1)
 
 
-@pytest.fixture
-def house() -> Cast:
-    return make_cast()
-
-
-def was_run(house: Cast, node: str, *outcomes: str, age: timedelta = OLD) -> None:
+def was_run(cast: Cast, node: str, *outcomes: str, age: timedelta = OLD) -> None:
     """Add tests: the last one of this age, each other an hour before the next."""
     for place, outcome in enumerate(reversed(outcomes)):
         asked = NOW - age - place * timedelta(hours=1)
         ended = asked + timedelta(minutes=1) if outcome else None
         row = Validation.objects.create(
-            cluster=house.cluster, node=node, image="i", outcome=outcome, ended_at=ended
+            cluster=cast.cluster, node=node, image="i", outcome=outcome, ended_at=ended
         )
         Validation.objects.filter(pk=row.pk).update(asked_at=asked)
 
 
-def left(house: Cast, node: str) -> list[str]:
+def left(cast: Cast, node: str) -> list[str]:
     """Return the outcomes that are left, the oldest first."""
-    return list(
-        queries.of_node(house.cluster.pk, node).order_by("asked_at").values_list("outcome", flat=True)
-    )
+    return list(queries.of_node(cast.cluster.pk, node).order_by("asked_at").values_list("outcome", flat=True))
 
 
-def test_of_each_node_the_newest_stay_whatever_their_age(house: Cast) -> None:
-    was_run(house, "gpu-1", *["passed"] * 5, *["not-run"] * 19, "passed")
-    was_run(house, "gpu-2", "failed", "passed")
+def test_of_each_node_the_newest_stay_whatever_their_age(cast: Cast) -> None:
+    was_run(cast, "gpu-1", *["passed"] * 5, *["not-run"] * 19, "passed")
+    was_run(cast, "gpu-2", "failed", "passed")
     keeping.forget_old(NOW)
-    assert left(house, "gpu-1") == ["not-run"] * 19 + ["passed"]
-    assert left(house, "gpu-2") == ["failed", "passed"]
+    assert left(cast, "gpu-1") == ["not-run"] * 19 + ["passed"]
+    assert left(cast, "gpu-2") == ["failed", "passed"]
 
 
-def test_what_is_not_old_stays(house: Cast) -> None:
-    was_run(house, "gpu-1", *["passed"] * 25, age=keeping.KEPT - timedelta(days=2))
+def test_what_is_not_old_stays(cast: Cast) -> None:
+    was_run(cast, "gpu-1", *["passed"] * 25, age=keeping.KEPT - timedelta(days=2))
     keeping.forget_old(NOW)
-    assert len(left(house, "gpu-1")) == 25
+    assert len(left(cast, "gpu-1")) == 25
 
 
-def test_the_one_whose_result_counts_stays_however_many_could_not_run_since(house: Cast) -> None:
-    was_run(house, "gpu-1", "passed", "failed", *["not-run"] * 22)
+def test_the_one_whose_result_counts_stays_however_many_could_not_run_since(cast: Cast) -> None:
+    was_run(cast, "gpu-1", "passed", "failed", *["not-run"] * 22)
     keeping.forget_old(NOW)
-    assert left(house, "gpu-1") == ["failed"] + ["not-run"] * 20
-    assert queries.failing(house.cluster.pk) == ["gpu-1"]
+    assert left(cast, "gpu-1") == ["failed"] + ["not-run"] * 20
+    assert queries.failing(cast.cluster.pk) == ["gpu-1"]
 
 
-def test_of_a_node_that_is_gone_nothing_old_stays(house: Cast) -> None:
-    was_run(house, "gone", "failed", "passed")
-    was_run(house, "gone", "passed", age=timedelta(days=1))
+def test_of_a_node_that_is_gone_nothing_old_stays(cast: Cast) -> None:
+    was_run(cast, "gone", "failed", "passed")
+    was_run(cast, "gone", "passed", age=timedelta(days=1))
     keeping.forget_old(NOW)
-    assert left(house, "gone") == ["passed"]
+    assert left(cast, "gone") == ["passed"]
 
 
-def test_it_takes_a_piece_at_a_time_the_oldest_first(house: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_a_piece_at_a_time_the_oldest_first(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "MOST_AT_ONCE", 2)
-    was_run(house, "gpu-1", "failed", "failed", "failed", *["passed"] * 20)
+    was_run(cast, "gpu-1", "failed", "failed", "failed", *["passed"] * 20)
     keeping.forget_old(NOW)
-    assert left(house, "gpu-1") == ["failed"] + ["passed"] * 20
+    assert left(cast, "gpu-1") == ["failed"] + ["passed"] * 20
 
 
-def test_it_is_done_where_figures_are_thinned(house: Cast) -> None:
-    was_run(house, "gpu-1", "failed", *["passed"] * 20)
+def test_it_is_done_where_figures_are_thinned(cast: Cast) -> None:
+    was_run(cast, "gpu-1", "failed", *["passed"] * 20)
     assert thinning.thin(time.time())
-    assert left(house, "gpu-1") == ["passed"] * 20
+    assert left(cast, "gpu-1") == ["passed"] * 20

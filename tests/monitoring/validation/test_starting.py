@@ -10,9 +10,7 @@ from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.errors import NotAllowed
@@ -21,7 +19,8 @@ from monitoring.models import Validation
 from monitoring.validation import manifests, reading, starting, steps, words
 from quotas.models import Pool
 from tests.admin_forms import confirm, preview, text_of
-from tests.cast import Cast, make_cast
+from tests.cast import Cast
+from tests.monitoring.counted import queries
 from tests.shared.clients import browser
 
 NODES = "/admin/clusters/node/"
@@ -29,8 +28,7 @@ LIST, BEGIN = "/admin/monitoring/validation/", "/admin/monitoring/validation/beg
 
 
 @pytest.fixture
-def house(db: None) -> Cast:
-    cast = make_cast()
+def house(cast: Cast) -> Cast:
     cast.cluster.validation_image = "tests/vectoradd:1"
     cast.cluster.save()
     return cast
@@ -63,20 +61,18 @@ def test_a_node_without_a_free_gpu_is_not_tested_and_says_so(house: Cast) -> Non
 
 
 def test_as_many_queries_say_why_not_of_one_node_and_of_many(house: Cast) -> None:
-    def asked() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            assert set(codes(starting.plans(Node.objects.all()))) == {"validation_no_gpu"}
-        return len(queries)
+    def plan_all() -> None:
+        assert set(codes(starting.plans(Node.objects.all()))) == {"validation_no_gpu"}
 
     Node.objects.filter(name="gpu-2").delete()
     taken(house, "gpu-1", 4)
-    few = asked()
+    few = queries(plan_all)
     for number in range(5):
         node = Node.objects.get(name="gpu-1")
         node.pk, node.name = None, f"more-{number}"
         node.save()
         taken(house, node.name, 4)
-    assert asked() == few
+    assert queries(plan_all) == few
 
 
 def test_a_node_that_takes_nothing_new_may_be_tested(house: Cast) -> None:

@@ -1,4 +1,4 @@
-"""Cast, and a cluster with simulated pods."""
+"""Cast of the tests, and a cluster with simulated pods."""
 
 from tests.shared.cast_fixtures import cast, own_rights, played_cluster
 
