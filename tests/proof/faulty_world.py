@@ -11,6 +11,7 @@ from typing import Any
 
 from devcluster.testing.kube import Kube
 from tests.e2e.stack import Client, Stack, until
+from tests.proof import invariants
 
 Json = dict[str, Any]
 # grace_seconds is 50 by default. With 2, a silent node is soon lost.
@@ -120,6 +121,10 @@ class Victim:
             now, told = self.now(), [(event["code"], event["message"]) for event in self.events()]
             raise AssertionError(f"{error}: {now['phase']}, {now['message']}\n{told}") from None
 
+    def leave(self) -> None:
+        """Delete the workspace with its files, without waiting for the end."""
+        self.ask("DELETE", "?delete_disk=true")
+
     def becomes(self, phase: str, seconds: float = ENOUGH_SECONDS) -> Json:
         self.until(f"{self.person}'s is {phase}", lambda: self.now()["phase"] == phase, seconds)
         return self.now()
@@ -166,6 +171,21 @@ class Victim:
     def delete(self, kind: str, **options: Any) -> None:
         status, answer = self.world.kube.call("DELETE", self.path(kind), options or None)
         assert status < 300, answer
+
+
+def check_and_leave(*victims: Victim) -> None:
+    """Check the invariants of the workspaces, then delete them."""
+    invariants.hold(victims[0].world.stack, 60, only=[victim.id for victim in victims])
+    for victim in victims:
+        victim.leave()
+
+
+def clear_away(*victims: Victim) -> None:
+    """Delete the workspaces with their files, and wait until they are gone."""
+    for victim in victims:
+        victim.leave()
+    for victim in victims:
+        victim.until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
 
 
 @contextmanager

@@ -100,6 +100,20 @@ class Ground:
     def one(self, query: str, *values: Any) -> Row | None:
         return self.database.execute(query.encode(), values or None).fetchone()
 
+    # --- gates: see GATES
+
+    def close_gate(self, name: str, code: str, key: int) -> None:
+        self.database.execute("SELECT pg_advisory_lock(4711, %s)", [key])
+        self.database.execute("INSERT INTO proof_gate VALUES (%s, %s, %s)", [name, code, key])
+
+    def waits_at_gate(self, key: int) -> bool:
+        waits = "SELECT 1 FROM pg_locks WHERE classid = 4711 AND objid = %s AND NOT granted"
+        return self.one(waits, key) is not None
+
+    def open_gate(self, key: int) -> None:
+        self.database.execute("DELETE FROM proof_gate WHERE key = %s", [key])
+        self.database.execute("SELECT pg_advisory_unlock(4711, %s)", [key])
+
 
 @contextmanager
 def ground(folder: Path, *, nodes: str = NODES, rows: str = GROUND, **settings: str) -> Iterator[Ground]:
@@ -188,9 +202,7 @@ class Lane:
                 claim = {"claim": f"ws-{self.id}-home"}
                 self.faults.append(stack.fault(volume=moment.volume, match=claim, seconds=600))
             case Gated():
-                self.ground.database.execute("SELECT pg_advisory_lock(4711, %s)", [self.number])
-                gate = [self.name, moment.code, self.number]
-                self.ground.database.execute("INSERT INTO proof_gate VALUES (%s, %s, %s)", gate)
+                self.ground.close_gate(self.name, moment.code, self.number)
 
     def is_there(self) -> bool:
         match self.case.moment:
@@ -198,8 +210,7 @@ class Lane:
                 hits = self.ground.stack.hits()
                 return all(hits[fault] for fault in self.faults)
             case Gated():
-                waits = "SELECT 1 FROM pg_locks WHERE classid = 4711 AND objid = %s AND NOT granted"
-                return bool(self.ground.one(waits, self.number))
+                return self.ground.waits_at_gate(self.number)
             case Told(code="released"):
                 return bool(self._written("quotas_claim c ON c.holder_id = w.id AND c.state = 'released'"))
             case Told(code):
@@ -211,13 +222,13 @@ class Lane:
             f"SELECT 1 FROM workspaces_workspace w JOIN {join} WHERE w.name = %s", self.name
         )
 
-    def let_go(self) -> None:
+    def release(self) -> None:
+        """End the fault or open the gate that holds the workspace."""
         if self.faults:
             self.ground.stack.end_faults(*self.faults)
             self.faults = []
         if isinstance(self.case.moment, Gated):
-            self.ground.database.execute("DELETE FROM proof_gate WHERE key = %s", [self.number])
-            self.ground.database.execute("SELECT pg_advisory_unlock(4711, %s)", [self.number])
+            self.ground.open_gate(self.number)
 
     # --- afterwards
 
@@ -284,7 +295,7 @@ def set_out(ground: Ground, group: Group) -> Iterator[list[Lane]]:
         yield lanes
     finally:
         for lane in lanes:
-            lane.let_go()
+            lane.release()
 
 
 def bring_last(lanes: list[Lane]) -> None:

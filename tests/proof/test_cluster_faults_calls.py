@@ -21,7 +21,7 @@ from portal.up import leftovers
 from tests.e2e.driver import Portal, browser
 from tests.e2e.stack import until
 from tests.proof import invariants
-from tests.proof.faulty_world import BERTHS, Victim, World, world_in
+from tests.proof.faulty_world import BERTHS, Victim, World, check_and_leave, clear_away, world_in
 from tests.sampling import rare, sampled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -65,7 +65,7 @@ def work_through(world: World, case: str) -> str:
         starts = world.launch("bob", tenant, "starts")
         stops.wish("stop")
         restarts.wish("restart")
-        goes.ask("DELETE", "?delete_disk=true")
+        goes.leave()
         starts.becomes("ready", LONG)
         stops.becomes("stopped", LONG)
         restarts.is_back(2, LONG)
@@ -74,7 +74,7 @@ def work_through(world: World, case: str) -> str:
     invariants.hold(world.stack, 60, only=[victim.id for victim in (stops, restarts, goes, starts)])
     assert not any("cluster does not answer" in victim.now()["message"] for victim in (starts, restarts))
     for victim in (stops, restarts, starts):
-        victim.ask("DELETE", "?delete_disk=true")
+        victim.leave()
     return f"a launch, a stop, a restart and a deletion under it, {seconds:.0f} s"
 
 
@@ -105,9 +105,7 @@ def test_five_seconds_for_every_call_keep_nobody_else_waiting(world: World, foun
         starts.becomes("ready", LONG)
         stops.becomes("stopped", LONG)
     seconds = time.monotonic() - began
-    invariants.hold(world.stack, 60, only=[victim.id for victim in (starts, stops, other)])
-    for victim in (starts, stops, other):
-        victim.ask("DELETE", "?delete_disk=true")
+    check_and_leave(starts, stops, other)
     found(
         "5 s latency",
         f"a launch and a stop in {seconds:.0f} s; another tenant's launch in {others_seconds:.0f} s",
@@ -125,10 +123,7 @@ def watched(world: World) -> Iterator[list[Victim]]:
     for victim in victims:
         victim.is_back(2)
     invariants.hold(world.stack, 60, only=[victim.id for victim in victims])
-    for victim in victims:
-        victim.ask("DELETE", "?delete_disk=true")
-    for victim in victims:
-        until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
+    clear_away(*victims)
 
 
 @pytest.mark.parametrize("how", ["drop_watches", rare("reset_watches")])
@@ -155,8 +150,7 @@ def test_launches_and_stops_do_not_need_a_watch_that_speaks(world: World, found:
         victim.becomes("ready")
         victim.wish("stop")
         victim.becomes("stopped")
-    invariants.hold(world.stack, 60, only=[victim.id])
-    victim.ask("DELETE", "?delete_disk=true")
+    check_and_leave(victim)
     found("watches silent", "a launch and a stop went through by the periodic pass")
 
 
@@ -226,10 +220,7 @@ def test_an_outage_delays_and_loses_nothing(
     assert not any(AWAY in victim.now()["message"] for victim in (runs, starts, stops))
     assert (runs.uid("Pod"), runs.told("ready"), runs.told("interrupted")) == (pod, 1, 0)
     invariants.hold(world.stack, 60)
-    for victim in (runs, starts, stops):
-        victim.ask("DELETE", "?delete_disk=true")
-    for victim in (runs, starts, stops):
-        until("it is gone", lambda v=victim: v.now()["deleted_at"])  # type: ignore[misc]
+    clear_away(runs, starts, stops)
     found(request.node.callspec.id, f"“{AWAY}”; all done {took:.0f} s after its return")
 
 
@@ -245,7 +236,7 @@ def test_a_cluster_that_dies_and_is_started_anew(world: World, found: Found) -> 
     starts.becomes("ready")
     invariants.hold(world.stack, 60)
     for victim in (runs, starts):
-        victim.ask("DELETE", "?delete_disk=true")
+        victim.leave()
     found("the API server killed and started anew", "who ran there runs again, who started is ready")
 
 

@@ -38,7 +38,7 @@ def mine(world: World, request: pytest.FixtureRequest) -> Iterator[Victim]:
     victim = world.ready("alice", "hands", name.lower()[-40:].strip("-"))
     yield victim
     invariants.hold(world.stack, only=[victim.id])
-    victim.ask("DELETE", "?delete_disk=true")
+    victim.leave()
 
 
 def confirm(victim: Victim) -> None:
@@ -125,7 +125,7 @@ def test_what_is_deleted_in_the_middle_of_a_start_is_made_again(
         victim.delete(kind)
     victim.becomes("ready")
     until("it is made again", lambda: victim.there(kind))
-    victim.ask("DELETE", "?delete_disk=true")
+    victim.leave()
     found(f"{kind} deleted in the middle of a start", "made again, and ready")
 
 
@@ -214,7 +214,7 @@ def test_a_node_that_is_lost_and_comes_back(world: World, found: Found) -> None:
     victim.hears("node_back")
     assert "does not answer" not in victim.now()["message"]
     assert (victim.uid("Pod"), victim.told("ready"), victim.now()["phase"]) == (pod, 1, "ready")
-    victim.ask("DELETE", "?delete_disk=true")
+    victim.leave()
     found("node lost and back", said)
 
 
@@ -232,7 +232,7 @@ def test_a_node_that_is_lost_for_good(world: World, found: Found) -> None:
         victim.wish("start")
         victim.is_back(2)
         assert victim.now()["node"] != node
-    victim.ask("DELETE", "?delete_disk=true")
+    victim.leave()
     found("node lost for good", said)
 
 
@@ -250,5 +250,5 @@ def test_a_namespace_deleted_while_workspaces_run_and_start(world: World, found:
         assert victim.object("PersistentVolumeClaim")["spec"]["volumeName"] == home
     starting.becomes("ready")
     for victim in (*running, starting):
-        victim.ask("DELETE", "?delete_disk=true")
+        victim.leave()
     found("namespace deleted by hand", said)

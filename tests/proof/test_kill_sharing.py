@@ -108,35 +108,21 @@ class Lent:
         last, keys = self.last_event(), [next(self.keys) for _ in moments]
         if when == BEFORE:
             for moment, key in zip(moments, keys, strict=True):
-                self._close(moment, key)
+                self.ground.close_gate(moment.name, moment.code, key)
         begun = self.ground.pool.submit(begin)
         for moment, key in zip(moments, keys, strict=True):
             until(f"{moment.part} runs", partial(self.ground.stack.runs, moment.part))
             kill = self.ground.stack.about_to_kill(moment.part)
             is_there = (
-                partial(self._waits, key)
+                partial(self.ground.waits_at_gate, key)
                 if when == BEFORE
                 else partial(moment.is_written, self.ground, moment.name, last)
             )
             until(f"{moment.code} of {moment.name}, {when}", is_there, WITHIN_SECONDS, pause=0.005)
             kill()
             if when == BEFORE:
-                self._open(key)
+                self.ground.open_gate(key)
         begun.result(WITHIN_SECONDS)
-
-    def _close(self, moment: Moment, key: int) -> None:
-        self.ground.database.execute("SELECT pg_advisory_lock(4711, %s)", [key])
-        gate = [moment.name, moment.code, key]
-        self.ground.database.execute("INSERT INTO proof_gate VALUES (%s, %s, %s)", gate)
-
-    def _waits(self, key: int) -> Any:
-        return self.ground.one(
-            "SELECT 1 FROM pg_locks WHERE classid = 4711 AND objid = %s AND NOT granted", key
-        )
-
-    def _open(self, key: int) -> None:
-        self.ground.database.execute("DELETE FROM proof_gate WHERE key = %s", [key])
-        self.ground.database.execute("SELECT pg_advisory_unlock(4711, %s)", [key])
 
 
 @pytest.fixture(scope="module")
